@@ -1,0 +1,69 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""pbr's build backend, and one .pth file in every wheel that it makes.
+
+Nova imports a compute driver as ``nova.virt.<compute_driver>``. The file
+``nova_ironic_ring.pth`` tells Python where that name is to be found (its own
+comment says how). It has to lie in the root of site-packages, which setuptools
+offers for neither a wheel nor an editable install. So the finished wheel, of
+whichever kind, is given the file here, by the rules of the wheel format:
+https://packaging.python.org/en/latest/specifications/binary-distribution-format/
+"""
+
+import base64
+import hashlib
+import pathlib
+import zipfile
+
+from pbr import build as _pbr
+from pbr.build import *  # noqa: F403  the hooks that need no change
+
+_PTH = pathlib.Path(__file__).parent / 'nova_ironic_ring.pth'
+
+
+def build_wheel(wheel_directory, config_settings=None,
+                metadata_directory=None):
+    """See PEP 517."""
+    name = _pbr.build_wheel(
+        wheel_directory, config_settings, metadata_directory)
+    _add_pth(pathlib.Path(wheel_directory, name))
+    return name
+
+
+def build_editable(wheel_directory, config_settings=None,
+                   metadata_directory=None):
+    """See PEP 660."""
+    name = _pbr.build_editable(
+        wheel_directory, config_settings, metadata_directory)
+    _add_pth(pathlib.Path(wheel_directory, name))
+    return name
+
+
+def _add_pth(wheel: pathlib.Path) -> None:
+    """Add the .pth file to a wheel, and to the wheel's RECORD."""
+    content = _PTH.read_bytes()
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
+    record = '%s,sha256=%s,%d\n' % (
+        _PTH.name, digest.decode().rstrip('='), len(content))
+
+    # A zip file's members cannot be changed in place.
+    rebuilt = wheel.with_suffix('.rebuilt')
+    with (zipfile.ZipFile(wheel) as old,
+          zipfile.ZipFile(rebuilt, 'w', zipfile.ZIP_DEFLATED) as new):
+        new.writestr(_PTH.name, content)
+        for member in old.infolist():
+            data = old.read(member)
+            if member.filename.endswith('.dist-info/RECORD'):
+                data += record.encode()
+            new.writestr(member, data)
+    rebuilt.replace(wheel)

@@ -1,0 +1,41 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where Nova finds the driver: ``nova.virt.ironic_ring``.
+
+Nova imports a compute driver by a name under ``nova.virt``, which is a regular
+package and so closed to other distributions. The file nova_ironic_ring.pth in
+site-packages makes Python ask :func:`spec` for that one name.
+"""
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import types
+
+
+class _Alias(importlib.abc.Loader):
+    """Fills ``nova.virt.ironic_ring`` with the driver class."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        from nova_ironic_ring import driver
+        module.IronicRingDriver = (  # type: ignore[attr-defined]
+            driver.IronicRingDriver)
+
+
+def spec(name: str) -> importlib.machinery.ModuleSpec | None:
+    """Say how to load the module that Nova asks for.
+
+    :param name: the module's full name
+    :returns: a module spec for :func:`importlib.util.module_from_spec`
+    """
+    return importlib.util.spec_from_loader(name, _Alias(), origin=__file__)

@@ -1,0 +1,63 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The options of ``[ironic_ring]``.
+
+What the driver shares with Nova's own (conductor group, peer list, shard, the
+credentials) stays in ``[ironic]``.
+"""
+
+from collections.abc import Sequence
+
+from oslo_config import cfg
+
+ring_group = cfg.OptGroup(
+    'ironic_ring',
+    title='Ironic ring options',
+    help="""
+How several nova-compute services that run ``ironic_ring.IronicRingDriver``
+divide the nodes of one Ironic among themselves.
+""")
+
+ring_opts = [
+    cfg.IntOpt(
+        'partitions',
+        default=32,
+        min=1,
+        max=65536,
+        mutable=True,
+        help="""
+Points that each service gets on the ring.
+
+More points divide the nodes more evenly between the services and cost a little
+time in each pass of the resource tracker. The default is what Nova's own ironic
+driver uses, so that services of both drivers see the same ring.
+
+All services that share nodes must have the same value: with different ones
+they disagree about the owner of a node.
+"""),
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options.
+
+    :param conf: the configuration to register them with; doing so twice is
+        harmless
+    """
+    conf.register_group(ring_group)
+    conf.register_opts(ring_opts, group=ring_group)
+
+
+def list_opts() -> list[tuple[cfg.OptGroup, Sequence[cfg.Opt]]]:
+    """List the options, for oslo-config-generator."""
+    return [(ring_group, ring_opts)]

@@ -1,0 +1,139 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which services belong to this service's ring, and which do not.
+
+Service records, a configuration and a time go in, one word a service comes
+out. Everything above asks that word and never the time stamps again.
+"""
+
+from collections.abc import Iterable
+import dataclasses
+import datetime
+import enum
+
+
+def canonical(host: str) -> str:
+    """Return a host name as all comparisons here use it.
+
+    :param host: the name of a service, as configured or recorded
+    :returns: the name in lower case and without surrounding blanks
+    """
+    return host.strip().lower()
+
+
+class State(enum.Enum):
+    """What a service is to this service's ring."""
+
+    MEMBER = 'member'
+    #: No heartbeat within the down time.
+    DOWN = 'down'
+    #: An operator has said that it is down.
+    FORCED_DOWN = 'forced down'
+    #: Enabled and perhaps alive, but not among the peers that are configured.
+    STRANGER = 'stranger'
+
+
+@dataclasses.dataclass(frozen=True)
+class Service:
+    """What Nova's database says of a nova-compute service.
+
+    :ivar host: its name
+    :ivar last_seen: time of its last heartbeat, with time zone
+    :ivar forced_down: whether an operator has forced it down
+    """
+
+    host: str
+    last_seen: datetime.datetime
+    forced_down: bool = False
+
+
+def peers(me: str, conductor_group: str | None, shard: str | None,
+          peer_list: Iterable[str]) -> frozenset[str] | None:
+    """Say which hosts alone may be members, from ``[ironic]`` in nova.conf.
+
+    :param me: the name of this service
+    :param conductor_group: the group that this service is limited to; the
+        empty string is Ironic's default group; None if there is no limit
+    :param shard: the shard that this service is limited to, if any; Nova wants
+        one service for each shard, and ignores the peer list then
+    :param peer_list: the hosts that serve the group
+    :returns: canonical host names; None if every host may be a member
+    :raises ValueError: if the peer list is needed and this service is not in
+        it; the message says what to do
+    """
+    if shard:
+        return frozenset({canonical(me)})
+    if conductor_group is None:
+        return None
+    hosts = frozenset(map(canonical, peer_list)) - {''}
+    if not hosts:
+        raise ValueError(
+            '[ironic] conductor_group is set and [ironic] peer_list is empty: '
+            'list there the host names of all nova-compute services of the '
+            f"group, this one's ({me}) among them.")
+    if canonical(me) not in hosts:
+        raise ValueError(
+            f'[ironic] peer_list does not name this service ({me}): add it to '
+            'the list, on all services of its conductor group.')
+    return hosts
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """How this service looks at the others.
+
+    :ivar me: the name of this service
+    :ivar down_time: seconds without a heartbeat after which a service is down
+    :ivar peers: canonical names of the only hosts that may be members; None
+        if all may
+    """
+
+    me: str
+    down_time: float
+    peers: frozenset[str] | None = None
+
+    def state(self, service: Service, now: datetime.datetime) -> State:
+        """Say what a service is to this one's ring.
+
+        Liveness is judged as Nova's database servicegroup driver does: by the
+        distance between the last heartbeat and now, in either direction.
+
+        :param service: its record
+        :param now: the present time, with time zone
+        """
+        host = canonical(service.host)
+        if self.peers is not None and host not in self.peers:
+            return State.STRANGER
+        if host == canonical(self.me):
+            # It is running this very code, whatever the record says.
+            return State.MEMBER
+        if service.forced_down:
+            return State.FORCED_DOWN
+        silence = abs((now - service.last_seen).total_seconds())
+        return State.MEMBER if silence <= self.down_time else State.DOWN
+
+    def members(self, services: Iterable[Service],
+                now: datetime.datetime) -> frozenset[str]:
+        """Name the members of the ring.
+
+        This service is always one. When it starts for the first time no
+        record joins it to a node yet.
+
+        :param services: the records of the services that run an ironic driver
+        :param now: the present time, with time zone
+        :returns: canonical host names
+        """
+        return frozenset(
+            canonical(service.host) for service in services
+            if self.state(service, now) is State.MEMBER
+        ) | {canonical(self.me)}

@@ -1,0 +1,43 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The consistent-hash ring: which member each node is for."""
+
+from collections.abc import Iterable
+
+from tooz import hashring
+
+
+class Ring:
+    """Maps nodes to members, the same on every service that builds it alike.
+
+    A joining or leaving member moves only the nodes that it gains or loses.
+    """
+
+    def __init__(self, members: Iterable[str], partitions: int) -> None:
+        """Build the ring.
+
+        :param members: canonical host names, at least one
+        :param partitions: points on the ring for each member
+        """
+        self.members = frozenset(members)
+        self.partitions = partitions
+        self._ring = hashring.HashRing(self.members, partitions=partitions)
+
+    def owner(self, node: str) -> str:
+        """Return the desired owner of a node.
+
+        :param node: the node's UUID
+        :returns: the canonical host name of a member
+        """
+        (owner,) = self._ring.get_nodes(node.encode())
+        return owner
