@@ -35,6 +35,8 @@ class State(enum.Enum):
     """What a service is to this service's ring."""
 
     MEMBER = 'member'
+    #: An operator has disabled it.
+    DISABLED = 'disabled'
     #: No heartbeat within the down time.
     DOWN = 'down'
     #: An operator has said that it is down.
@@ -50,11 +52,13 @@ class Service:
     :ivar host: its name
     :ivar last_seen: time of its last heartbeat, with time zone
     :ivar forced_down: whether an operator has forced it down
+    :ivar disabled: whether an operator has disabled it
     """
 
     host: str
     last_seen: datetime.datetime
     forced_down: bool = False
+    disabled: bool = False
 
 
 def peers(me: str, conductor_group: str | None, shard: str | None,
@@ -117,6 +121,8 @@ class View:
         if host == canonical(self.me):
             # It is running this very code, whatever the record says.
             return State.MEMBER
+        if service.disabled:
+            return State.DISABLED
         if service.forced_down:
             return State.FORCED_DOWN
         silence = abs((now - service.last_seen).total_seconds())

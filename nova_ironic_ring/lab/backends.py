@@ -1,0 +1,139 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""MariaDB and RabbitMQ, started by pifpaf.
+
+pifpaf's fixtures end their servers with the process that used them, and the
+lab outlives the command that starts it. So each runs in a process of its own
+that holds it: pifpaf's command line.
+"""
+
+import os
+import pathlib
+import sys
+import time
+
+import fixtures
+import pymysql
+
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import state as lab_state
+
+_START_TIMEOUT = 60
+
+
+class _Backend(fixtures.Fixture):
+    """A server held by ``pifpaf run``."""
+
+    name: str
+
+    def __init__(self, state: lab_state.State) -> None:
+        """Name the lab.
+
+        :param state: its settings
+        """
+        super().__init__()
+        self.state = state
+        self.process = state.process(self.name)
+        self._ready = state.directory / 'run' / f'{self.name}.ready'
+
+    def _setUp(self) -> None:
+        # pifpaf runs the command once the server is ready, and for its time.
+        hold = f'echo "$PIFPAF_DATA" >"{self._ready}"; exec sleep infinity'
+        self._ready.unlink(missing_ok=True)
+        self.process.define(
+            [str(pathlib.Path(sys.prefix, 'bin', 'pifpaf')),
+             'run', *self.arguments(), '--', 'sh', '-c', hold],
+            {'TMPDIR': str(self.state.temporary), **self.variables()})
+        self.addCleanup(self.process.stop)
+        self.process.start()
+
+    def arguments(self) -> list[str]:
+        """Return pifpaf's arguments."""
+        raise NotImplementedError
+
+    def variables(self) -> dict[str, str]:
+        """Return what the server wants in its environment."""
+        return {}
+
+    def wait(self) -> None:
+        """Wait until the server can be used.
+
+        :raises LabError: if it dies or takes too long
+        """
+        deadline = time.monotonic() + _START_TIMEOUT
+        while not self._ready.exists() or not self._ready.read_text():
+            self.process.check()
+            if time.monotonic() > deadline:
+                raise errors.LabError(
+                    f'{self.name} is not ready after {_START_TIMEOUT} s; its '
+                    f'log is {self.process.log}, and its last lines are:\n'
+                    f'{self.process.last_lines()}')
+            time.sleep(0.05)
+
+
+class MariaDB(_Backend):
+    """A database server on a socket, with no network and no passwords."""
+
+    name = 'mariadb'
+
+    def arguments(self) -> list[str]:
+        return ['mysql']
+
+    def variables(self) -> dict[str, str]:
+        return {'PATH': os.pathsep.join(
+            [os.environ.get('PATH', os.defpath), '/usr/sbin'])}
+
+    @property
+    def socket(self) -> str:
+        """The path of the server's socket."""
+        return os.path.join(
+            self._ready.read_text().strip(), 'mysql.socket')
+
+    def url(self, database: str) -> str:
+        """Return a database's URL for SQLAlchemy."""
+        return (f'mysql+pymysql://root@localhost/{database}'
+                f'?unix_socket={self.socket}&charset=utf8mb4')
+
+    def connect(self, database: str | None = None) -> pymysql.Connection:
+        """Open a connection that sees each change at once.
+
+        :param database: the database to use
+        """
+        return pymysql.connect(unix_socket=self.socket, user='root',
+                               database=database, autocommit=True)
+
+
+class RabbitMQ(_Backend):
+    """A message broker, all of whose ports are on loopback."""
+
+    name = 'rabbitmq'
+
+    def arguments(self) -> list[str]:
+        return ['rabbitmq', '--port', str(self.state.ports['rabbitmq']),
+                '--username', 'openstack', '--password', self.state.secret]
+
+    def variables(self) -> dict[str, str]:
+        loopback = '-kernel inet_dist_use_interface {127,0,0,1}'
+        return {
+            'ERL_EPMD_ADDRESS': '127.0.0.1',
+            'ERL_EPMD_PORT': str(self.state.ports['epmd']),
+            'RABBITMQ_DIST_PORT': str(self.state.ports['rabbitmq-dist']),
+            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': loopback,
+            'RABBITMQ_CTL_ERL_ARGS': loopback,
+        }
+
+    @property
+    def url(self) -> str:
+        """The transport URL for oslo.messaging."""
+        return (f'rabbit://openstack:{self.state.secret}@127.0.0.1:'
+                f'{self.state.ports["rabbitmq"]}/')

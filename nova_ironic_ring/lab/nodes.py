@@ -1,0 +1,93 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The machines that are not there: nodes of Ironic with fake hardware."""
+
+from collections.abc import Callable, Iterable
+import concurrent.futures
+import time
+
+from openstack import exceptions
+from openstack.baremetal.v1 import node as sdk_node
+
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import tenant
+
+_THREADS = 4
+_TIMEOUT = 120
+_POLL = 0.3
+
+
+def enroll(state: lab_state.State, count: int,
+           **attributes: object) -> list[str]:
+    """Add nodes that Nova can use at once.
+
+    :param state: the lab's settings; Ironic must answer
+    :param count: how many
+    :param attributes: of each node, as Ironic names them
+    :returns: their UUIDs
+    :raises LabError: if Ironic takes too long over one
+    """
+    project = tenant.connect(state).current_project_id
+    baremetal = tenant.connect(state, tenant.SYSTEM_CLOUD).baremetal
+    first = sum(1 for _ in baremetal.nodes(fields=['uuid'])) + 1
+
+    def create(number: int) -> str:
+        return baremetal.create_node(**{
+            'name': f'node-{number}',
+            'driver': 'fake-hardware',
+            'resource_class': tenant.RESOURCE_CLASS,
+            # The project's users see their own nodes only.
+            'owner': project,
+            'properties': {'cpus': 8, 'memory_mb': 65536, 'local_gb': 500,
+                           'cpu_arch': 'x86_64'},
+        } | attributes).id
+
+    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
+        nodes = list(pool.map(create, range(first, first + count)))
+
+        def each(action: Callable[[str], object], what: str,
+                 done: Callable[[sdk_node.Node], bool]) -> None:
+            list(pool.map(action, nodes))
+            _wait(baremetal, nodes, what, done)
+
+        each(lambda node: baremetal.set_node_provision_state(node, 'manage'),
+             'manageable', lambda node: node.provision_state == 'manageable')
+        each(lambda node: baremetal.set_node_provision_state(node, 'provide'),
+             'available', lambda node: node.provision_state == 'available')
+        # Nova takes a node of unknown power state for reserved.
+        each(lambda node: baremetal.set_node_power_state(node, 'power off'),
+             'powered off', lambda node: node.power_state == 'power off')
+    return nodes
+
+
+def _wait(baremetal, nodes: Iterable[str], what: str,
+          done: Callable[[sdk_node.Node], bool]) -> None:
+    """Wait until all nodes are as wanted."""
+    waiting = set(nodes)
+    deadline = time.monotonic() + _TIMEOUT
+    while True:
+        try:
+            waiting -= {node.id for node in baremetal.nodes(fields=[
+                'uuid', 'provision_state', 'power_state']) if done(node)}
+        except exceptions.SDKException as error:
+            raise errors.LabError(
+                f'Ironic does not list its nodes: {error}.') from error
+        if not waiting:
+            return
+        if time.monotonic() > deadline:
+            raise errors.LabError(
+                f'{len(waiting)} nodes are not {what} after {_TIMEOUT} s, '
+                f'{sorted(waiting)[0]} among them: see what '
+                '"openstack baremetal node show" says of it.')
+        time.sleep(_POLL)

@@ -1,0 +1,237 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Processes that outlive the command that started them.
+
+What is needed to find, signal or restart a process lies in a file, so any
+command can do it. Each also carries the lab's directory in its environment:
+that finds the ones whose file was never written or whose parent has gone.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+import psutil
+
+from nova_ironic_ring.lab import errors
+
+#: Marks the environment of every process of a lab with the lab's directory.
+MARK = 'NOVA_IRONIC_RING_LAB'
+
+_LAST_LINES = 5
+
+
+def environment(directory: pathlib.Path,
+                extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a process of a lab.
+
+    :param directory: the lab's directory
+    :param extra: variables to add
+    """
+    # A user's own OS_* would lead the services' clients to another cloud.
+    inherited = {key: value for key, value in os.environ.items()
+                 if not key.startswith('OS_')}
+    return inherited | {MARK: str(directory)} | dict(extra or {})
+
+
+class Process:
+    """A process of a lab, known by its name."""
+
+    def __init__(self, directory: pathlib.Path, name: str) -> None:
+        """Name a process, which need not exist.
+
+        :param directory: the lab's directory
+        :param name: the name, unique in the lab
+        """
+        self.directory = directory
+        self.name = name
+        self.log = directory / 'log' / f'{name}.log'
+        self._file = directory / 'run' / f'{name}.json'
+
+    def define(self, argv: Sequence[str],
+               env: Mapping[str, str] | None = None) -> 'Process':
+        """Say what the process runs.
+
+        :param argv: the program and its arguments
+        :param env: variables to add to its environment
+        :returns: this object
+        """
+        self._write({'argv': list(argv), 'env': dict(env or {})})
+        return self
+
+    def start(self) -> None:
+        """Start the process, unless it runs.
+
+        :raises LabError: if the program cannot be started
+        """
+        if self.state != 'stopped':
+            return
+        record = self._read()
+        with open(self.log, 'ab') as log:
+            try:
+                child = psutil.Popen(
+                    record['argv'], stdin=subprocess.DEVNULL, stdout=log,
+                    stderr=subprocess.STDOUT, cwd=self.directory,
+                    env=environment(self.directory, record['env']),
+                    start_new_session=True)
+            except OSError as error:
+                raise errors.LabError(
+                    f'{self.name} cannot be started: {error}.') from error
+        self._write(record | {'pid': child.pid,
+                              'created': child.create_time()})
+
+    @property
+    def exists(self) -> bool:
+        """Whether the process was defined, running or not."""
+        return self._file.exists()
+
+    @property
+    def state(self) -> str:
+        """``running``, ``paused`` or ``stopped``."""
+        process = self._find()
+        if process is None:
+            return 'stopped'
+        try:
+            status = process.status()
+        except psutil.NoSuchProcess:
+            return 'stopped'
+        return 'paused' if status == psutil.STATUS_STOPPED else 'running'
+
+    def terminate(self) -> None:
+        """Ask the process to end."""
+        process = self._find()
+        if process is not None:
+            self._signal(process, signal.SIGTERM)
+            # A paused process hears of it only now.
+            self._signal(process, signal.SIGCONT)
+
+    def stop(self, timeout: float = 30) -> None:
+        """Ask the process to end, and see to it that it does.
+
+        :param timeout: seconds after which it is killed
+        """
+        process = self._find()
+        if process is None:
+            return
+        self.terminate()
+        try:
+            process.wait(timeout)
+        except psutil.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """End the process at once, as a crash would."""
+        process = self._find()
+        if process is not None:
+            self._signal(process, signal.SIGKILL)
+            process.wait()
+
+    def pause(self) -> None:
+        """Freeze the process, as a hang would."""
+        process = self._find()
+        if process is not None:
+            self._signal(process, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a frozen process go on."""
+        process = self._find()
+        if process is not None:
+            self._signal(process, signal.SIGCONT)
+
+    def check(self) -> None:
+        """See that the process has not died.
+
+        :raises LabError: if it has; the message has its log's last lines
+        """
+        if self.state == 'stopped':
+            raise errors.LabError(
+                f'{self.name} has died; its log is {self.log}, and its last '
+                f'lines are:\n{self.last_lines()}')
+
+    def last_lines(self) -> str:
+        """Return the end of the log, for an error message."""
+        try:
+            lines = self.log.read_text(errors='replace').splitlines()
+        except FileNotFoundError:
+            lines = []
+        return '\n'.join(
+            f'    {line}' for line in lines[-_LAST_LINES:]) or '    (none)'
+
+    def _signal(self, process: psutil.Process, number: int) -> None:
+        # The whole group: some services have workers.
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def _find(self) -> psutil.Process | None:
+        try:
+            record = self._read()
+            process = psutil.Process(record['pid'])
+            # Process ids are used again.
+            if process.create_time() != record['created']:
+                return None
+            if process.status() == psutil.STATUS_ZOMBIE:
+                process.wait(0)
+                return None
+        except (KeyError, errors.LabError, psutil.Error):
+            return None
+        return process
+
+    def _read(self) -> dict:
+        try:
+            return json.loads(self._file.read_text())
+        except FileNotFoundError:
+            raise errors.LabError(
+                f'There is no process {self.name} in this lab.') from None
+
+    def _write(self, record: dict) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        # Whole or not at all, whenever this is killed.
+        new = self._file.with_suffix('.new')
+        new.write_text(json.dumps(record))
+        new.replace(self._file)
+
+
+def leftovers(directory: pathlib.Path) -> Iterator[psutil.Process]:
+    """Find all processes of a lab, whoever started them.
+
+    :param directory: the lab's directory
+    """
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == str(directory):
+                yield process
+        except psutil.Error:
+            continue
+
+
+def sweep(directory: pathlib.Path) -> int:
+    """Kill whatever is left of a lab.
+
+    :param directory: the lab's directory
+    :returns: how many processes there were
+    """
+    found = [process for process in leftovers(directory)
+             if process.pid != os.getpid()]
+    for process in found:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            pass
+    psutil.wait_procs(found, timeout=10)
+    return len(found)

@@ -1,0 +1,126 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The databases' schemas: from the services' own migrations, or remembered.
+
+Migrations take most of a lab's first start. Their result depends on nothing
+but the versions of the services, so it is kept beside them, in the virtual
+environment, for the next lab.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import concurrent.futures
+import hashlib
+from importlib import metadata
+import os
+import pathlib
+import subprocess
+import sys
+
+from nova_ironic_ring.lab import backends
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import process
+
+DATABASES = ('keystone', 'glance', 'neutron', 'placement', 'ironic',
+             'nova_api', 'nova_cell0', 'nova')
+_OWNERS = ('keystone', 'glance', 'neutron', 'openstack-placement', 'ironic',
+           'nova', 'nova-ironic-ring')
+
+
+def run(directory: pathlib.Path, *commands: Sequence[str],
+        env: Mapping[str, str] | None = None) -> None:
+    """Run commands of the lab one after the other.
+
+    :param directory: the lab's directory
+    :param commands: programs of this virtual environment, with arguments
+    :param env: variables to add to their environment
+    :raises LabError: if one fails
+    """
+    log = directory / 'log' / 'setup.log'
+    log.parent.mkdir(parents=True, exist_ok=True)
+    for program, *arguments in commands:
+        path = pathlib.Path(sys.prefix, 'bin', program)
+        done = subprocess.run(
+            [str(path), *arguments], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=process.environment(directory, env))
+        with open(log, 'a') as file:
+            file.write(f'$ {program} {" ".join(arguments)}\n{done.stdout}\n')
+        if done.returncode:
+            last = '\n'.join(f'    {line}' for line
+                             in done.stdout.splitlines()[-5:])
+            raise errors.LabError(
+                f'"{program} {" ".join(arguments)}" has failed; its output is '
+                f'in {log}, and the last lines are:\n{last}')
+
+
+class Schema:
+    """The schemas of all databases of a lab."""
+
+    def __init__(self, directory: pathlib.Path,
+                 database: backends.MariaDB) -> None:
+        """Name the server.
+
+        :param directory: the lab's directory
+        :param database: a server that is ready
+        """
+        self.directory = directory
+        self.database = database
+        versions = ' '.join(f'{name}={metadata.version(name)}'
+                            for name in _OWNERS)
+        self._dump = pathlib.Path(
+            sys.prefix, 'share', 'nova-ironic-ring-lab',
+            'schema-%s.sql' % hashlib.sha256(versions.encode()).hexdigest())
+
+    @property
+    def remembered(self) -> bool:
+        """Whether no migration needs to run."""
+        return self._dump.exists()
+
+    def recall(self) -> None:
+        """Load the remembered schemas.
+
+        :raises LabError: if the server refuses them
+        """
+        with open(self._dump, 'rb') as dump:
+            self._client('mysql', stdin=dump)
+
+    def migrate(self, commands: Iterable[Sequence[Sequence[str]]]) -> None:
+        """Run the migrations, as many at once as there are processors.
+
+        :param commands: for each service, the commands that it needs in turn
+        :raises LabError: if one fails
+        """
+        with self.database.connect() as connection:
+            with connection.cursor() as cursor:
+                for name in DATABASES:
+                    cursor.execute(f'CREATE DATABASE {name} '
+                                   'DEFAULT CHARACTER SET utf8mb4')
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for done in [pool.submit(run, self.directory, *group)
+                         for group in commands]:
+                done.result()
+        self._dump.parent.mkdir(parents=True, exist_ok=True)
+        new = self._dump.with_suffix(f'.{os.getpid()}')
+        with open(new, 'wb') as dump:
+            self._client('mysqldump', '--skip-lock-tables', '--databases',
+                         *DATABASES, stdout=dump)
+        new.replace(self._dump)
+
+    def _client(self, program: str, *arguments: str, **streams) -> None:
+        done = subprocess.run(
+            [program, '--no-defaults', '--user=root',
+             f'--socket={self.database.socket}', *arguments],
+            stderr=subprocess.PIPE, text=True, check=False, **streams)
+        if done.returncode:
+            raise errors.LabError(
+                f'{program} has failed on the schemas: {done.stderr.strip()}')

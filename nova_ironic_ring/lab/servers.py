@@ -1,0 +1,106 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Servers of the lab's cloud, booted and deleted as a user would."""
+
+from collections.abc import Iterable
+import time
+
+from openstack import connection
+from openstack.compute.v2 import server as sdk_server
+from openstack import exceptions
+
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import tenant
+
+_TIMEOUT = 120
+_POLL = 1
+# The first version that takes a host: for servers of a given nova-compute.
+_WITH_HOST = '2.74'
+
+
+def boot(cloud: connection.Connection, name: str,
+         host: str | None = None) -> sdk_server.Server:
+    """Ask for a server.
+
+    :param cloud: the lab's cloud
+    :param name: the server's name
+    :param host: the nova-compute that is to have it
+    :returns: the server, which is still being built
+    :raises LabError: if Nova refuses
+    """
+    arguments = {'host': host} if host else {}
+    try:
+        image = cloud.image.find_image(tenant.IMAGE, ignore_missing=False)
+        flavor = cloud.compute.find_flavor(
+            tenant.FLAVOR, ignore_missing=False)
+        # Not the session's default version: networks "none" needs 2.37.
+        return cloud.compute.create_server(
+            name=name, image_id=image.id, flavor_id=flavor.id,
+            networks='none', **arguments)
+    except exceptions.SDKException as error:
+        raise errors.LabError(
+            f'Nova does not boot {name}: {error}.') from error
+
+
+def wait_active(cloud: connection.Connection, server: sdk_server.Server,
+                timeout: float = _TIMEOUT) -> sdk_server.Server:
+    """Wait until a server is active.
+
+    :param cloud: the lab's cloud
+    :param server: the server
+    :param timeout: seconds
+    :returns: the server as it is then
+    :raises LabError: if it fails or takes longer
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        server = cloud.compute.get_server(server.id)
+        if server.status == 'ACTIVE':
+            return server
+        if server.status == 'ERROR':
+            reason = (server.fault or {}).get('message', 'no reason given')
+            raise errors.LabError(
+                f'Server {server.name} has failed: {reason}')
+        if time.monotonic() > deadline:
+            raise errors.LabError(
+                f'Server {server.name} is {server.status} after {timeout:g} '
+                's: see what "openstack server show" says of it.')
+        time.sleep(_POLL)
+
+
+def delete(cloud: connection.Connection,
+           servers: Iterable[sdk_server.Server],
+           timeout: float = _TIMEOUT) -> None:
+    """Delete servers and wait until they are gone.
+
+    :param cloud: the lab's cloud
+    :param servers: the servers
+    :param timeout: seconds
+    :raises LabError: if it takes longer
+    """
+    servers = list(servers)
+    for server in servers:
+        cloud.compute.delete_server(server)
+    deadline = time.monotonic() + timeout
+    for server in servers:
+        while True:
+            try:
+                cloud.compute.get_server(server.id)
+            except exceptions.NotFoundException:
+                break
+            if time.monotonic() > deadline:
+                raise errors.LabError(
+                    f'Server {server.name} is still there {timeout:g} s after '
+                    'its deletion: see what "openstack server show" says of '
+                    'it.')
+            time.sleep(_POLL)

@@ -1,0 +1,488 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The OpenStack services of a lab, each a fixture.
+
+A service writes its configuration and starts when it is set up; ``wait`` says
+when it answers. What is set here is the least that makes it run on loopback:
+how the services are used in earnest is for their own documentation to say.
+"""
+
+from collections.abc import Mapping, Sequence
+import configparser
+import pathlib
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from cryptography import fernet
+import fixtures
+
+from nova_ironic_ring.lab import backends
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import process
+from nova_ironic_ring.lab import schema
+from nova_ironic_ring.lab import state as lab_state
+
+Sections = Mapping[str, Mapping[str, object]]
+
+_START_TIMEOUT = 90
+REGION = 'lab'
+
+
+def program(name: str) -> str:
+    """Return the path of a program of this virtual environment."""
+    return str(pathlib.Path(sys.prefix, 'bin', name))
+
+
+def write_config(path: pathlib.Path, sections: Sections) -> pathlib.Path:
+    """Write an oslo.config file.
+
+    :param path: where to
+    :param sections: options by section
+    :returns: the path
+    """
+    parser = configparser.RawConfigParser()
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read_dict(sections)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, 'w') as file:
+        parser.write(file)
+    path.chmod(0o600)
+    return path
+
+
+class Context:
+    """What the services are given: the lab and its backends."""
+
+    def __init__(self, state: lab_state.State, database: backends.MariaDB,
+                 broker: backends.RabbitMQ) -> None:
+        """Put it together.
+
+        :param state: the lab's settings
+        :param database: a server that is ready
+        :param broker: a broker, ready or not
+        """
+        self.state = state
+        self.database = database
+        self.broker = broker
+        self.etc = state.directory / 'etc'
+        self.data = state.directory / 'data'
+
+    def credentials(self, user: str) -> dict[str, object]:
+        """Return how a service logs in to Keystone.
+
+        :param user: the service's own account
+        """
+        return {
+            'auth_type': 'password',
+            'auth_url': self.state.url('keystone') + '/v3',
+            'username': user,
+            'password': self.state.secret,
+            'user_domain_name': 'Default',
+            'project_name': 'service',
+            'project_domain_name': 'Default',
+            'region_name': REGION,
+        }
+
+    def logging(self, debug: bool = False) -> dict[str, object]:
+        """Return the options that make a service log to its output.
+
+        :param debug: whether it says all that it does
+        """
+        return {'debug': debug, 'use_stderr': True}
+
+
+class Service(fixtures.Fixture):
+    """One process of OpenStack."""
+
+    def __init__(self, context: Context, name: str) -> None:
+        """Name the service.
+
+        :param context: what services are given
+        :param name: its name in the lab
+        """
+        super().__init__()
+        self.context = context
+        self.name = name
+        self.etc = context.etc / name
+        self.process: process.Process = context.state.process(name)
+
+    def _setUp(self) -> None:
+        self.configure()
+        self.addCleanup(self.process.stop)
+        self.process.start()
+
+    def configure(self) -> None:
+        """Write the configuration and define the process."""
+        raise NotImplementedError
+
+
+class Api(Service):
+    """A service with a REST API."""
+
+    def migrations(self) -> list[Sequence[str]]:
+        """Return the commands that make the service's schema."""
+        return []
+
+    def serve(self, application: str, env: Mapping[str, str]) -> None:
+        """Define a WSGI application as the process.
+
+        :param application: its module
+        :param env: the variables that it finds its configuration by
+        """
+        port = self.context.state.ports[self.name]
+        self.process.define(
+            [sys.executable, '-m', 'nova_ironic_ring.lab.wsgi', application,
+             str(port)], env)
+
+    def wait(self) -> None:
+        """Wait until the API answers.
+
+        :raises LabError: if the service dies or takes too long
+        """
+        deadline = time.monotonic() + _START_TIMEOUT
+        url = self.context.state.url(self.name) + '/'
+        while True:
+            try:
+                urllib.request.urlopen(url, timeout=10).close()
+                return
+            except urllib.error.HTTPError as answer:
+                answer.close()
+                if answer.code < 500:
+                    return
+            except OSError:
+                pass
+            self.process.check()
+            if time.monotonic() > deadline:
+                raise errors.LabError(
+                    f'{self.name} does not answer on {url} after '
+                    f'{_START_TIMEOUT} s; its log is {self.process.log}, and '
+                    f'its last lines are:\n{self.process.last_lines()}')
+            time.sleep(0.1)
+
+
+class Keystone(Api):
+    """Identity."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, 'keystone')
+        self.conf = self.etc / 'keystone.conf'
+
+    def configure(self) -> None:
+        keys = self.context.data / 'keystone'
+        write_config(self.conf, {
+            'DEFAULT': self.context.logging(),
+            'database': {'connection': self.context.database.url('keystone')},
+            'fernet_tokens': {'key_repository': keys / 'fernet'},
+            'credential': {'key_repository': keys / 'credential'},
+            'identity': {'password_hash_rounds': 4},
+            # Every request to every service has its token looked up here.
+            'cache': {'enabled': True, 'backend': 'dogpile.cache.memory'},
+        })
+        self.serve('keystone.wsgi.api',
+                   {'OS_KEYSTONE_CONFIG_FILES': str(self.conf)})
+
+    def migrations(self) -> list[Sequence[str]]:
+        return [('keystone-manage', '--config-file', str(self.conf),
+                 'db_sync')]
+
+    def make_keys(self) -> None:
+        """Make the keys that tokens are encrypted with.
+
+        As https://docs.openstack.org/keystone/latest/admin/fernet-token-faq
+        describes them; keystone-manage takes seconds to do it.
+        """
+        repository = self.context.data / 'keystone' / 'fernet'
+        repository.mkdir(mode=0o700, parents=True)
+        for index in range(2):
+            (repository / str(index)).write_bytes(
+                fernet.Fernet.generate_key())
+
+    def bootstrap(self) -> None:
+        """Make the administrator's account.
+
+        :raises LabError: if Keystone refuses
+        """
+        url = self.context.state.url('keystone') + '/v3'
+        schema.run(
+            self.context.state.directory,
+            ('keystone-manage', '--config-file', str(self.conf), 'bootstrap',
+             '--bootstrap-region-id', REGION, '--bootstrap-public-url', url,
+             '--bootstrap-internal-url', url),
+            # Not an argument, which every user of the machine could read.
+            env={'OS_BOOTSTRAP_PASSWORD': self.context.state.secret})
+
+
+class Glance(Api):
+    """Images."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, 'glance')
+        self.conf = self.etc / 'glance-api.conf'
+
+    def configure(self) -> None:
+        write_config(self.conf, {
+            'DEFAULT': self.context.logging() | {'enabled_backends': 'file:file'},
+            'database': {'connection': self.context.database.url('glance')},
+            'keystone_authtoken': self.context.credentials('glance'),
+            'paste_deploy': {
+                'flavor': 'keystone',
+                'config_file': pathlib.Path(
+                    sys.prefix, 'etc', 'glance', 'glance-api-paste.ini')},
+            'glance_store': {'default_backend': 'file'},
+            'file': {'filesystem_store_datadir':
+                     self.context.data / 'glance' / 'images'},
+            'os_glance_staging_store': {
+                'filesystem_store_datadir':
+                    self.context.data / 'glance' / 'staging'},
+            'os_glance_tasks_store': {
+                'filesystem_store_datadir':
+                    self.context.data / 'glance' / 'tasks'},
+        })
+        self.serve('glance.wsgi.api',
+                   {'OS_GLANCE_CONFIG_DIR': str(self.etc)})
+
+    def migrations(self) -> list[Sequence[str]]:
+        return [('glance-manage', '--config-file', str(self.conf), 'db_sync')]
+
+
+class Neutron(Api):
+    """Networks, of which the lab has none; Nova asks all the same."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, 'neutron')
+        self.conf = self.etc / 'neutron.conf'
+
+    def configure(self) -> None:
+        write_config(self.conf, {
+            'DEFAULT': self.context.logging() | {
+                'core_plugin': 'ml2',
+                'service_plugins': '',
+                'transport_url': self.context.broker.url,
+                'state_path': self.context.data / 'neutron',
+                'api_paste_config': pathlib.Path(
+                    sys.prefix, 'etc', 'neutron', 'api-paste.ini')},
+            'oslo_concurrency': {
+                'lock_path': self.context.data / 'neutron' / 'lock'},
+            'database': {'connection': self.context.database.url('neutron')},
+            'keystone_authtoken': self.context.credentials('neutron'),
+            'ml2': {'type_drivers': 'local', 'tenant_network_types': 'local',
+                    'mechanism_drivers': ''},
+        })
+        self.serve('nova_ironic_ring.lab.neutron', {
+            'OS_NEUTRON_CONFIG_DIR': str(self.etc),
+            'OS_NEUTRON_CONFIG_FILES': 'neutron.conf'})
+
+    def migrations(self) -> list[Sequence[str]]:
+        return [('neutron-db-manage', '--config-file', str(self.conf),
+                 'upgrade', 'heads')]
+
+
+class Placement(Api):
+    """Resource providers."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, 'placement')
+
+    def configure(self) -> None:
+        write_config(self.etc / 'placement.conf', {
+            'DEFAULT': self.context.logging(),
+            'placement_database': {
+                'connection': self.context.database.url('placement')},
+            'keystone_authtoken': self.context.credentials('placement'),
+        })
+        self.serve('placement.wsgi.api',
+                   {'OS_PLACEMENT_CONFIG_DIR': str(self.etc)})
+
+    def migrations(self) -> list[Sequence[str]]:
+        return [('placement-manage', '--config-dir', str(self.etc),
+                 'db', 'sync')]
+
+
+class Ironic(Api):
+    """Bare metal: API and conductor in one process, with fake hardware."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, 'ironic')
+        self.conf = self.etc / 'ironic.conf'
+
+    def configure(self) -> None:
+        interfaces = {f'enabled_{kind}_interfaces': 'fake' for kind in (
+            'bios', 'boot', 'console', 'deploy', 'firmware', 'inspect',
+            'management', 'power', 'raid', 'rescue', 'vendor')}
+        write_config(self.conf, {
+            'DEFAULT': self.context.logging() | interfaces | {
+                'enabled_hardware_types': 'fake-hardware',
+                'rpc_transport': 'none',
+                # Nova's account sees all nodes, not only its project's.
+                'rbac_service_role_elevated_access': True,
+                'auth_strategy': 'keystone',
+                'host': 'ironic',
+                'my_ip': '127.0.0.1',
+                'enabled_network_interfaces': 'noop',
+                'enabled_storage_interfaces': 'noop',
+                'state_path': self.context.data / 'ironic'},
+            'api': {'host_ip': '127.0.0.1',
+                    'port': self.context.state.ports['ironic'],
+                    'api_workers': 1},
+            'conductor': {'automated_clean': False,
+                          'sync_power_state_interval': 60},
+            'database': {'connection': self.context.database.url('ironic')},
+            'keystone_authtoken': self.context.credentials('ironic'),
+            'oslo_concurrency': {
+                'lock_path': self.context.data / 'ironic' / 'lock'},
+        })
+        self.process.define(
+            [program('ironic'), '--config-file', str(self.conf)])
+
+    def migrations(self) -> list[Sequence[str]]:
+        return [('ironic-dbsync', '--config-file', str(self.conf),
+                 'create_schema')]
+
+
+class NovaConfig:
+    """The configuration that all of Nova's processes share."""
+
+    def __init__(self, context: Context) -> None:
+        """Name the files.
+
+        :param context: what services are given
+        """
+        self.context = context
+        self.etc = context.etc / 'nova'
+        #: For all of them.
+        self.common = self.etc / 'nova.conf'
+        #: For those that may reach the database, of which nova-compute is
+        #: none.
+        self.controller = self.etc / 'nova-controller.conf'
+
+    def write(self) -> None:
+        """Write the files."""
+        context = self.context
+        write_config(self.common, {
+            'DEFAULT': context.logging(debug=True) | {
+                'transport_url': context.broker.url,
+                'state_path': context.data / 'nova',
+                'my_ip': '127.0.0.1',
+                # A ring that is quick to watch.
+                'report_interval': 2,
+                'service_down_time': 8,
+                'update_resources_interval': 5,
+                'periodic_fuzzy_delay': 0},
+            'oslo_concurrency': {'lock_path': context.data / 'nova' / 'lock'},
+            'api': {'auth_strategy': 'keystone'},
+            'keystone_authtoken': context.credentials('nova'),
+            'service_user': context.credentials('nova') | {
+                'send_service_user_token': True},
+            'placement': context.credentials('nova'),
+            'neutron': context.credentials('nova'),
+            'ironic': context.credentials('nova') | {
+                # Conflicts with Ironic's own work on a node end soon here.
+                'api_retry_interval': 1},
+            'glance': {'region_name': REGION},
+            'vnc': {'enabled': False},
+            'conductor': {'workers': 1},
+            'scheduler': {'workers': 1},
+            'quota': {'driver': 'nova.quota.NoopQuotaDriver'},
+        })
+        write_config(self.controller, {
+            'database': {'connection': context.database.url('nova')},
+            'api_database': {'connection': context.database.url('nova_api')},
+        })
+
+    @property
+    def manage(self) -> tuple[str, ...]:
+        """The beginning of a nova-manage command."""
+        return ('nova-manage', '--config-file', str(self.common),
+                '--config-file', str(self.controller))
+
+    def migrations(self) -> list[Sequence[str]]:
+        """Return the commands that make the schema and map the cells.
+
+        The cells' URLs are templates, which Nova fills in from its
+        configuration: the schema can then serve another lab.
+        """
+        database = '{scheme}://{username}@{hostname}/%s?{query}'
+        broker = '{scheme}://{username}:{password}@{hostname}:{port}/'
+        return [
+            (*self.manage, 'api_db', 'sync'),
+            (*self.manage, 'cell_v2', 'map_cell0',
+             '--database_connection', database % 'nova_cell0'),
+            (*self.manage, 'cell_v2', 'create_cell', '--name', 'cell1',
+             '--database_connection', database % 'nova',
+             '--transport-url', broker),
+            (*self.manage, 'db', 'sync'),
+        ]
+
+
+class NovaApi(Api):
+    """Nova's API."""
+
+    def __init__(self, config: NovaConfig) -> None:
+        super().__init__(config.context, 'nova')
+        self.config = config
+
+    def configure(self) -> None:
+        files = (pathlib.Path(sys.prefix, 'etc', 'nova', 'api-paste.ini'),
+                 self.config.common, self.config.controller)
+        self.serve('nova.wsgi.osapi_compute', {
+            'OS_NOVA_CONFIG_DIR': str(self.config.etc),
+            'OS_NOVA_CONFIG_FILES': ';'.join(map(str, files))})
+
+
+class NovaController(Service):
+    """nova-conductor or nova-scheduler."""
+
+    def __init__(self, config: NovaConfig, name: str) -> None:
+        super().__init__(config.context, name)
+        self.config = config
+
+    def configure(self) -> None:
+        self.process.define([
+            program(self.name), '--config-file', str(self.config.common),
+            '--config-file', str(self.config.controller)])
+
+
+class NovaCompute(Service):
+    """A nova-compute, whose host name is its name in the lab."""
+
+    def __init__(self, config: NovaConfig, name: str,
+                 overrides: Sections | None = None) -> None:
+        """Name the service.
+
+        :param config: Nova's configuration
+        :param name: its name
+        :param overrides: options by section, for it alone
+        """
+        super().__init__(config.context, name)
+        self.config = config
+        self.conf = config.etc / f'{name}.conf'
+        self.overrides = overrides or {}
+
+    def configure(self) -> None:
+        sections: dict[str, dict[str, object]] = {
+            section: dict(options)
+            for section, options in self.overrides.items()}
+        state = self.config.context.state
+        sections['DEFAULT'] = {
+            'host': self.name,
+            'compute_driver': state.driver,
+            'state_path': self.config.context.data / self.name,
+        } | sections.get('DEFAULT', {})
+        (self.config.context.data / self.name).mkdir(
+            parents=True, exist_ok=True)
+        write_config(self.conf, sections)
+        self.process.define([
+            program('nova-compute'), '--config-file', str(self.config.common),
+            '--config-file', str(self.conf)])

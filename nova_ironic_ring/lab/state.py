@@ -1,0 +1,172 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a lab is made of, kept in its directory for the commands that follow."""
+
+import dataclasses
+import getpass
+import json
+import os
+import pathlib
+import random
+import secrets
+import shutil
+import socket
+import tempfile
+import uuid
+
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import process
+
+RING_DRIVER = 'ironic_ring.IronicRingDriver'
+STOCK_DRIVER = 'ironic.IronicDriver'
+
+#: Services that listen on a port of their own.
+APIS = ('keystone', 'glance', 'neutron', 'placement', 'nova', 'ironic')
+_PORTS = APIS + ('rabbitmq', 'rabbitmq-dist', 'epmd')
+
+# Below the range that the kernel takes ports for outgoing connections from,
+# which would collide with ours between choosing and using them.
+_FIRST_PORT = 20000
+_LAST_PORT = 30000
+
+
+def default_directory(name: str) -> pathlib.Path:
+    """Return where a lab of this name lives.
+
+    A short path: MariaDB's socket is in it, and paths of sockets are limited.
+
+    :param name: the lab's name
+    """
+    return pathlib.Path(
+        tempfile.gettempdir(), f'nova-ironic-ring-{getpass.getuser()}', name)
+
+
+def free_ports(count: int) -> list[int]:
+    """Choose ports of the loopback interface that nobody uses.
+
+    :param count: how many
+    :raises LabError: if there are not so many
+    """
+    candidates = list(range(_FIRST_PORT, _LAST_PORT))
+    random.shuffle(candidates)
+    free: list[int] = []
+    for port in candidates:
+        with socket.socket() as probe:
+            try:
+                probe.bind(('127.0.0.1', port))
+            except OSError:
+                continue
+        free.append(port)
+        if len(free) == count:
+            return free
+    raise errors.LabError(
+        f'Fewer than {count} ports between {_FIRST_PORT} and {_LAST_PORT} '
+        'are free on 127.0.0.1: end what uses them.')
+
+
+@dataclasses.dataclass
+class State:
+    """A lab's settings.
+
+    :ivar directory: where its files are
+    :ivar driver: what nova.conf says as ``compute_driver``
+    :ivar ports: the port of each service by its name
+    :ivar secret: the one password of all its accounts
+    :ivar computes: the names of its nova-computes
+    :ivar ready: whether it has come up
+    """
+
+    directory: pathlib.Path
+    driver: str = RING_DRIVER
+    ports: dict[str, int] = dataclasses.field(default_factory=dict)
+    secret: str = ''
+    computes: list[str] = dataclasses.field(default_factory=list)
+    ready: bool = False
+
+    @classmethod
+    def create(cls, directory: pathlib.Path, driver: str) -> 'State':
+        """Lay out an empty lab.
+
+        :param directory: where; must not exist
+        :param driver: as the attribute
+        :raises LabError: if the directory cannot be made
+        """
+        state = cls(directory, driver,
+                    dict(zip(_PORTS, free_ports(len(_PORTS)))),
+                    secrets.token_hex(16))
+        try:
+            directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if directory.parent.stat().st_uid != os.getuid():
+                raise PermissionError(f'{directory.parent} is not yours')
+            directory.mkdir(mode=0o700)
+        except OSError as error:
+            raise errors.LabError(
+                f'The lab cannot have {directory}: {error}.') from error
+        state.save()
+        return state
+
+    @classmethod
+    def load(cls, directory: pathlib.Path) -> 'State':
+        """Read a lab's settings.
+
+        :param directory: where it lives
+        :raises LabError: if there is none
+        """
+        try:
+            record = json.loads((directory / 'lab.json').read_text())
+        except FileNotFoundError:
+            raise errors.LabError(
+                f'There is no lab in {directory}: start one with "up".'
+            ) from None
+        return cls(directory, **record)
+
+    def save(self) -> None:
+        """Write the settings down."""
+        record = dataclasses.asdict(self)
+        del record['directory']
+        new = self.directory / 'lab.json.new'
+        new.write_text(json.dumps(record, indent=1))
+        new.replace(self.directory / 'lab.json')
+
+    def process(self, name: str) -> process.Process:
+        """Return one of the lab's processes by name."""
+        return process.Process(self.directory, name)
+
+    def url(self, service: str) -> str:
+        """Return where an API is."""
+        return f'http://127.0.0.1:{self.ports[service]}'
+
+    @property
+    def temporary(self) -> pathlib.Path:
+        """The directory for the data of the database and the broker."""
+        path = self.directory / 'tmp'
+        path.mkdir(exist_ok=True)
+        return path
+
+
+def remove(directory: pathlib.Path) -> None:
+    """Remove a lab's files.
+
+    :param directory: where it lives
+    """
+    # Renamed first, so that half a lab is never taken for one.
+    doomed = directory.with_name(f'.{directory.name}-{uuid.uuid4().hex[:8]}')
+    try:
+        directory.rename(doomed)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(doomed, ignore_errors=True)
+    try:
+        directory.parent.rmdir()
+    except OSError:
+        pass  # another lab is there

@@ -1,0 +1,118 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What users of the lab's cloud find there: accounts, an image, a flavor.
+
+Everything is done through the public APIs, as on any cloud.
+"""
+
+import openstack
+from openstack import connection
+import yaml
+
+from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab import state as lab_state
+
+#: The entry of clouds.yaml for the project's administrator.
+CLOUD = 'lab'
+#: The entry for the administrator of the whole system.
+SYSTEM_CLOUD = 'lab-system'
+
+IMAGE = 'none'
+FLAVOR = 'baremetal'
+RESOURCE_CLASS = 'baremetal'
+
+_CATALOG = {
+    'glance': ('image', ''),
+    'neutron': ('network', ''),
+    'placement': ('placement', ''),
+    'nova': ('compute', '/v2.1'),
+    'ironic': ('baremetal', ''),
+}
+
+
+def write_clouds(state: lab_state.State) -> None:
+    """Write clouds.yaml into the lab's directory.
+
+    :param state: the lab's settings
+    """
+    account = {
+        'auth_url': state.url('keystone') + '/v3',
+        'username': 'admin',
+        'password': state.secret,
+        'user_domain_name': 'Default',
+    }
+    in_project = account | {'project_name': 'admin',
+                            'project_domain_name': 'Default'}
+    path = state.directory / 'clouds.yaml'
+    path.write_text(yaml.safe_dump({'clouds': {
+        CLOUD: {'auth': in_project, 'region_name': services.REGION},
+        SYSTEM_CLOUD: {'auth': account | {'system_scope': 'all'},
+                       'region_name': services.REGION},
+    }}))
+    path.chmod(0o600)
+
+
+def connect(state: lab_state.State,
+            cloud: str = CLOUD) -> connection.Connection:
+    """Log in to the lab's cloud.
+
+    :param state: the lab's settings
+    :param cloud: the entry of clouds.yaml
+    """
+    config = openstack.config.OpenStackConfig(
+        config_files=[str(state.directory / 'clouds.yaml')],
+        # A user's own OS_* would lead to another cloud.
+        load_envvars=False)
+    return connection.Connection(config=config.get_one(cloud=cloud))
+
+
+def register(state: lab_state.State) -> None:
+    """Make the services' accounts and the catalog.
+
+    :param state: the lab's settings; Keystone must answer
+    """
+    identity = connect(state).identity
+    project = identity.create_project(name='service', domain_id='default')
+    roles = {role.name: role for role in identity.roles()}
+    for name, (kind, path) in _CATALOG.items():
+        user = identity.create_user(
+            name=name, password=state.secret, domain_id='default',
+            default_project_id=project.id)
+        for role in 'admin', 'service':
+            identity.assign_project_role_to_user(
+                project, user, roles[role])
+        service = identity.create_service(name=name, type=kind)
+        for interface in 'public', 'internal':
+            identity.create_endpoint(
+                service_id=service.id, interface=interface,
+                region_id=services.REGION, url=state.url(name) + path)
+
+
+def furnish(state: lab_state.State) -> None:
+    """Make an image and a flavor to boot servers with.
+
+    :param state: the lab's settings; Glance and Nova must answer
+    """
+    cloud = connect(state)
+    cloud.image.create_image(
+        name=IMAGE, data=b'fake hardware boots nothing', disk_format='raw',
+        container_format='bare', visibility='public')
+    flavor = cloud.compute.create_flavor(
+        name=FLAVOR, ram=1024, vcpus=1, disk=1)
+    # The machine as a whole is the resource, not its parts:
+    # https://docs.openstack.org/ironic/latest/install/configure-nova-flavors
+    cloud.compute.create_flavor_extra_specs(flavor, {
+        f'resources:CUSTOM_{RESOURCE_CLASS.upper()}': '1',
+        'resources:VCPU': '0',
+        'resources:MEMORY_MB': '0',
+        'resources:DISK_GB': '0'})

@@ -1,0 +1,49 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Serves a WSGI application on loopback: ``python -m ... MODULE PORT``.
+
+cheroot's own command line cannot: the services' applications parse the
+arguments of the process that imports them as their own.
+"""
+
+import importlib
+import signal
+import sys
+
+from cheroot import wsgi
+
+_THREADS = 6
+
+
+def main() -> None:
+    """Serve until told to end."""
+    module, port = sys.argv[1:]
+    sys.argv[1:] = []
+    application = importlib.import_module(module).application
+    server = wsgi.Server(('127.0.0.1', int(port)), application,
+                         numthreads=_THREADS, request_queue_size=64)
+
+    def stop(*_: object) -> None:
+        # In its own time, a server waits for idle connections.
+        server.shutdown_timeout = 0
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        server.start()
+    except KeyboardInterrupt:
+        server.stop()
+
+
+if __name__ == '__main__':
+    main()
