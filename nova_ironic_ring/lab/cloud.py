@@ -13,7 +13,9 @@
 """The whole cloud, put together and brought up."""
 
 from collections.abc import Callable, Iterator
+import concurrent.futures
 import contextlib
+import datetime
 import pathlib
 import time
 
@@ -120,6 +122,31 @@ class Lab:
         self.state.computes.append(name)
         self.state.save()
         return compute
+
+    def start_compute(self, name: str) -> None:
+        """Start a nova-compute that was stopped, and wait until it is alive.
+
+        :param name: its host name
+        :raises LabError: if there is none, or it dies
+        """
+        self.compute(name).start()
+        self.wait_alive(name)
+
+    def wait_alive(self, name: str) -> None:
+        """Wait for the first heartbeat of a nova-compute that was started.
+
+        :param name: its host name
+        :raises LabError: if it dies
+        """
+        process = self.compute(name)
+        started = datetime.datetime.now(datetime.timezone.utc)
+
+        def alive() -> bool:
+            process.check()
+            with self.cell() as opened:
+                return any(service.host == name and service.last_seen > started
+                           for service in view.services(opened))
+        self.wait(f'A heartbeat of {name}', alive)
 
     def discover_hosts(self) -> None:
         """Let Nova schedule to the nova-computes that are new.
@@ -240,10 +267,12 @@ class Cloud(fixtures.Fixture):
         nova.write()
         keystone = services.Keystone(context)
         ironic = services.Ironic(context)
-        others: list[services.Api] = [
-            services.Placement(context), services.NovaApi(nova),
-            services.Glance(context), services.Neutron(context)]
-        for api in [keystone, ironic, *others]:
+        placement = services.Placement(context)
+        later: list[services.Api] = [
+            services.NovaApi(nova), services.Glance(context),
+            services.Neutron(context)]
+        apis = [keystone, ironic, placement, *later]
+        for api in apis:
             api.configure()
 
         tables = schema.Schema(self.directory, self.lab.database)
@@ -252,46 +281,50 @@ class Cloud(fixtures.Fixture):
             tables.recall()
         else:
             self.progress('Creating the database schemas (first start only)')
-            tables.migrate([nova.migrations()] + [
-                api.migrations() for api in [keystone, ironic, *others]])
+            tables.migrate(
+                [nova.migrations()] + [api.migrations() for api in apis])
 
-        # In the order in which they are needed: two processors are busy for
-        # most of this time with importing Python modules.
-        self.progress('Starting Keystone')
+        # In the order of their need: two processors are busy for nearly all
+        # of this time with importing Python modules.
+        self.progress('Starting Keystone, Ironic and Placement')
         keystone.make_keys()
-        keystone.setUp()
-        ironic.setUp()
+        for api in keystone, ironic, placement:
+            api.setUp()
         keystone.bootstrap()
-        self.progress('Starting Placement, Nova, Glance and Neutron')
-        self.lab.broker.wait()
-        controllers = [services.NovaController(nova, name)
-                       for name in ('nova-conductor', 'nova-scheduler')]
-        for service in [*controllers, *others]:
-            service.setUp()
         keystone.wait()
         tenant.write_clouds(state)
         tenant.register(state)
 
-        self.progress(f'Enrolling {self.node_count} nodes in Ironic')
+        self.progress(f'Enrolling {self.node_count} nodes, and starting Nova')
+        self.lab.broker.wait()
         ironic.wait()
-        if self.computes:
-            # One that finds no conductor waits for long before it asks again.
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            enrolled = pool.submit(self.lab.enroll, self.node_count)
+            # Nova's processes look for Placement when they start.
+            placement.wait()
+            for name in 'nova-conductor', 'nova-scheduler':
+                services.NovaController(nova, name).setUp()
+            # A nova-compute without a conductor waits before it asks again.
             self.lab.wait('A record for nova-conductor', self._conductor_known)
+            enrolled.result()
+        if self.computes:
+            self.progress(f'Starting {self.computes} nova-computes')
             self.lab.add_compute()
-        self.lab.enroll(self.node_count)
-        for api in others:
-            api.wait()
-        tenant.furnish(state)
+        for api in later:
+            api.setUp()
         if self.computes:
             self._settle()
+        for api in later:
+            api.wait()
+        tenant.furnish(state)
         state.ready = True
         state.save()
 
     def _settle(self) -> None:
-        """Start all nova-computes and wait until the ring has settled."""
-        self.progress(f'Starting {self.computes} nova-computes')
-        # The first is alone until it has taken them all: on an empty table
-        # each of several would take each node.
+        """Start the other nova-computes and wait until the ring has settled.
+        """
+        # The first is alone until it has taken all nodes: on an empty table
+        # each of several would take each of them.
         self.lab.wait(
             'An owner for every node',
             lambda: self._alive() and len(self.lab.owners())

@@ -44,7 +44,10 @@ def environment(directory: pathlib.Path,
     # A user's own OS_* would lead the services' clients to another cloud.
     inherited = {key: value for key, value in os.environ.items()
                  if not key.startswith('OS_')}
-    return inherited | {MARK: str(directory)} | dict(extra or {})
+    # A service that sets its title writes it over its environment, unless
+    # told not to; the mark would be lost.
+    marks = {MARK: str(directory), 'SPT_NOENV': '1'}
+    return inherited | marks | dict(extra or {})
 
 
 class Process:

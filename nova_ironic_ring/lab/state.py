@@ -21,6 +21,7 @@ import random
 import secrets
 import shutil
 import socket
+import sys
 import tempfile
 import uuid
 
@@ -82,6 +83,7 @@ class State:
     :ivar driver: what nova.conf says as ``compute_driver``
     :ivar ports: the port of each service by its name
     :ivar secret: the one password of all its accounts
+    :ivar python: the interpreter of the virtual environment that it runs in
     :ivar computes: the names of its nova-computes
     :ivar ready: whether it has come up
     """
@@ -90,6 +92,7 @@ class State:
     driver: str = RING_DRIVER
     ports: dict[str, int] = dataclasses.field(default_factory=dict)
     secret: str = ''
+    python: str = sys.executable
     computes: list[str] = dataclasses.field(default_factory=list)
     ready: bool = False
 

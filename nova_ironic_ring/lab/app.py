@@ -1,0 +1,414 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The lab's command line."""
+
+import argparse
+import os
+import pathlib
+import signal
+import sys
+import time
+
+from cliff import app
+from cliff import command
+from cliff import commandmanager
+from cliff import lister
+import fixtures
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import tenant
+
+_DRIVERS = {'ring': lab_state.RING_DRIVER, 'stock': lab_state.STOCK_DRIVER}
+_CLEAR_SCREEN = '\033[H\033[2J'
+
+# Stock nova-compute gives its work this long, in seconds, to end in order.
+_STOP_TIMEOUT = 180
+
+
+def _number(least: int):
+    """Return a type of argument: an integer of at least so much."""
+    def convert(text: str) -> int:
+        number = int(text)
+        if number < least:
+            raise argparse.ArgumentTypeError(f'{text} is less than {least}')
+        return number
+    convert.__name__ = 'number'
+    return convert
+
+
+class _Lab:
+    """What the commands share."""
+
+    app: 'LabApp'
+
+    @property
+    def directory(self) -> pathlib.Path:
+        """Where the lab of this call lives."""
+        return lab_state.default_directory(self.app.options.name)
+
+    def lab(self) -> cloud.Lab:
+        """Return the lab of this call, which must be up."""
+        return cloud.Lab.load(self.directory)
+
+    def say(self, line: str) -> None:
+        """Print a line at once."""
+        print(line, file=self.app.stdout, flush=True)
+
+
+class _Table(_Lab, lister.Lister):
+    """A command that prints the ring."""
+
+    def ring(self, lab: cloud.Lab):
+        """Return the ring as cliff wants a table."""
+        return (
+            ('Member', 'State', 'Nodes owned', 'Nodes desired', 'Instances'),
+            [(member.host, member.state, member.owned, member.desired,
+              member.instances) for member in lab.ring()])
+
+
+class Up(_Table):
+    """Bring a cloud up on loopback: one Ironic, several nova-computes."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--nodes', type=_number(0), default=30, metavar='N',
+            help='nodes to enroll in Ironic (default: 30)')
+        parser.add_argument(
+            '--computes', type=_number(0), default=3, metavar='N',
+            help='nova-computes to start (default: 3)')
+        parser.add_argument(
+            '--driver', choices=sorted(_DRIVERS), default='ring',
+            help="this project's driver, or Nova's own for comparison "
+                 '(default: ring)')
+        # For the help alone: tools/lab reads it, and chooses the virtual
+        # environment by it.
+        parser.add_argument(
+            '--nova', metavar='VERSION',
+            help='the release of Nova, such as 33 (default: the newest)')
+        return parser
+
+    def take_action(self, parsed_args):
+        start = time.monotonic()
+
+        def progress(line: str) -> None:
+            self.say(f'[{time.monotonic() - start:3.0f} s] {line}')
+
+        fixture = cloud.Cloud(
+            self.directory, driver=_DRIVERS[parsed_args.driver],
+            computes=parsed_args.computes, node_count=parsed_args.nodes,
+            progress=progress)
+        # Ended by a signal, it cleans up as well as after Ctrl-C.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            fixture.setUp()
+        except fixtures.MultipleExceptions as failure:
+            # The first is the cause; the rest is of the cleaning up.
+            raise failure.args[0][1]
+        progress(f'The lab is up in {self.directory}.')
+        return self.ring(fixture.lab)
+
+
+class Down(_Lab, command.Command):
+    """End all processes of the lab and remove its files."""
+
+    def take_action(self, parsed_args):
+        cloud.Lab(lab_state.State.load(self.directory)).down()
+
+
+class Show(_Table):
+    """Show the ring: who is in it, and which nodes each has."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--watch', type=_number(1), nargs='?', const=2, metavar='SECONDS',
+            help='show it again and again (default: every 2 seconds)')
+        return parser
+
+    def run(self, parsed_args):
+        if parsed_args.watch is None:
+            return super().run(parsed_args)
+        try:
+            while True:
+                self.app.stdout.write(_CLEAR_SCREEN)
+                super().run(parsed_args)
+                time.sleep(parsed_args.watch)
+        except KeyboardInterrupt:
+            return 0
+
+    def take_action(self, parsed_args):
+        return self.ring(self.lab())
+
+
+class _Computes(_Lab, command.Command):
+    """A command that does something to nova-computes."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('names', nargs='+', metavar='NAME',
+                            help='the nova-compute, such as compute-1')
+        return parser
+
+    def take_action(self, parsed_args):
+        lab = self.lab()
+        # All names first: nothing is done where one is wrong.
+        for name in parsed_args.names:
+            lab.compute(name)
+        for name in parsed_args.names:
+            self.act(lab, name)
+
+    def act(self, lab: cloud.Lab, name: str) -> None:
+        """Do it to one."""
+        raise NotImplementedError
+
+
+class Start(_Computes):
+    """Start nova-computes that were stopped or killed."""
+
+    def act(self, lab, name):
+        if lab.compute(name).state != 'stopped':
+            raise errors.LabError(f'{name} is running already.')
+        self.say(f'Starting {name}')
+        lab.start_compute(name)
+
+
+class Stop(_Computes):
+    """Stop nova-computes in order, as systemd would."""
+
+    def act(self, lab, name):
+        self.say(f'Stopping {name}')
+        lab.compute(name).stop(_STOP_TIMEOUT)
+
+
+class Kill(_Computes):
+    """Kill nova-computes, as a crash would."""
+
+    def act(self, lab, name):
+        lab.compute(name).kill()
+
+
+class Pause(_Computes):
+    """Freeze nova-computes, as a hang would."""
+
+    def act(self, lab, name):
+        lab.compute(name).pause()
+
+
+class Resume(_Computes):
+    """Let frozen nova-computes go on."""
+
+    def act(self, lab, name):
+        lab.compute(name).resume()
+
+
+class Add(_Lab, command.Command):
+    """Start a nova-compute more."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('name', nargs='?', metavar='NAME',
+                            help='its host name (default: the next compute-N)')
+        return parser
+
+    def take_action(self, parsed_args):
+        lab = self.lab()
+        name = parsed_args.name or lab.next_name()
+        self.say(f'Starting {name}')
+        lab.add_compute(name)
+        lab.wait_alive(name)
+        lab.discover_hosts()
+
+
+class Enroll(_Lab, command.Command):
+    """Add nodes to Ironic."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('count', type=_number(1), metavar='N',
+                            help='how many')
+        return parser
+
+    def take_action(self, parsed_args):
+        lab = self.lab()
+        self.say(f'Enrolling {parsed_args.count} nodes')
+        lab.enroll(parsed_args.count)
+
+
+class Boot(_Lab, lister.Lister):
+    """Boot servers, and wait until they are active."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('count', type=_number(1), nargs='?', default=1,
+                            metavar='N', help='how many (default: 1)')
+        parser.add_argument('--host', metavar='NAME',
+                            help='the nova-compute that is to have them')
+        return parser
+
+    def take_action(self, parsed_args):
+        lab = self.lab()
+        if parsed_args.host:
+            lab.compute(parsed_args.host)
+        connection = lab.connect()
+        taken = {server.name for server in connection.compute.servers()}
+        names = (f'server-{number}' for number in range(1, sys.maxsize)
+                 if f'server-{number}' not in taken)
+        asked = [servers.boot(connection, next(names), parsed_args.host)
+                 for _ in range(parsed_args.count)]
+        self.say(f'Waiting for {", ".join(server.name for server in asked)}')
+        booted = [servers.wait_active(connection, server) for server in asked]
+        return (('Server', 'Status', 'Host', 'Node'),
+                [(server.name, server.status, server.compute_host,
+                  server.hypervisor_hostname) for server in booted])
+
+
+class Delete(_Lab, command.Command):
+    """Delete servers, and wait until they are gone."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('names', nargs='*', metavar='NAME',
+                            help='the server')
+        parser.add_argument('--all', action='store_true', help='all of them')
+        return parser
+
+    def take_action(self, parsed_args):
+        if bool(parsed_args.names) == parsed_args.all:
+            raise errors.LabError(
+                'Nothing is deleted: give the names of servers, or --all.')
+        connection = self.lab().connect()
+        found = list(connection.compute.servers())
+        if not parsed_args.all:
+            missing = set(parsed_args.names) - {
+                server.name for server in found}
+            if missing:
+                raise errors.LabError(
+                    f'There is no server {", ".join(sorted(missing))}: '
+                    'nothing is deleted.')
+            found = [server for server in found
+                     if server.name in parsed_args.names]
+        servers.delete(connection, found)
+
+
+class Shell(_Lab, command.Command):
+    """Open a shell in which "openstack" speaks to the lab."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'argv', nargs=argparse.REMAINDER, metavar='COMMAND',
+            help='run this instead of a shell, such as: -- openstack server '
+                 'list')
+        return parser
+
+    def take_action(self, parsed_args):
+        lab = self.lab()
+        argv = [word for index, word in enumerate(parsed_args.argv)
+                if index or word != '--']
+        shell = os.environ.get('SHELL') or '/bin/sh'
+        if not argv:
+            self.say(f'OS_CLOUD={tenant.CLOUD} in this shell; '
+                     f'{tenant.SYSTEM_CLOUD} is the administrator of the '
+                     'whole system. End it with "exit".')
+        env = {key: value for key, value in os.environ.items()
+               if not key.startswith('OS_')}
+        env |= {
+            'OS_CLOUD': tenant.CLOUD,
+            'OS_CLIENT_CONFIG_FILE': str(lab.state.directory / 'clouds.yaml'),
+            'PATH': os.pathsep.join(
+                [os.path.join(sys.prefix, 'bin'),
+                 os.environ.get('PATH', os.defpath)])}
+        program, *arguments = argv or [shell]
+        try:
+            os.execvpe(program, [program, *arguments], env)
+        except OSError as error:
+            raise errors.LabError(f'{program} cannot be run: {error}.')
+
+
+class Logs(_Lab, command.Command):
+    """Show the logs of the lab's services."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('names', nargs='*', metavar='NAME',
+                            help='the service (default: all nova-computes)')
+        parser.add_argument('-F', '--follow', action='store_true',
+                            help='go on with what is added')
+        parser.add_argument('-n', '--lines', type=_number(1), default=20,
+                            metavar='N',
+                            help='how many of the last lines (default: 20)')
+        return parser
+
+    def take_action(self, parsed_args):
+        state = lab_state.State.load(self.directory)
+        logs = {path.stem: path
+                for path in sorted((state.directory / 'log').glob('*.log'))}
+        for name in parsed_args.names:
+            if name not in logs:
+                raise errors.LabError(
+                    f'There is no log of {name} in this lab: it has '
+                    f'{", ".join(logs)}.')
+        chosen = [str(logs[name])
+                  for name in parsed_args.names or state.computes]
+        if not chosen:
+            raise errors.LabError(
+                'This lab has no nova-compute: name the service whose log is '
+                f'wanted, of {", ".join(logs)}.')
+        follow = ['-F'] if parsed_args.follow else []
+        os.execvp('tail', ['tail', '-n', str(parsed_args.lines), *follow,
+                           *chosen])
+
+
+_COMMANDS = (Add, Boot, Delete, Down, Enroll, Kill, Logs, Pause, Resume, Shell,
+             Show, Start, Stop, Up)
+
+
+class LabApp(app.App):
+    """The command line as a whole."""
+
+    def __init__(self) -> None:
+        manager = commandmanager.CommandManager('nova_ironic_ring.lab')
+        for kind in _COMMANDS:
+            manager.add_command(kind.__name__.lower(), kind)
+        super().__init__(
+            'A private cloud on loopback: one Ironic, several nova-computes.',
+            version='', command_manager=manager, deferred_help=True)
+
+    def build_option_parser(self, description, version, argparse_kwargs=None):
+        parser = super().build_option_parser(
+            description, version, argparse_kwargs)
+        parser.prog = 'tools/lab'
+        parser.add_argument(
+            '--name', default='lab', type=_name, metavar='NAME',
+            help="the lab's name, for more than one (default: lab)")
+        return parser
+
+
+def _name(text: str) -> str:
+    """Check the name of a lab, which is also a directory's."""
+    if not text.replace('-', '').replace('_', '').isalnum():
+        raise argparse.ArgumentTypeError(
+            f'"{text}" has more in it than letters, digits, "-" and "_"')
+    return text
+
+
+def main() -> int:
+    """Run the command line.
+
+    :returns: the exit status
+    """
+    return LabApp().run(sys.argv[1:] or ['--help'])

@@ -1,0 +1,103 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What tools/lab and tools/tox need before anything else can run.
+
+Uses nothing but Python's standard library.
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOOLS = ROOT / '.tools'
+
+_LEAST_PYTHON = (3, 11)
+
+
+def fail(sentence: str) -> None:
+    """End with a sentence for the user."""
+    print(sentence, file=sys.stderr)
+    sys.exit(2)
+
+
+def run(*argv: str, env: dict[str, str] | None = None) -> None:
+    """Run a command and show its output only if it fails."""
+    done = subprocess.run(
+        argv, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, env=env)
+    if done.returncode:
+        fail(f'{shlex.join(argv)} has failed:\n{done.stdout}')
+
+
+def debian_packages() -> None:
+    """Install the packages of bindep.txt that are missing.
+
+    Without the rights to do so, say how to and end.
+    """
+    if not shutil.which('dpkg-query'):
+        if not (shutil.which('mysqld') and shutil.which('rabbitmq-server')):
+            fail('mysqld and rabbitmq-server are not on the PATH, and this is '
+                 "no Debian: install your distribution's MariaDB and "
+                 'RabbitMQ servers.')
+        return
+    wanted = re.findall(r'^(\S+) \[platform:dpkg test\]$',
+                        (ROOT / 'bindep.txt').read_text(), re.MULTILINE)
+    missing = [name for name in wanted if not _installed(name)]
+    if not missing:
+        return
+    install = ['apt-get', 'install', '--yes', '--no-install-recommends',
+               *missing]
+    if os.geteuid() == 0:
+        prefix = []
+    elif shutil.which('sudo') and (
+            sys.stdin.isatty() or not subprocess.run(
+                ['sudo', '--non-interactive', 'true'],
+                stderr=subprocess.DEVNULL).returncode):
+        prefix = ['sudo']
+    else:
+        fail('Debian packages are missing and only root may install them: '
+             f'apt-get update && {shlex.join(install)}')
+    print(f'Installing Debian packages: {", ".join(missing)}', flush=True)
+    settings = ['env', 'DEBIAN_FRONTEND=noninteractive']
+    run(*prefix, 'apt-get', 'update')
+    run(*prefix, *settings, *install)
+
+
+def _installed(package: str) -> bool:
+    status = subprocess.run(
+        ['dpkg-query', '--show', '--showformat', '${Status}', package],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    return status == 'install ok installed'
+
+
+def tools() -> pathlib.Path:
+    """Return the directory of uv's and tox's programs, installed if need be.
+    """
+    if sys.version_info < _LEAST_PYTHON:
+        fail('Python %s is too old: Python %d.%d or newer is needed.' % (
+            sys.version.split()[0], *_LEAST_PYTHON))
+    debian_packages()
+    programs = TOOLS / 'venv' / 'bin'
+    done = TOOLS / 'venv' / 'done'
+    if not done.exists():
+        print('Installing uv and tox', flush=True)
+        run(sys.executable, '-m', 'venv', '--clear', str(TOOLS / 'venv'))
+        run(str(programs / 'pip'), 'install', '--quiet', 'uv', 'tox',
+            'tox-uv')
+        done.touch()
+    return programs
