@@ -26,7 +26,7 @@ import pathlib
 import zipfile
 
 from pbr import build as _pbr
-from pbr.build import *  # noqa: F403  the hooks that need no change
+from pbr.build import *  # noqa: F401,F403  the unchanged hooks
 
 _PTH = pathlib.Path(__file__).parent / 'nova_ironic_ring.pth'
 

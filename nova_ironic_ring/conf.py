@@ -39,8 +39,8 @@ ring_opts = [
 Points that each service gets on the ring.
 
 More points divide the nodes more evenly between the services and cost a little
-time in each pass of the resource tracker. The default is what Nova's own ironic
-driver uses, so that services of both drivers see the same ring.
+time in each pass of the resource tracker. The default is what Nova's own
+ironic driver uses, so that services of both drivers see the same ring.
 
 All services that share nodes must have the same value: with different ones
 they disagree about the owner of a node.

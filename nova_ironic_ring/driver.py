@@ -14,10 +14,10 @@
 
 import collections
 
+import nova.conf
 from nova import context as nova_context
 from nova import exception
 from nova import objects
-import nova.conf
 from openstack.baremetal.v1 import node as sdk_node
 from oslo_log import log as logging
 from oslo_utils import timeutils

@@ -86,7 +86,9 @@ def _installed(package: str) -> bool:
 
 
 def tools() -> pathlib.Path:
-    """Return the directory of uv's and tox's programs, installed if need be.
+    """Install uv and tox, if need be.
+
+    :returns: the directory of their programs
     """
     if sys.version_info < _LEAST_PYTHON:
         fail('Python %s is too old: Python %d.%d or newer is needed.' % (

@@ -13,6 +13,7 @@
 """The lab's command line."""
 
 import argparse
+from collections.abc import Callable, Sequence
 import os
 import pathlib
 import signal
@@ -32,13 +33,16 @@ from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 
 _DRIVERS = {'ring': lab_state.RING_DRIVER, 'stock': lab_state.STOCK_DRIVER}
+#: What cliff takes for a table: its columns and its lines.
+_Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
+
 _CLEAR_SCREEN = '\033[H\033[2J'
 
 # Stock nova-compute gives its work this long, in seconds, to end in order.
 _STOP_TIMEOUT = 180
 
 
-def _number(least: int):
+def _number(least: int) -> Callable[[str], int]:
     """Return a type of argument: an integer of at least so much."""
     def convert(text: str) -> int:
         number = int(text)
@@ -71,7 +75,7 @@ class _Lab:
 class _Table(_Lab, lister.Lister):
     """A command that prints the ring."""
 
-    def ring(self, lab: cloud.Lab):
+    def ring(self, lab: cloud.Lab) -> _Rows:
         """Return the ring as cliff wants a table."""
         return (
             ('Member', 'State', 'Nodes owned', 'Nodes desired', 'Instances'),
@@ -82,7 +86,7 @@ class _Table(_Lab, lister.Lister):
 class Up(_Table):
     """Bring a cloud up on loopback: one Ironic, several nova-computes."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--nodes', type=_number(0), default=30, metavar='N',
@@ -101,7 +105,7 @@ class Up(_Table):
             help='the release of Nova, such as 33 (default: the newest)')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> _Rows:
         start = time.monotonic()
 
         def progress(line: str) -> None:
@@ -125,21 +129,21 @@ class Up(_Table):
 class Down(_Lab, command.Command):
     """End all processes of the lab and remove its files."""
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         cloud.Lab(lab_state.State.load(self.directory)).down()
 
 
 class Show(_Table):
     """Show the ring: who is in it, and which nodes each has."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--watch', type=_number(1), nargs='?', const=2, metavar='SECONDS',
             help='show it again and again (default: every 2 seconds)')
         return parser
 
-    def run(self, parsed_args):
+    def run(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.watch is None:
             return super().run(parsed_args)
         try:
@@ -150,20 +154,20 @@ class Show(_Table):
         except KeyboardInterrupt:
             return 0
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> _Rows:
         return self.ring(self.lab())
 
 
 class _Computes(_Lab, command.Command):
     """A command that does something to nova-computes."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('names', nargs='+', metavar='NAME',
                             help='the nova-compute, such as compute-1')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         lab = self.lab()
         # All names first: nothing is done where one is wrong.
         for name in parsed_args.names:
@@ -179,7 +183,7 @@ class _Computes(_Lab, command.Command):
 class Start(_Computes):
     """Start nova-computes that were stopped or killed."""
 
-    def act(self, lab, name):
+    def act(self, lab: cloud.Lab, name: str) -> None:
         if lab.compute(name).state != 'stopped':
             raise errors.LabError(f'{name} is running already.')
         self.say(f'Starting {name}')
@@ -189,7 +193,7 @@ class Start(_Computes):
 class Stop(_Computes):
     """Stop nova-computes in order, as systemd would."""
 
-    def act(self, lab, name):
+    def act(self, lab: cloud.Lab, name: str) -> None:
         self.say(f'Stopping {name}')
         lab.compute(name).stop(_STOP_TIMEOUT)
 
@@ -197,34 +201,34 @@ class Stop(_Computes):
 class Kill(_Computes):
     """Kill nova-computes, as a crash would."""
 
-    def act(self, lab, name):
+    def act(self, lab: cloud.Lab, name: str) -> None:
         lab.compute(name).kill()
 
 
 class Pause(_Computes):
     """Freeze nova-computes, as a hang would."""
 
-    def act(self, lab, name):
+    def act(self, lab: cloud.Lab, name: str) -> None:
         lab.compute(name).pause()
 
 
 class Resume(_Computes):
     """Let frozen nova-computes go on."""
 
-    def act(self, lab, name):
+    def act(self, lab: cloud.Lab, name: str) -> None:
         lab.compute(name).resume()
 
 
 class Add(_Lab, command.Command):
     """Start a nova-compute more."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('name', nargs='?', metavar='NAME',
                             help='its host name (default: the next compute-N)')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         lab = self.lab()
         name = parsed_args.name or lab.next_name()
         self.say(f'Starting {name}')
@@ -236,13 +240,13 @@ class Add(_Lab, command.Command):
 class Enroll(_Lab, command.Command):
     """Add nodes to Ironic."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('count', type=_number(1), metavar='N',
                             help='how many')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         lab = self.lab()
         self.say(f'Enrolling {parsed_args.count} nodes')
         lab.enroll(parsed_args.count)
@@ -251,7 +255,7 @@ class Enroll(_Lab, command.Command):
 class Boot(_Lab, lister.Lister):
     """Boot servers, and wait until they are active."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('count', type=_number(1), nargs='?', default=1,
                             metavar='N', help='how many (default: 1)')
@@ -259,7 +263,7 @@ class Boot(_Lab, lister.Lister):
                             help='the nova-compute that is to have them')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> _Rows:
         lab = self.lab()
         if parsed_args.host:
             lab.compute(parsed_args.host)
@@ -279,14 +283,14 @@ class Boot(_Lab, lister.Lister):
 class Delete(_Lab, command.Command):
     """Delete servers, and wait until they are gone."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('names', nargs='*', metavar='NAME',
                             help='the server')
         parser.add_argument('--all', action='store_true', help='all of them')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         if bool(parsed_args.names) == parsed_args.all:
             raise errors.LabError(
                 'Nothing is deleted: give the names of servers, or --all.')
@@ -307,7 +311,7 @@ class Delete(_Lab, command.Command):
 class Shell(_Lab, command.Command):
     """Open a shell in which "openstack" speaks to the lab."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'argv', nargs=argparse.REMAINDER, metavar='COMMAND',
@@ -315,7 +319,7 @@ class Shell(_Lab, command.Command):
                  'list')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         lab = self.lab()
         argv = [word for index, word in enumerate(parsed_args.argv)
                 if index or word != '--']
@@ -342,7 +346,7 @@ class Shell(_Lab, command.Command):
 class Logs(_Lab, command.Command):
     """Show the logs of the lab's services."""
 
-    def get_parser(self, prog_name):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('names', nargs='*', metavar='NAME',
                             help='the service (default: all nova-computes)')
@@ -353,7 +357,7 @@ class Logs(_Lab, command.Command):
                             help='how many of the last lines (default: 20)')
         return parser
 
-    def take_action(self, parsed_args):
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
         state = lab_state.State.load(self.directory)
         logs = {path.stem: path
                 for path in sorted((state.directory / 'log').glob('*.log'))}
@@ -388,7 +392,9 @@ class LabApp(app.App):
             'A private cloud on loopback: one Ironic, several nova-computes.',
             version='', command_manager=manager, deferred_help=True)
 
-    def build_option_parser(self, description, version, argparse_kwargs=None):
+    def build_option_parser(
+            self, description: str | None, version: str | None,
+            argparse_kwargs: dict | None = None) -> argparse.ArgumentParser:
         parser = super().build_option_parser(
             description, version, argparse_kwargs)
         parser.prog = 'tools/lab'

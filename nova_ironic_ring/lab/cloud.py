@@ -321,8 +321,7 @@ class Cloud(fixtures.Fixture):
         state.save()
 
     def _settle(self) -> None:
-        """Start the other nova-computes and wait until the ring has settled.
-        """
+        """Start the other nova-computes and wait for the ring to settle."""
         # The first is alone until it has taken all nodes: on an empty table
         # each of several would take each of them.
         self.lab.wait(

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable
 import concurrent.futures
 import time
 
-from openstack import exceptions
+from openstack.baremetal.v1 import _proxy as proxy
 from openstack.baremetal.v1 import node as sdk_node
+from openstack import exceptions
 
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import state as lab_state
@@ -71,7 +72,7 @@ def enroll(state: lab_state.State, count: int,
     return nodes
 
 
-def _wait(baremetal, nodes: Iterable[str], what: str,
+def _wait(baremetal: proxy.Proxy, nodes: Iterable[str], what: str,
           done: Callable[[sdk_node.Node], bool]) -> None:
     """Wait until all nodes are as wanted."""
     waiting = set(nodes)

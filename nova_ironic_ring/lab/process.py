@@ -31,8 +31,6 @@ from nova_ironic_ring.lab import errors
 #: Marks the environment of every process of a lab with the lab's directory.
 MARK = 'NOVA_IRONIC_RING_LAB'
 
-_LAST_LINES = 5
-
 
 def environment(directory: pathlib.Path,
                 extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -164,14 +162,17 @@ class Process:
                 f'{self.name} has died; its log is {self.log}, and its last '
                 f'lines are:\n{self.last_lines()}')
 
-    def last_lines(self) -> str:
-        """Return the end of the log, for an error message."""
+    def last_lines(self, count: int = 5) -> str:
+        """Return the end of the log, for an error message.
+
+        :param count: how many lines
+        """
         try:
             lines = self.log.read_text(errors='replace').splitlines()
         except FileNotFoundError:
             lines = []
         return '\n'.join(
-            f'    {line}' for line in lines[-_LAST_LINES:]) or '    (none)'
+            f'    {line}' for line in lines[-count:]) or '    (none)'
 
     def _signal(self, process: psutil.Process, number: int) -> None:
         # The whole group: some services have workers.

@@ -25,6 +25,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from typing import IO
 
 from nova_ironic_ring.lab import backends
 from nova_ironic_ring.lab import errors
@@ -116,11 +117,13 @@ class Schema:
                          *DATABASES, stdout=dump)
         new.replace(self._dump)
 
-    def _client(self, program: str, *arguments: str, **streams) -> None:
-        done = subprocess.run(
+    def _client(self, program: str, *arguments: str,
+                **streams: IO[bytes]) -> None:
+        done = subprocess.run(  # type: ignore[call-overload]
             [program, '--no-defaults', '--user=root',
              f'--socket={self.database.socket}', *arguments],
-            stderr=subprocess.PIPE, text=True, check=False, **streams)
+            stderr=subprocess.PIPE, **streams)
         if done.returncode:
             raise errors.LabError(
-                f'{program} has failed on the schemas: {done.stderr.strip()}')
+                f'{program} has failed on the schemas: '
+                f'{done.stderr.decode().strip()}')

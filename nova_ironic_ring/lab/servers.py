@@ -15,8 +15,8 @@
 from collections.abc import Iterable
 import time
 
-from openstack import connection
 from openstack.compute.v2 import server as sdk_server
+from openstack import connection
 from openstack import exceptions
 
 from nova_ironic_ring.lab import errors

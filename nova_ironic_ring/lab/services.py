@@ -233,7 +233,8 @@ class Glance(Api):
 
     def configure(self) -> None:
         write_config(self.conf, {
-            'DEFAULT': self.context.logging() | {'enabled_backends': 'file:file'},
+            'DEFAULT': self.context.logging() | {
+                'enabled_backends': 'file:file'},
             'database': {'connection': self.context.database.url('glance')},
             'keystone_authtoken': self.context.credentials('glance'),
             'paste_deploy': {

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a lab is made of, kept in its directory for the commands that follow."""
+"""What a lab is made of, kept on disk for the commands that follow."""
 
 import dataclasses
 import getpass

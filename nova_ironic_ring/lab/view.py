@@ -87,8 +87,9 @@ def instances(connection: pymysql.Connection) -> dict[str, int]:
     :param connection: to Nova's cell database
     """
     with connection.cursor() as cursor:
-        cursor.execute('SELECT host, COUNT(*) FROM instances WHERE deleted = 0 '
-                       'AND host IS NOT NULL GROUP BY host')
+        cursor.execute('SELECT host, COUNT(*) FROM instances '
+                       'WHERE deleted = 0 AND host IS NOT NULL '
+                       'GROUP BY host')
         return dict(cursor.fetchall())
 
 

@@ -1,0 +1,285 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The lab's command line, on a lab."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import psutil
+
+from nova_ironic_ring.lab import process
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.tests.functional import base
+
+
+class CommandTestCase(base.LabTestCase):
+
+    NODES = 9
+    COMPUTES = 2
+
+    def _ok(self, *arguments: str) -> str:
+        """Run a command that is to succeed."""
+        done = self.command(*arguments)
+        self.assertEqual(0, done.returncode, done.stderr)
+        return done.stdout
+
+    def _refused(self, *arguments: str) -> str:
+        """Run a command that is to fail with a sentence."""
+        done = self.command(*arguments)
+        self.assertNotEqual(0, done.returncode, done.stdout)
+        self.assertNotIn('Traceback', done.stderr)
+        return done.stderr
+
+    def _table(self) -> dict[str, dict]:
+        return {line['Member']: line
+                for line in json.loads(self._ok('show', '-f', 'json'))}
+
+    def test_show(self):
+        self.assertEqual(
+            {'compute-1', 'compute-2'}, set(self._table()))
+        for line in self._table().values():
+            self.assertEqual('member', line['State'])
+            self.assertEqual(line['Nodes desired'], line['Nodes owned'])
+            self.assertGreater(line['Nodes owned'], 0)
+
+    def test_watch(self):
+        watching = subprocess.Popen(
+            [sys.executable, '-W', 'ignore', '-m', 'nova_ironic_ring.lab',
+             '--name', self.name, 'show', '--watch', '1'],
+            stdout=subprocess.PIPE, text=True)
+        seen = 0
+        for line in watching.stdout:
+            seen += 'compute-1' in line
+            if seen == 2:
+                break
+        watching.send_signal(signal.SIGINT)
+        watching.communicate()
+        self.assertEqual(0, watching.returncode)
+
+    def test_pause_and_resume(self):
+        self._ok('pause', 'compute-1')
+        self.addCleanup(self.lab.wait_settled, self.NODES)
+        self.addCleanup(self._ok, 'resume', 'compute-1')
+        self.assertEqual('paused', self.lab.compute('compute-1').state)
+        self.lab.wait('compute-1 down', lambda: (
+            self._table()['compute-1']['State'] == 'down'))
+        self._ok('resume', 'compute-1')
+        self.assertEqual('running', self.lab.compute('compute-1').state)
+
+    def test_kill_start_and_stop(self):
+        self.addCleanup(self.lab.wait_settled, self.NODES)
+        for end in 'kill', 'stop':
+            self._ok(end, 'compute-2')
+            self.assertEqual('stopped', self.lab.compute('compute-2').state)
+            self._ok('start', 'compute-2')
+            self.assertEqual('running', self.lab.compute('compute-2').state)
+        self.assertIn('is running already', self._refused('start',
+                                                          'compute-2'))
+
+    def test_name_that_is_not_there(self):
+        for command in 'start', 'stop', 'kill', 'pause', 'resume':
+            self.assertEqual(
+                'There is no nova-compute compute-9 in this lab: it has '
+                'compute-1, compute-2.\n',
+                self._refused(command, 'compute-1', 'compute-9'))
+        # Not even to the one that is.
+        self.assertEqual('running', self.lab.compute('compute-1').state)
+        self.assertIn('There is no log of nothing', self._refused(
+            'logs', 'nothing'))
+
+    def test_names_that_cannot_be_added(self):
+        self.assertIn('compute-1 in this lab already',
+                      self._refused('add', 'compute-1'))
+        self.assertIn('is no host name', self._refused('add', 'a b'))
+        self.assertIn('is the name of another service',
+                      self._refused('add', 'mariadb'))
+
+    def test_boot_and_delete(self):
+        out = self._ok('boot', '2', '--host', 'compute-1', '-f', 'json')
+        booted = json.loads(out[out.index('['):])
+        self.addCleanup(self._ok, 'delete', '--all')
+        self.assertEqual(
+            [('ACTIVE', 'compute-1')] * 2,
+            [(line['Status'], line['Host']) for line in booted])
+        self.assertEqual(2, self._table()['compute-1']['Instances'])
+
+        listed = json.loads(self._ok(
+            'shell', '--', 'openstack', 'server', 'list', '-f', 'json'))
+        self.assertEqual({line['Server'] for line in booted},
+                         {line['Name'] for line in listed})
+
+        self.assertIn('There is no server nothing', self._refused(
+            'delete', 'nothing', booted[0]['Server']))
+        self.assertIn('Nothing is deleted', self._refused('delete'))
+        self._ok('delete', booted[0]['Server'])
+        self.assertEqual(1, self._table()['compute-1']['Instances'])
+
+    def test_shell(self):
+        for command in ('baremetal node list', 'hypervisor list'):
+            listed = json.loads(self._ok(
+                'shell', '--', 'openstack', *command.split(), '-f', 'json'))
+            self.assertEqual(self.NODES, len(listed))
+        # The exit status is the command's own.
+        self.assertEqual(
+            3, self.command('shell', '--', 'sh', '-c', 'exit 3').returncode)
+        self.assertIn('cannot be run', self._refused('shell', '--',
+                                                     'no-such-program'))
+
+    def test_logs(self):
+        out = self._ok('logs', '--lines', '2')
+        self.assertIn('compute-1.log', out)
+        self.assertIn('compute-2.log', out)
+        self.assertIn('DEBUG', self._ok('logs', 'nova-conductor'))
+
+    def test_up_again(self):
+        self.assertIn('end it with "down"', self._refused('up'))
+        self.assertEqual('running', self.lab.compute('compute-1').state)
+
+    def test_only_loopback_is_bound(self):
+        ours = {process.pid
+                for process in process.leftovers(self.lab.state.directory)}
+        listening = {
+            connection.laddr.ip
+            for connection in psutil.net_connections('inet')
+            if connection.status == psutil.CONN_LISTEN
+            and connection.pid in ours}
+        self.assertNotEqual(set(), listening)
+        self.assertEqual(set(), listening - {'127.0.0.1', '::1'})
+
+    def test_passwords_are_not_for_others(self):
+        self.assertEqual(
+            0, self.lab.state.directory.stat().st_mode & 0o077)
+        self.assertEqual(32, len(self.lab.state.secret))
+
+    def test_another_beside_it_killed_and_cleaned_up(self):
+        name = base.unique_name()
+        directory = lab_state.default_directory(name)
+        self.addCleanup(base.run_lab, name, 'down')
+        arguments = [sys.executable, '-W', 'ignore', '-m',
+                     'nova_ironic_ring.lab', '--name', name, 'up', '--nodes',
+                     '2', '--computes', '1', '--driver', 'stock']
+        first = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+        for line in first.stdout:
+            if 'Enrolling' in line:
+                break
+        first.kill()
+        first.communicate()
+        orphans = {process.pid for process in process.leftovers(directory)}
+        self.assertNotEqual(set(), orphans)
+        self.assertIn('is not up', base.run_lab(name, 'show').stderr)
+
+        second = subprocess.run(arguments, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+        self.assertEqual(0, second.returncode, second.stderr)
+        self.assertIn('| compute-1 | member |           2 |', second.stdout)
+        self.assertEqual(set(), orphans & set(psutil.pids()))
+        log = (directory / 'log' / 'compute-1.log').read_text()
+        self.assertIn("Loading compute driver 'ironic.IronicDriver'", log)
+        self.assertEqual({'compute-1', 'compute-2'}, set(self._table()))
+
+        ports = lab_state.State.load(directory).ports.values()
+        self.assertEqual(
+            set(), set(ports) & set(self.lab.state.ports.values()))
+        self.assertEqual(0, base.run_lab(name, 'down').returncode)
+        self.assertNothingLeft(name)
+        for port in ports:
+            with socket.socket() as probe:
+                probe.bind(('127.0.0.1', port))
+
+    def test_add_and_enroll(self):
+        self._ok('add')
+        self.addCleanup(self._forget, 'compute-3')
+        # What the command has written is not known here yet.
+        self.lab.state.computes.append('compute-3')
+        self.lab.wait_settled(self.NODES)
+        self.assertEqual({'compute-1', 'compute-2', 'compute-3'},
+                         set(self._table()))
+        self._ok('enroll', '3')
+        self.addCleanup(self._delete_nodes, self.NODES)
+        self.lab.wait_settled(self.NODES + 3)
+
+    def _forget(self, name: str) -> None:
+        self.lab.compute(name).stop()
+        for service in self.cloud.compute.services(host=name):
+            self.cloud.compute.delete_service(service)
+        self.lab.state.computes.remove(name)
+        self.lab.state.save()
+        self.lab.wait_settled(self.NODES)
+
+    def _delete_nodes(self, keep: int) -> None:
+        nodes = sorted(self.cloud.baremetal.nodes(),
+                       key=lambda node: int(node.name.rpartition('-')[2]))
+        for node in nodes[keep:]:
+            self.cloud.baremetal.delete_node(node)
+        self.lab.wait('The nodes gone', lambda: (
+            len(self.lab.owners()) == keep))
+
+
+class FailureTestCase(base.base.BaseTestCase):
+    """What a lab that cannot come up says."""
+
+    def setUp(self):
+        super().setUp()
+        self.name = base.unique_name()
+        self.directory = lab_state.default_directory(self.name)
+        self.addCleanup(lab_state.remove, self.directory)
+        self.addCleanup(process.sweep, self.directory)
+
+    def test_no_lab(self):
+        for command in 'show', 'down', 'boot', 'add', 'logs':
+            done = base.run_lab(self.name, command)
+            self.assertEqual(1, done.returncode)
+            self.assertEqual(
+                f'There is no lab in {self.directory}: start one with "up".\n',
+                done.stderr)
+
+    def test_program_that_dies(self):
+        # A directory on the PATH with a server that says why it does not run.
+        path = self.directory.with_name(f'{self.name}-bin')
+        path.mkdir(parents=True)
+        server = path / 'mysqld'
+        server.write_text('#!/bin/sh\necho no room on the disk\nexit 1\n')
+        server.chmod(0o755)
+        self.addCleanup(path.rmdir)
+        self.addCleanup(server.unlink)
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-m', 'nova_ironic_ring.lab',
+             '--name', self.name, 'up'],
+            env={**os.environ, 'PATH': f'{path}:{os.environ["PATH"]}'},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertNotEqual(0, done.returncode)
+        self.assertNotIn('Traceback (most', done.stderr.splitlines()[0])
+        self.assertIn('mariadb has died; its log is '
+                      f'{self.directory}/log/mariadb.log', done.stderr)
+        self.assertEqual([], list(process.leftovers(self.directory)))
+
+    def test_interrupted(self):
+        for number in signal.SIGINT, signal.SIGTERM:
+            started = subprocess.Popen(
+                [sys.executable, '-W', 'ignore', '-m', 'nova_ironic_ring.lab',
+                 '--name', self.name, 'up'],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for line in started.stdout:
+                if 'Keystone' in line:
+                    break
+            started.send_signal(number)
+            _, errors = started.communicate()
+            self.assertNotEqual(0, started.returncode)
+            self.assertNotIn('Traceback', errors)
+            time.sleep(0.5)
+            self.assertEqual([], list(process.leftovers(self.directory)))

@@ -1,0 +1,217 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Nova finds the driver by its name in every layout of an installation.
+
+Each test builds the layout with real packages and asks Nova's own loader.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import sysconfig
+from typing import ClassVar
+
+import fixtures
+from oslotest import base
+
+PROJECT = pathlib.Path(__file__).resolve().parents[3]
+UV = str(pathlib.Path(sys.prefix, 'bin', 'uv'))
+
+# Relative to the root of an installation.
+SITE = pathlib.Path(sysconfig.get_path(
+    'purelib', vars={'base': '', 'platbase': ''})).relative_to('/')
+
+LOAD = """
+import json, sys
+import nova.conf
+from nova.virt import driver
+nova.conf.CONF([], project='nova', default_config_files=[])
+nova.conf.CONF.set_override('compute_driver', 'ironic_ring.IronicRingDriver')
+loaded = driver.load_compute_driver(None)
+import nova, nova_ironic_ring
+print(json.dumps({
+    'class': type(loaded).__module__ + '.' + type(loaded).__name__,
+    'known as': sys.modules['nova.virt.ironic_ring'].__name__,
+    'nova': nova.__file__,
+    'nova.__path__': list(nova.__path__),
+    'nova.virt.__path__': list(sys.modules['nova.virt'].__path__),
+    'ours': nova_ironic_ring.__file__,
+}))
+"""
+
+
+def _run(*argv: str, **env: str) -> str:
+    """Run a command that is to succeed, and return its output."""
+    clean = {key: value for key, value in os.environ.items()
+             if not key.startswith('PYTHON')}
+    done = subprocess.run(argv, env=clean | env, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, cwd='/')
+    if done.returncode:
+        raise AssertionError(f'{argv} has failed:\n{done.stdout}{done.stderr}')
+    return done.stdout
+
+
+def _pip(*arguments: str) -> str:
+    return _run(UV, 'pip', *arguments)
+
+
+class InstallationTestCase(base.BaseTestCase):
+    """Has a wheel of this checkout, and room for virtual environments."""
+
+    wheel: ClassVar[str]
+    _directory: ClassVar[fixtures.TempDir]
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls._directory = fixtures.TempDir()
+        cls._directory.setUp()
+        _run(UV, 'build', '--quiet', '--wheel', '--out-dir',
+             cls._directory.path, str(PROJECT))
+        (wheel,) = pathlib.Path(cls._directory.path).glob('*.whl')
+        cls.wheel = str(wheel)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls._directory.cleanUp()
+        super().tearDownClass()
+
+    def setUp(self):
+        super().setUp()
+        self.directory = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path)
+        self.venv = self.directory / 'venv'
+        self.python = str(self.venv / 'bin' / 'python')
+
+    def _make_venv(self, *options: str) -> None:
+        _run(UV, 'venv', '--quiet', '--python', sys.executable, *options,
+             str(self.venv))
+
+    def _install(self, *arguments: str) -> None:
+        _pip('install', '--quiet', '--python', self.python, *arguments)
+
+    def _install_nova(self, *arguments: str) -> None:
+        # The very versions that the other tests run with.
+        frozen = self.directory / 'constraints.txt'
+        frozen.write_text(''.join(
+            line + '\n' for line in _pip(
+                'freeze', '--quiet', '--python', sys.executable).splitlines()
+            if '==' in line))
+        self._install('--constraint', str(frozen), *arguments, 'nova')
+
+
+class LoadingTestCase(InstallationTestCase):
+
+    def _load(self, **env: str) -> dict:
+        loaded = json.loads(
+            _run(self.python, '-W', 'ignore', '-c', LOAD, **env))
+        self.assertEqual('nova_ironic_ring.driver.IronicRingDriver',
+                         loaded['class'])
+        self.assertEqual('nova.virt.ironic_ring', loaded['known as'])
+        # It is Nova's alone.
+        directory = os.path.dirname(loaded['nova'])
+        self.assertEqual([directory], loaded['nova.__path__'])
+        self.assertEqual([os.path.join(directory, 'virt')],
+                         loaded['nova.virt.__path__'])
+        return loaded
+
+    def test_wheel_beside_nova(self):
+        self._make_venv()
+        self._install_nova(self.wheel)
+        loaded = self._load()
+        self.assertIn(str(self.venv), loaded['ours'])
+
+    def test_editable(self):
+        self._make_venv()
+        self._install_nova('--editable', str(PROJECT))
+        loaded = self._load()
+        self.assertIn(str(PROJECT), loaded['ours'])
+
+    def test_wheel_in_another_site_packages_than_nova(self):
+        # As with a distribution's Nova and pip's own directory.
+        self._make_venv('--system-site-packages')
+        self._install_nova()
+        other = self.directory / 'other' / SITE
+        self._install('--no-deps', '--target', str(other), self.wheel)
+        loaded = self._load(PYTHONUSERBASE=str(self.directory / 'other'))
+        self.assertIn(str(other), loaded['ours'])
+        self.assertIn(str(self.venv), loaded['nova'])
+
+    def test_wheel_in_a_virtual_environment_over_novas(self):
+        # As with a distribution's Nova and --system-site-packages.
+        self._make_venv('--system-site-packages')
+        other = self.directory / 'other' / SITE
+        self._install_nova('--target', str(other))
+        self._install('--no-deps', self.wheel)
+        loaded = self._load(PYTHONUSERBASE=str(self.directory / 'other'))
+        self.assertIn(str(self.venv), loaded['ours'])
+        self.assertIn(str(other), loaded['nova'])
+
+
+class GoodNeighbourTestCase(InstallationTestCase):
+    """What an installation does to the rest of Python."""
+
+    def setUp(self):
+        super().setUp()
+        self._make_venv()
+
+    def _modules(self) -> set[str]:
+        return set(json.loads(_run(
+            self.python, '-c',
+            'import json, sys; print(json.dumps(list(sys.modules)))')))
+
+    def test_nothing_is_imported_when_python_starts(self):
+        before = self._modules()
+        self._install('--no-deps', self.wheel)
+        self.assertEqual(before, self._modules())
+
+    def test_nothing_of_nova_is_touched(self):
+        self._install('--no-deps', self.wheel)
+        self.assertEqual(
+            set(), {path.name for path in (self.venv / SITE).iterdir()
+                    if path.name.startswith('nova')
+                    and not path.name.startswith('nova_ironic_ring')})
+
+    def test_a_module_of_novas_own_comes_first(self):
+        self._install('--no-deps', self.wheel)
+        virt = self.venv / SITE / 'nova' / 'virt'
+        virt.mkdir(parents=True)
+        for name in ('../__init__.py', '__init__.py', 'ironic_ring.py'):
+            (virt / name).touch()
+        found = _run(self.python, '-c', 'import nova.virt.ironic_ring as found'
+                                        '; print(found.__file__)')
+        self.assertEqual(str(virt / 'ironic_ring.py'), found.strip())
+
+    def test_uninstalled(self):
+        before = {path.name for path in (self.venv / SITE).iterdir()}
+        self._install('--no-deps', self.wheel)
+        _pip('uninstall', '--quiet', '--python', self.python,
+             'nova-ironic-ring')
+        self.assertEqual(
+            before, {path.name for path in (self.venv / SITE).iterdir()})
+        finders = _run(self.python, '-c', 'import sys; print(sys.meta_path)')
+        self.assertNotIn('NovaIronicRing', finders)
+
+    def test_uninstalled_by_pip_after_an_editable_install(self):
+        self._install('pip')
+        before = {path.name for path in (self.venv / SITE).iterdir()}
+        pip = (self.python, '-m', 'pip', '--quiet',
+               '--disable-pip-version-check')
+        _run(*pip, 'install', '--no-deps', '--editable', str(PROJECT))
+        self.assertIn('nova_ironic_ring.pth', {
+            path.name for path in (self.venv / SITE).iterdir()})
+        _run(*pip, 'uninstall', '--yes', 'nova-ironic-ring')
+        self.assertEqual(
+            before, {path.name for path in (self.venv / SITE).iterdir()})

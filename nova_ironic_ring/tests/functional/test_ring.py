@@ -1,0 +1,117 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Three real nova-computes divide the nodes of a real Ironic."""
+
+import collections
+
+from nova_ironic_ring import ring
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.tests.functional import base
+
+
+class RingTestCase(base.LabTestCase):
+
+    def _inventory(self) -> set[str]:
+        return {node.id for node in self.cloud.baremetal.nodes()}
+
+    def _remove(self, name: str) -> None:
+        """Take a nova-compute away for good, as an operator would."""
+        self.lab.compute(name).stop()
+        for service in self.cloud.compute.services(host=name):
+            self.cloud.compute.delete_service(service)
+        self.lab.state.computes.remove(name)
+        self.lab.state.save()
+
+    def _divided(self, *members: str) -> dict[str, str]:
+        """Return who owns each node when these are the ring's members."""
+        expected = ring.Ring(members, cloud.PARTITIONS)
+        return {node: expected.owner(node) for node in self._inventory()}
+
+    def assertDivided(self, *members: str) -> None:
+        """See that the nodes come to be divided among these."""
+        expected = self._divided(*members)
+        self.lab.wait(f'A ring of {", ".join(members)}',
+                      lambda: self.lab.owners() == expected)
+
+    def _resource_providers(self) -> set[str]:
+        return {provider.id
+                for provider in self.cloud.placement.resource_providers()}
+
+    def test_every_node_has_one_owner_and_every_owner_some(self):
+        with self.lab.cell() as connection, connection.cursor() as cursor:
+            cursor.execute('SELECT uuid, hypervisor_hostname, host '
+                           'FROM compute_nodes WHERE deleted = 0')
+            records = cursor.fetchall()
+        self.assertEqual(self.NODES, len(records))
+        self.assertEqual(self._inventory(), {record[0] for record in records})
+        for node, hypervisor, _ in records:
+            self.assertEqual(node, hypervisor)
+        shares = collections.Counter(record[2] for record in records)
+        self.assertEqual(set(self.lab.state.computes), set(shares))
+        self.assertEqual(self._inventory(), self._resource_providers())
+
+    def test_owners_are_those_of_the_ring(self):
+        self.assertDivided(*self.lab.state.computes)
+
+    def test_the_driver_is_ours(self):
+        for name in self.lab.state.computes:
+            log = self.lab.compute(name).log.read_text()
+            self.assertIn(
+                "Loading compute driver 'ironic_ring.IronicRingDriver'", log)
+            self.assertIn(
+                'Members of the ring: compute-1, compute-2, compute-3', log)
+
+    def test_server_on_each(self):
+        for host in self.lab.state.computes:
+            server = servers.boot(self.cloud, f'on-{host}', host)
+            self.addCleanup(self.cloud.compute.delete_server, server,
+                            ignore_missing=True)
+            server = servers.wait_active(self.cloud, server)
+            self.assertEqual(host, server.compute_host)
+            node = self.cloud.baremetal.get_node(server.hypervisor_hostname)
+            self.assertEqual(server.id, node.instance_id)
+            self.assertEqual('active', node.provision_state)
+            self.assertEqual(host, self.lab.owners()[node.id])
+
+            servers.delete(self.cloud, [server])
+            node = self.cloud.baremetal.get_node(node)
+            self.assertIsNone(node.instance_id)
+            self.assertEqual('available', node.provision_state)
+
+    def test_join_and_leave(self):
+        three = list(self.lab.state.computes)
+        self.addCleanup(self.assertDivided, *three)
+        self.lab.add_compute('compute-4')
+        self.addCleanup(self._remove, 'compute-4')
+        self.lab.wait_alive('compute-4')
+        self.lab.discover_hosts()
+        self.assertDivided(*three, 'compute-4')
+        self.assertIn('compute-4', self.lab.owners().values())
+
+        server = servers.boot(self.cloud, 'on-the-fourth', 'compute-4')
+        server = servers.wait_active(self.cloud, server)
+        self.assertEqual('compute-4', server.compute_host)
+        servers.delete(self.cloud, [server])
+
+        self.lab.compute('compute-4').stop()
+        self.assertDivided(*three)
+        self.assertEqual(self._inventory(), self._resource_providers())
+
+    def test_killed_and_started_again(self):
+        one, two, three = self.lab.state.computes
+        self.lab.compute(two).kill()
+        self.assertDivided(one, three)
+        self.lab.start_compute(two)
+        self.assertDivided(one, two, three)
+        self.assertEqual(self._inventory(), self._resource_providers())

@@ -1,0 +1,50 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from importlib import metadata
+
+from oslo_config import cfg
+from oslotest import base
+
+from nova_ironic_ring import conf
+
+
+class OptionsTestCase(base.BaseTestCase):
+
+    def _conf(self, **values) -> cfg.ConfigOpts:
+        registered = cfg.ConfigOpts()
+        conf.register_opts(registered)
+        registered([], default_config_files=[])
+        for name, value in values.items():
+            registered.set_override(name, value, 'ironic_ring')
+        return registered
+
+    def test_default(self):
+        self.assertEqual(32, self._conf().ironic_ring.partitions)
+
+    def test_no_partitions(self):
+        self.assertRaises(ValueError, self._conf, partitions=0)
+
+    def test_registered_twice(self):
+        registered = self._conf()
+        conf.register_opts(registered)
+        self.assertEqual(32, registered.ironic_ring.partitions)
+
+    def test_all_are_mutable(self):
+        for group, options in conf.list_opts():
+            for option in options:
+                self.assertTrue(option.mutable, option.name)
+
+    def test_entry_point(self):
+        (found,) = metadata.entry_points(
+            group='oslo.config.opts', name='nova_ironic_ring')
+        self.assertIs(conf.list_opts, found.load())

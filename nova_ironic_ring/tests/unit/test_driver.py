@@ -1,0 +1,272 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import datetime
+from unittest import mock
+
+import fixtures
+import nova.conf
+from nova import exception
+from nova import objects
+from nova.virt.ironic import driver as nova_driver
+from openstack.baremetal.v1 import node as sdk_node
+from openstack import exceptions as sdk_exceptions
+from oslo_config import fixture as config_fixture
+from oslo_utils import fixture as time_fixture
+from oslotest import base
+
+from nova_ironic_ring import driver
+from nova_ironic_ring import ring
+
+CONF = nova.conf.CONF
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+
+# By a ring of three with the default partitions; see test_nodes_by_the_ring.
+NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(30)]
+
+
+def _service(host: str, silent: float = 0, **fields) -> objects.Service:
+    """Return the record of a service that was heard of some seconds ago."""
+    return objects.Service(**{
+        'host': host, 'binary': 'nova-compute', 'topic': 'compute',
+        'created_at': NOW - datetime.timedelta(days=1),
+        'last_seen_up': NOW - datetime.timedelta(seconds=silent),
+        'forced_down': False, 'disabled': False} | fields)
+
+
+class DriverTestCase(base.BaseTestCase):
+    """The driver on a Nova and an Ironic that only answer."""
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.conf = self.useFixture(config_fixture.Config(CONF))
+        self.conf.config(host='me')
+        self.useFixture(time_fixture.TimeFixture(NOW))
+        self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
+
+        #: What was asked for, in turn.
+        self.asked: list[str] = []
+        self.services = [_service('me'), _service('a'), _service('b')]
+        self.nodes = {name: None for name in NODES}
+        self.instances: list[str] = []
+        self._patch(objects.ServiceList, 'get_all_computes_by_hv_type',
+                    self._services)
+        self._patch(objects.InstanceList, 'get_uuids_by_host',
+                    self._instances)
+
+        self.ironic = mock.Mock()
+        self.ironic.nodes.side_effect = self._nodes
+        self.driver = driver.IronicRingDriver(None)
+        self.driver._ironic_connection = self.ironic
+        self.driver._can_send_version = mock.Mock()
+
+    def _patch(self, owner: type, name: str, function) -> None:
+        self.useFixture(
+            fixtures.MockPatchObject(owner, name, side_effect=function))
+
+    def _services(self, context, hypervisor_type):
+        self.assertEqual('ironic', hypervisor_type)
+        self.asked.append('services')
+        return self.services
+
+    def _nodes(self, fields, **filters):
+        self.asked.append('nodes')
+        self.filters = filters
+        return (sdk_node.Node(id=name, instance_id=instance,
+                              properties={'cpu_arch': 'x86_64'})
+                for name, instance in self.nodes.items())
+
+    def _instances(self, context, host):
+        self.assertEqual(CONF.host, host)
+        self.asked.append('instances')
+        return self.instances
+
+    def _desired(self, *members: str, partitions: int = 32) -> set[str]:
+        """Return the nodes that are for this service."""
+        current = ring.Ring(members, partitions)
+        return {name for name in NODES if current.owner(name) == 'me'}
+
+    def _listed(self) -> set[str]:
+        return set(self.driver.get_available_nodes())
+
+
+class PassTestCase(DriverTestCase):
+
+    def test_nodes_by_the_ring(self):
+        desired = self._desired('me', 'a', 'b')
+        self.assertGreater(len(desired), 0)
+        self.assertLess(len(desired), len(NODES))
+        self.assertEqual(desired, self._listed())
+
+    def test_instances_come_after_nodes(self):
+        self._listed()
+        self.assertLess(self.asked.index('nodes'),
+                        self.asked.index('instances'))
+
+    def test_own_instances_always(self):
+        foreign = sorted(set(NODES) - self._desired('me', 'a', 'b'))[0]
+        self.nodes[foreign] = 'mine'
+        self.instances = ['mine']
+        self.assertIn(foreign, self._listed())
+
+    def test_instances_of_others_never(self):
+        own = sorted(self._desired('me', 'a', 'b'))[0]
+        self.nodes[own] = 'theirs'
+        self.assertNotIn(own, self._listed())
+
+    def test_dead_and_forced_down_services_are_no_members(self):
+        self.services = [
+            _service('me'), _service('a', CONF.service_down_time + 1),
+            _service('b', forced_down=True), _service('c')]
+        self.assertEqual(self._desired('me', 'c'), self._listed())
+
+    def test_service_that_never_had_a_heartbeat(self):
+        self.services = [_service('me'), _service('a', last_seen_up=None)]
+        self.assertEqual(self._desired('me'), self._listed())
+
+    def test_newcomer_counts_itself_in(self):
+        self.services = [_service('a'), _service('b')]
+        self.assertEqual(self._desired('me', 'a', 'b'), self._listed())
+
+    def test_host_names_in_any_case(self):
+        self.conf.config(host='ME')
+        self.services = [_service('Me'), _service('A'), _service('b')]
+        self.assertEqual(self._desired('me', 'a', 'b'), self._listed())
+
+    def test_partitions(self):
+        self.conf.config(partitions=7, group='ironic_ring')
+        self.assertNotEqual(self._desired('me', 'a', 'b'),
+                            self._desired('me', 'a', 'b', partitions=7))
+        self.assertEqual(self._desired('me', 'a', 'b', partitions=7),
+                         self._listed())
+
+    def test_heartbeats_in_memcached(self):
+        self.conf.config(servicegroup_driver='mc')
+        # The database has old heartbeats, memcached has b's alone.
+        self.services = [_service('me', 999), _service('a', 999),
+                         _service('b', 999)]
+        times = {'a': None, 'b': NOW, 'me': NOW}
+        self.driver.servicegroup_api = mock.Mock()
+        self.driver.servicegroup_api.get_updated_time.side_effect = (
+            lambda service: times[service.host])
+        self.assertEqual(self._desired('me', 'b'), self._listed())
+
+    def test_change_of_members_is_told_once(self):
+        self._listed()
+        self._listed()
+        self.services.pop()
+        self._listed()
+        self.assertEqual(
+            'Members of the ring: a, b, me (before: none).\n'
+            'Members of the ring: a, me (before: a, b, me).\n',
+            ''.join(line + '\n' for line in self.log.output.splitlines()
+                    if 'Members' in line))
+
+    def test_ironic_does_not_answer(self):
+        self.ironic.nodes.side_effect = sdk_exceptions.SDKException('gone')
+        self.assertRaises(exception.VirtDriverNotReady,
+                          self.driver.get_available_nodes)
+
+    def test_failed_pass_keeps_the_cache(self):
+        before = self._listed()
+        self.ironic.nodes.side_effect = sdk_exceptions.SDKException('gone')
+        self.assertRaises(exception.VirtDriverNotReady,
+                          self.driver.get_available_nodes)
+        self.assertEqual(before, set(self.driver.node_cache))
+
+    def test_answers_from_the_cache(self):
+        own = sorted(self._desired('me', 'a', 'b'))[0]
+        self.assertTrue(self.driver.node_is_available(own))
+        self.assertEqual(own, self.driver.get_available_resource(own)['uuid'])
+        self.assertEqual(1, self.asked.count('nodes'))
+
+    def test_rows_may_move(self):
+        self.assertTrue(self.driver.rebalances_nodes)
+
+
+class PartitioningTestCase(DriverTestCase):
+
+    def test_no_filter(self):
+        self._listed()
+        self.assertEqual({}, self.filters)
+
+    def test_conductor_group(self):
+        self.conf.config(group='ironic', conductor_group='rack1',
+                         peer_list=['Me', ' A'])
+        self.assertEqual(self._desired('me', 'a'), self._listed())
+        self.assertEqual({'conductor_group': 'rack1'}, self.filters)
+
+    def test_default_conductor_group(self):
+        self.conf.config(group='ironic', conductor_group='', peer_list=['me'])
+        self.assertEqual(set(NODES), self._listed())
+        self.assertEqual({'conductor_group': ''}, self.filters)
+
+    def test_shard(self):
+        self.conf.config(group='ironic', shard='one')
+        self.assertEqual(set(NODES), self._listed())
+        self.assertEqual({'shard': 'one'}, self.filters)
+
+    def test_ironic_too_old(self):
+        self.driver._can_send_version.side_effect = (
+            exception.IronicAPIVersionNotAvailable(version='1.82'))
+        self.conf.config(group='ironic', shard='one')
+        self.assertRaises(exception.VirtDriverNotReady,
+                          self.driver.get_available_nodes)
+        self.assertIn('[ironic] shard needs version 1.82', self.log.output)
+        self.ironic.nodes.assert_not_called()
+
+
+class InitHostTestCase(DriverTestCase):
+
+    def test_good_configuration(self):
+        self.driver.init_host('me')
+        self.assertEqual('', self.log.output)
+
+    def test_bad_peer_list(self):
+        self.conf.config(group='ironic', conductor_group='rack1',
+                         peer_list=['a'])
+        self.assertRaises(exception.InvalidPeerList, self.driver.init_host,
+                          'me')
+        self.assertIn('does not name this service (me)', self.log.output)
+
+
+class WithoutTheRingOfNovaTestCase(DriverTestCase):
+    """Everything works when Nova's own driver has lost its ring."""
+
+    def setUp(self):
+        for name in ('IronicDriver._refresh_hash_ring', '_check_peer_list',
+                     '_HASH_RING_PARTITIONS', 'hash_ring'):
+            self.useFixture(fixtures.MonkeyPatch(
+                f'nova.virt.ironic.driver.{name}',
+                fixtures.MonkeyPatch.delete))
+        super().setUp()
+
+    def test_they_are_gone(self):
+        self.assertFalse(hasattr(nova_driver, 'hash_ring'))
+        self.assertFalse(
+            hasattr(nova_driver.IronicDriver, '_refresh_hash_ring'))
+
+    def test_pass(self):
+        self.driver.init_host('me')
+        self.assertEqual(self._desired('me', 'a', 'b'), self._listed())
+        self.assertFalse(hasattr(self.driver, 'hash_ring'))
+
+    def test_conductor_group(self):
+        self.conf.config(group='ironic', conductor_group='rack1',
+                         peer_list=['me', 'a'])
+        self.driver.init_host('me')
+        self.assertEqual(self._desired('me', 'a'), self._listed())
+
+    def test_cache_is_filled_when_it_is_needed(self):
+        own = sorted(self._desired('me', 'a', 'b'))[0]
+        self.assertEqual(own, self.driver.get_available_resource(own)['uuid'])

@@ -1,0 +1,63 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Nova's private names are where we think that they are.
+
+A failure here means that a release of Nova has changed one: mend
+nova_ironic_ring/upstream.py, which has them all.
+"""
+
+import inspect
+
+from nova.virt.ironic import driver
+from oslotest import base
+
+from nova_ironic_ring import upstream
+
+
+class PrivateNamesTestCase(base.BaseTestCase):
+
+    def _method(self, name: str) -> inspect.Signature:
+        self.assertTrue(
+            hasattr(driver.IronicDriver, name),
+            f"Nova's IronicDriver has no {name} any more: see "
+            f'{upstream.__file__}')
+        return inspect.signature(getattr(driver.IronicDriver, name))
+
+    def test_listing(self):
+        self._method('_get_node_list').bind(None, fields=(), shard='a')
+        self.assertIn('uuid', driver._NODE_FIELDS)
+        self.assertIn('instance_uuid', driver._NODE_FIELDS)
+
+    def test_api_version(self):
+        self._method('_can_send_version').bind(None, '1.46')
+
+    def test_hypervisor_type(self):
+        self._method('_get_hypervisor_type').bind(None)
+
+    def test_cache(self):
+        self._method('_refresh_cache').bind(None)
+        # Nova's own methods fill and read the cache by these names.
+        self.assertIn(
+            '_refresh_cache',
+            driver.IronicDriver.get_available_nodes.__code__.co_names)
+        for name in 'node_cache', 'node_cache_time':
+            self.assertIn(
+                name, driver.IronicDriver._refresh_cache.__code__.co_names)
+
+    def test_init_host_does_nothing_but_build_the_ring_of_nova(self):
+        # Ours does not call it.
+        self.assertEqual(
+            {'_refresh_hash_ring', 'nova_context', 'get_admin_context'},
+            set(driver.IronicDriver.init_host.__code__.co_names),
+            "Nova's init_host does more now, which "
+            'IronicRingDriver.init_host has to do as well')
