@@ -150,6 +150,7 @@ class Show(_Table):
             while True:
                 self.app.stdout.write(_CLEAR_SCREEN)
                 super().run(parsed_args)
+                self.app.stdout.flush()
                 time.sleep(parsed_args.watch)
         except KeyboardInterrupt:
             return 0

@@ -23,6 +23,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import time
 
 import psutil
 
@@ -30,6 +31,10 @@ from nova_ironic_ring.lab import errors
 
 #: Marks the environment of every process of a lab with the lab's directory.
 MARK = 'NOVA_IRONIC_RING_LAB'
+
+# Seconds.
+_KILL_TIMEOUT = 10
+_POLL = 0.05
 
 
 def environment(directory: pathlib.Path,
@@ -124,13 +129,8 @@ class Process:
 
         :param timeout: seconds after which it is killed
         """
-        process = self._find()
-        if process is None:
-            return
         self.terminate()
-        try:
-            process.wait(timeout)
-        except psutil.TimeoutExpired:
+        if not self._wait(timeout):
             self.kill()
 
     def kill(self) -> None:
@@ -138,7 +138,7 @@ class Process:
         process = self._find()
         if process is not None:
             self._signal(process, signal.SIGKILL)
-            process.wait()
+            self._wait(_KILL_TIMEOUT)
 
     def pause(self) -> None:
         """Freeze the process, as a hang would."""
@@ -174,6 +174,19 @@ class Process:
         return '\n'.join(
             f'    {line}' for line in lines[-count:]) or '    (none)'
 
+    def _wait(self, timeout: float) -> bool:
+        """Wait for the end, and say whether it has come.
+
+        Not psutil's own wait: that waits for ever on the remains of a process
+        whose parent is another one and does not ask how it ended.
+        """
+        deadline = time.monotonic() + timeout
+        while self._find() is not None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL)
+        return True
+
     def _signal(self, process: psutil.Process, number: int) -> None:
         # The whole group: some services have workers.
         try:
@@ -189,7 +202,7 @@ class Process:
             if process.create_time() != record['created']:
                 return None
             if process.status() == psutil.STATUS_ZOMBIE:
-                process.wait(0)
+                _reap(record['pid'])
                 return None
         except (KeyError, errors.LabError, psutil.Error):
             return None
@@ -209,6 +222,14 @@ class Process:
         new = self._file.with_suffix('.new')
         new.write_text(json.dumps(record))
         new.replace(self._file)
+
+
+def _reap(pid: int) -> None:
+    """Clear away the remains of a process, if it is a child of this one."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
 
 
 def leftovers(directory: pathlib.Path) -> Iterator[psutil.Process]:
@@ -237,5 +258,19 @@ def sweep(directory: pathlib.Path) -> int:
             process.kill()
         except psutil.NoSuchProcess:
             pass
-    psutil.wait_procs(found, timeout=10)
+    deadline = time.monotonic() + _KILL_TIMEOUT
+    while any(_is_alive(process) for process in found):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(_POLL)
     return len(found)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return True
+    except psutil.NoSuchProcess:
+        return False
+    _reap(process.pid)
+    return False

@@ -95,12 +95,14 @@ class Context:
             'region_name': REGION,
         }
 
-    def logging(self, debug: bool = False) -> dict[str, object]:
-        """Return the options that make a service log to its output.
-
-        :param debug: whether it says all that it does
-        """
-        return {'debug': debug, 'use_stderr': True}
+    def logging(self) -> dict[str, object]:
+        """Return the options that make a service log to its output."""
+        return {
+            'use_stderr': True,
+            # All that this project has to say, and of the others what an
+            # operator would see.
+            'default_log_levels': 'nova_ironic_ring=DEBUG,amqp=WARN,'
+                                  'sqlalchemy=WARN,keystonemiddleware=WARN'}
 
 
 class Service(fixtures.Fixture):
@@ -372,7 +374,7 @@ class NovaConfig:
         """Write the files."""
         context = self.context
         write_config(self.common, {
-            'DEFAULT': context.logging(debug=True) | {
+            'DEFAULT': context.logging() | {
                 'transport_url': context.broker.url,
                 'state_path': context.data / 'nova',
                 'my_ip': '127.0.0.1',

@@ -22,7 +22,6 @@ import secrets
 import shutil
 import socket
 import sys
-import tempfile
 import uuid
 
 from nova_ironic_ring.lab import errors
@@ -48,8 +47,8 @@ def default_directory(name: str) -> pathlib.Path:
 
     :param name: the lab's name
     """
-    return pathlib.Path(
-        tempfile.gettempdir(), f'nova-ironic-ring-{getpass.getuser()}', name)
+    return pathlib.Path(os.environ.get('TMPDIR') or '/tmp',
+                        f'nova-ironic-ring-{getpass.getuser()}', name)
 
 
 def free_ports(count: int) -> list[int]:

@@ -87,7 +87,7 @@ class LabTestCase(base.BaseTestCase):
         return content.Content(
             content_type.UTF8_TEXT,
             lambda: [''.join(
-                f'== {name}\n{self.lab.compute(name).last_lines(20)}\n'
+                f'== {name}\n{self.lab.compute(name).last_lines(10)}\n'
                 for name in self.lab.state.computes).encode()])
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess:

@@ -14,9 +14,9 @@
 
 import collections
 
-from nova_ironic_ring import ring
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring import ring
 from nova_ironic_ring.tests.functional import base
 
 

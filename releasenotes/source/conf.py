@@ -1,0 +1,7 @@
+project = 'nova-ironic-ring'
+copyright = 'nova-ironic-ring developers'
+extensions = ['openstackdocstheme', 'reno.sphinxext']
+html_theme = 'openstackdocs'
+openstackdocs_auto_name = False
+openstackdocs_use_storyboard = False
+openstackdocs_pdf_link = False
