@@ -48,16 +48,34 @@ they disagree about the owner of a node.
 ]
 
 
+# Nova's, and ours where a release of Nova has it no more.
+peer_list_opt = cfg.ListOpt(
+    'peer_list',
+    default=[],
+    mutable=True,
+    help="""
+Host names of all nova-compute services with the same conductor group.
+
+They alone divide the nodes of the group among themselves, this service among
+them. Upper and lower case are the same.
+
+Related options:
+
+* ``[ironic] conductor_group``: without it, this option is ignored
+""")
+
+
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options.
 
-    :param conf: the configuration to register them with; doing so twice is
-        harmless
+    :param conf: Nova's configuration; doing so twice is harmless
     """
     conf.register_group(ring_group)
     conf.register_opts(ring_opts, group=ring_group)
+    if 'peer_list' not in conf.ironic:
+        conf.register_opt(peer_list_opt, group='ironic')
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, Sequence[cfg.Opt]]]:
-    """List the options, for oslo-config-generator."""
+    """List the options of ``[ironic_ring]``, for oslo-config-generator."""
     return [(ring_group, ring_opts)]

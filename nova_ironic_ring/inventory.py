@@ -25,12 +25,12 @@ _CONDUCTOR_GROUP_VERSION = '1.46'
 _SHARD_VERSION = '1.82'
 
 
-def list_nodes(driver: upstream.NovaIronicDriver,
+def list_nodes(source: upstream.NovaIronicDriver,
                conductor_group: str | None,
                shard: str | None) -> list[sdk_node.Node]:
     """List the nodes that this service and its peers divide.
 
-    :param driver: what speaks to Ironic
+    :param source: what speaks to Ironic
     :param conductor_group: only the nodes of this group; the empty string is
         Ironic's default group; None for the nodes of all groups
     :param shard: only the nodes of this shard, if any
@@ -39,22 +39,21 @@ def list_nodes(driver: upstream.NovaIronicDriver,
     """
     filters = {}
     if conductor_group is not None:
-        _require(driver, _CONDUCTOR_GROUP_VERSION, 'conductor_group')
+        _require(source, _CONDUCTOR_GROUP_VERSION, 'conductor_group')
         filters['conductor_group'] = conductor_group
     if shard:
-        _require(driver, _SHARD_VERSION, 'shard')
+        _require(source, _SHARD_VERSION, 'shard')
         filters['shard'] = shard
-    return driver.list_nodes(**filters)
+    return upstream.list_nodes(source, **filters)
 
 
-def _require(driver: upstream.NovaIronicDriver, version: str,
+def _require(source: upstream.NovaIronicDriver, version: str,
              option: str) -> None:
     """Insist on the API version that an option needs."""
-    try:
-        driver.require_ironic_api(version)
-    except exception.IronicAPIVersionNotAvailable:
-        # Without the filter this service would claim the nodes of others.
-        LOG.error('[ironic] %s needs version %s of the Ironic API, which this '
-                  'Ironic does not have: upgrade Ironic or unset the option. '
-                  'No node is listed until then.', option, version)
-        raise exception.VirtDriverNotReady()
+    if upstream.has_api_version(source, version):
+        return
+    # Without the filter this service would claim the nodes of others.
+    LOG.error('[ironic] %s needs version %s of the Ironic API, which this '
+              'Ironic does not have: upgrade Ironic or unset the option. '
+              'No node is listed until then.', option, version)
+    raise exception.VirtDriverNotReady()

@@ -53,12 +53,15 @@ class Service:
     :ivar last_seen: time of its last heartbeat, with time zone
     :ivar forced_down: whether an operator has forced it down
     :ivar disabled: whether an operator has disabled it
+    :ivar alive: whether Nova says that it is, where it does not judge by the
+        heartbeat in the database; None where it does
     """
 
     host: str
     last_seen: datetime.datetime
     forced_down: bool = False
     disabled: bool = False
+    alive: bool | None = None
 
 
 def peers(me: str, conductor_group: str | None, shard: str | None,
@@ -125,8 +128,11 @@ class View:
             return State.DISABLED
         if service.forced_down:
             return State.FORCED_DOWN
-        silence = abs((now - service.last_seen).total_seconds())
-        return State.MEMBER if silence <= self.down_time else State.DOWN
+        alive = service.alive
+        if alive is None:
+            silence = abs((now - service.last_seen).total_seconds())
+            alive = silence <= self.down_time
+        return State.MEMBER if alive else State.DOWN
 
     def members(self, services: Iterable[Service],
                 now: datetime.datetime) -> frozenset[str]:

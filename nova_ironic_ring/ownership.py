@@ -23,13 +23,13 @@ class Decision(enum.Enum):
     """What this service does with a node in this pass."""
 
     #: It holds an instance of this service.
-    LIST_INSTANCE = 'has an instance of this service'
+    LIST_INSTANCE = 'with an instance of this service'
     #: It is free and this service is its desired owner.
-    LIST_FREE = 'is free and for this service'
+    LIST_FREE = 'free and for this service'
     #: It holds an instance, but none that this service knows as its own.
-    LEAVE_INSTANCE = 'has an instance of another service'
+    LEAVE_INSTANCE = 'with an instance of another service'
     #: It is free and another member is its desired owner.
-    LEAVE_FREE = 'is free and for another service'
+    LEAVE_FREE = 'free and for another service'
 
     @property
     def lists(self) -> bool:

@@ -10,47 +10,77 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The private names of Nova's ironic driver that this project leans on.
+"""The private names of Nova that this project leans on.
 
 They are all here, behind names of our own, so that a release of Nova that
-renames one breaks this module and its test, and nothing else.
+changes one breaks this module and its test, and nothing else.
 """
 
 import time
 
+from keystoneauth1 import exceptions as keystone_exceptions
+from nova import exception
 from nova.virt.ironic import driver
 from openstack.baremetal.v1 import node as sdk_node
+from openstack import exceptions as sdk_exceptions
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+# What can come of asking Ironic, or of looking for it in the catalog.
+_NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
+              exception.ServiceUnavailable)
 
 
 class NovaIronicDriver(driver.IronicDriver):
-    """Nova's ironic driver, with the listing of nodes left to a subclass."""
+    """Nova's ironic driver, with the choice of nodes left to a subclass."""
 
-    def nodes_to_manage(self) -> dict[str, sdk_node.Node]:
-        """Ask Nova and Ironic which nodes are this service's now.
+    # No public method more: Nova's own tests hold a driver to the interface.
+
+    def _nodes_to_manage(self) -> dict[str, sdk_node.Node]:
+        """Say which nodes are this service's now.
 
         :returns: the nodes by UUID
-        """
-        raise NotImplementedError
-
-    def list_nodes(self, **filters: str) -> list[sdk_node.Node]:
-        """List nodes of Ironic, with the fields that Nova's driver wants.
-
-        :param filters: Ironic's query parameters
         :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
         """
-        return self._get_node_list(fields=driver._NODE_FIELDS, **filters)
-
-    def require_ironic_api(self, version: str) -> None:
-        """Insist on an API version of Ironic.
-
-        :param version: the least version, ``major.minor``
-        :raises nova.exception.IronicAPIVersionNotAvailable: if Ironic does
-            not have it
-        """
-        self._can_send_version(version)
+        raise NotImplementedError
 
     def _refresh_cache(self) -> None:
         """Fill the cache that Nova's driver answers from."""
         # One assignment: other threads may be reading the old cache.
-        self.node_cache = self.nodes_to_manage()
+        self.node_cache = self._nodes_to_manage()
         self.node_cache_time = time.time()
+
+
+def list_nodes(source: NovaIronicDriver,
+               **filters: str) -> list[sdk_node.Node]:
+    """List nodes of Ironic, with the fields that Nova's driver wants.
+
+    :param source: what speaks to Ironic
+    :param filters: Ironic's query parameters
+    :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+    """
+    try:
+        return source._get_node_list(fields=driver._NODE_FIELDS, **filters)
+    except _NO_ANSWER as error:
+        # The SDK lists page by page: Nova's own handling of errors covers no
+        # more than the making of the query.
+        LOG.error('Ironic does not list its nodes: %s', error)
+        raise exception.VirtDriverNotReady() from error
+
+
+def has_api_version(source: NovaIronicDriver, version: str) -> bool:
+    """Say whether Ironic has a version of its API.
+
+    :param source: what speaks to Ironic
+    :param version: the version, ``major.minor``
+    :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+    """
+    try:
+        source._can_send_version(version)
+    except exception.IronicAPIVersionNotAvailable:
+        return False
+    except _NO_ANSWER as error:
+        LOG.error('Ironic does not tell its API versions: %s', error)
+        raise exception.VirtDriverNotReady() from error
+    return True

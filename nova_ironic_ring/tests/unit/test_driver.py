@@ -11,9 +11,11 @@
 # under the License.
 
 import datetime
+import types
 from unittest import mock
 
 import fixtures
+from keystoneauth1 import exceptions as keystone_exceptions
 import nova.conf
 from nova import exception
 from nova import objects
@@ -152,13 +154,11 @@ class PassTestCase(DriverTestCase):
 
     def test_heartbeats_in_memcached(self):
         self.conf.config(servicegroup_driver='mc')
-        # The database has old heartbeats, memcached has b's alone.
-        self.services = [_service('me', 999), _service('a', 999),
-                         _service('b', 999)]
-        times = {'a': None, 'b': NOW, 'me': NOW}
-        self.driver.servicegroup_api = mock.Mock()
-        self.driver.servicegroup_api.get_updated_time.side_effect = (
-            lambda service: times[service.host])
+        # What the database says does not count.
+        self.services = [_service('a'), _service('b', 999)]
+        self.driver._service_group = mock.Mock()
+        self.driver._service_group.service_is_up.side_effect = (
+            lambda service: service.host == 'b')
         self.assertEqual(self._desired('me', 'b'), self._listed())
 
     def test_change_of_members_is_told_once(self):
@@ -172,14 +172,21 @@ class PassTestCase(DriverTestCase):
             ''.join(line + '\n' for line in self.log.output.splitlines()
                     if 'Members' in line))
 
+    def _break_listing(self) -> None:
+        def half_a_listing(fields, **filters):
+            yield from list(self._nodes(fields))[:3]
+            raise sdk_exceptions.SDKException('gone')
+        self.ironic.nodes.side_effect = half_a_listing
+
     def test_ironic_does_not_answer(self):
-        self.ironic.nodes.side_effect = sdk_exceptions.SDKException('gone')
+        self._break_listing()
         self.assertRaises(exception.VirtDriverNotReady,
                           self.driver.get_available_nodes)
+        self.assertIn('Ironic does not list its nodes: gone', self.log.output)
 
     def test_failed_pass_keeps_the_cache(self):
         before = self._listed()
-        self.ironic.nodes.side_effect = sdk_exceptions.SDKException('gone')
+        self._break_listing()
         self.assertRaises(exception.VirtDriverNotReady,
                           self.driver.get_available_nodes)
         self.assertEqual(before, set(self.driver.node_cache))
@@ -189,9 +196,6 @@ class PassTestCase(DriverTestCase):
         self.assertTrue(self.driver.node_is_available(own))
         self.assertEqual(own, self.driver.get_available_resource(own)['uuid'])
         self.assertEqual(1, self.asked.count('nodes'))
-
-    def test_rows_may_move(self):
-        self.assertTrue(self.driver.rebalances_nodes)
 
 
 class PartitioningTestCase(DriverTestCase):
@@ -225,6 +229,14 @@ class PartitioningTestCase(DriverTestCase):
         self.assertIn('[ironic] shard needs version 1.82', self.log.output)
         self.ironic.nodes.assert_not_called()
 
+    def test_ironic_does_not_tell_its_versions(self):
+        for error in (exception.ServiceUnavailable(),
+                      keystone_exceptions.ConnectFailure()):
+            self.driver._can_send_version.side_effect = error
+            self.conf.config(group='ironic', shard='one')
+            self.assertRaises(exception.VirtDriverNotReady,
+                              self.driver.get_available_nodes)
+
 
 class InitHostTestCase(DriverTestCase):
 
@@ -235,21 +247,44 @@ class InitHostTestCase(DriverTestCase):
     def test_bad_peer_list(self):
         self.conf.config(group='ironic', conductor_group='rack1',
                          peer_list=['a'])
-        self.assertRaises(exception.InvalidPeerList, self.driver.init_host,
-                          'me')
+        self.assertRaises(exception.InvalidConfiguration,
+                          self.driver.init_host, 'me')
         self.assertIn('does not name this service (me)', self.log.output)
+
+    def test_configuration_that_goes_bad(self):
+        self.conf.config(group='ironic', conductor_group='rack1',
+                         peer_list=['me', 'a'])
+        before = self._listed()
+        self.conf.config(group='ironic', peer_list=[])
+        self.assertEqual(before, self._listed())
+        self.assertEqual(before, self._listed())
+        self.assertEqual(1, self.log.output.count('peer_list is empty'))
+        self.assertIn('stays in force', self.log.output)
+
+        self.conf.config(group='ironic', peer_list=['me'])
+        self.assertEqual(set(NODES), self._listed())
+        self.conf.config(group='ironic', peer_list=[])
+        self._listed()
+        self.assertEqual(2, self.log.output.count('peer_list is empty'))
 
 
 class WithoutTheRingOfNovaTestCase(DriverTestCase):
-    """Everything works when Nova's own driver has lost its ring."""
+    """Everything works when Nova has lost its ring and what is for it."""
 
     def setUp(self):
-        for name in ('IronicDriver._refresh_hash_ring', '_check_peer_list',
-                     '_HASH_RING_PARTITIONS', 'hash_ring'):
+        for name in ('virt.ironic.driver.IronicDriver._refresh_hash_ring',
+                     'virt.ironic.driver._check_peer_list',
+                     'virt.ironic.driver._HASH_RING_PARTITIONS',
+                     'virt.ironic.driver.hash_ring',
+                     'exception.InvalidPeerList'):
             self.useFixture(fixtures.MonkeyPatch(
-                f'nova.virt.ironic.driver.{name}',
-                fixtures.MonkeyPatch.delete))
+                f'nova.{name}', fixtures.MonkeyPatch.delete))
+        # Its constructor makes one.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.virt.ironic.driver.servicegroup',
+            types.SimpleNamespace(API=lambda: None)))
         super().setUp()
+        del self.driver.servicegroup_api
 
     def test_they_are_gone(self):
         self.assertFalse(hasattr(nova_driver, 'hash_ring'))
@@ -266,6 +301,17 @@ class WithoutTheRingOfNovaTestCase(DriverTestCase):
                          peer_list=['me', 'a'])
         self.driver.init_host('me')
         self.assertEqual(self._desired('me', 'a'), self._listed())
+
+    def test_bad_peer_list(self):
+        self.conf.config(group='ironic', conductor_group='rack1')
+        self.assertRaises(exception.InvalidConfiguration,
+                          self.driver.init_host, 'me')
+
+    def test_heartbeats_in_memcached(self):
+        self.conf.config(servicegroup_driver='mc')
+        self.driver._service_group = mock.Mock()
+        self.driver._service_group.service_is_up.return_value = False
+        self.assertEqual(self._desired('me'), self._listed())
 
     def test_cache_is_filled_when_it_is_needed(self):
         own = sorted(self._desired('me', 'a', 'b'))[0]

@@ -41,9 +41,6 @@ class PrivateNamesTestCase(base.BaseTestCase):
     def test_api_version(self):
         self._method('_can_send_version').bind(None, '1.46')
 
-    def test_hypervisor_type(self):
-        self._method('_get_hypervisor_type').bind(None)
-
     def test_cache(self):
         self._method('_refresh_cache').bind(None)
         # Nova's own methods fill and read the cache by these names.

@@ -1,0 +1,64 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The configuration of one pass, read as a whole and checked."""
+
+import dataclasses
+
+from oslo_config import cfg
+
+from nova_ironic_ring import membership
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a pass goes by.
+
+    :ivar host: the name of this service
+    :ivar down_time: seconds without a heartbeat after which a service is down
+    :ivar conductor_group: the group that this service is limited to; the empty
+        string is Ironic's default group; None if there is no limit
+    :ivar shard: the shard that this service is limited to, if any
+    :ivar peers: canonical names of the only hosts that may be members; None
+        if all may
+    :ivar partitions: points on the ring for each member
+    """
+
+    host: str
+    down_time: float
+    conductor_group: str | None
+    shard: str | None
+    peers: frozenset[str] | None
+    partitions: int
+
+    @property
+    def view(self) -> membership.View:
+        """How this service looks at the others."""
+        return membership.View(self.host, self.down_time, self.peers)
+
+
+def read(conf: cfg.ConfigOpts) -> Settings:
+    """Read the settings.
+
+    :param conf: Nova's configuration, with the options of this project
+    :raises ValueError: if no ring can come of them; the message says what to
+        do
+    """
+    ironic = conf.ironic
+    return Settings(
+        host=conf.host,
+        down_time=conf.service_down_time,
+        conductor_group=ironic.conductor_group,
+        shard=ironic.shard,
+        peers=membership.peers(conf.host, ironic.conductor_group,
+                               ironic.shard, ironic.peer_list),
+        partitions=conf.ironic_ring.partitions)
