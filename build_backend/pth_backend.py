@@ -60,7 +60,11 @@ def _add_pth(wheel: pathlib.Path) -> None:
     rebuilt = wheel.with_suffix('.rebuilt')
     with (zipfile.ZipFile(wheel) as old,
           zipfile.ZipFile(rebuilt, 'w', zipfile.ZIP_DEFLATED) as new):
-        new.writestr(_PTH.name, content)
+        # Readable for all, and the same whenever it is built.
+        pth = zipfile.ZipInfo(_PTH.name)
+        pth.external_attr = 0o100644 << 16
+        pth.compress_type = zipfile.ZIP_DEFLATED
+        new.writestr(pth, content)
         for member in old.infolist():
             data = old.read(member)
             if member.filename.endswith('.dist-info/RECORD'):

@@ -28,14 +28,13 @@ How several nova-compute services that run ``ironic_ring.IronicRingDriver``
 divide the nodes of one Ironic among themselves.
 """)
 
-ring_opts = [
-    cfg.IntOpt(
-        'partitions',
-        default=32,
-        min=1,
-        max=65536,
-        mutable=True,
-        help="""
+partitions_opt = cfg.IntOpt(
+    'partitions',
+    default=32,
+    min=1,
+    max=65536,
+    mutable=True,
+    help="""
 Points that each service gets on the ring.
 
 More points divide the nodes more evenly between the services and cost a little
@@ -44,8 +43,9 @@ ironic driver uses, so that services of both drivers see the same ring.
 
 All services that share nodes must have the same value: with different ones
 they disagree about the owner of a node.
-"""),
-]
+""")
+
+ring_opts = [partitions_opt]
 
 
 # Nova's, and ours where a release of Nova has it no more.

@@ -15,6 +15,9 @@
 Uses nothing but Python's standard library.
 """
 
+from collections.abc import Iterator
+import contextlib
+import fcntl
 import os
 import pathlib
 import re
@@ -27,6 +30,21 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOOLS = ROOT / '.tools'
 
 _LEAST_PYTHON = (3, 11)
+
+
+# Where nothing else decides it, keeps the servers from being started on the
+# ports that the whole network sees: the lab has its own.
+_INSTALL = """
+export DEBIAN_FRONTEND=noninteractive
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT INT TERM
+    printf '#!/bin/sh\\nexit 101\\n' >"$policy"
+    chmod 755 "$policy"
+fi
+apt-get update
+"$@"
+"""
 
 
 def fail(sentence: str) -> None:
@@ -73,9 +91,7 @@ def debian_packages() -> None:
         fail('Debian packages are missing and only root may install them: '
              f'apt-get update && {shlex.join(install)}')
     print(f'Installing Debian packages: {", ".join(missing)}', flush=True)
-    settings = ['env', 'DEBIAN_FRONTEND=noninteractive']
-    run(*prefix, 'apt-get', 'update')
-    run(*prefix, *settings, *install)
+    run(*prefix, 'sh', '-euc', _INSTALL, 'sh', *install)
 
 
 def _installed(package: str) -> bool:
@@ -96,10 +112,23 @@ def tools() -> pathlib.Path:
     debian_packages()
     programs = TOOLS / 'venv' / 'bin'
     done = TOOLS / 'venv' / 'done'
-    if not done.exists():
-        print('Installing uv and tox', flush=True)
-        run(sys.executable, '-m', 'venv', '--clear', str(TOOLS / 'venv'))
-        run(str(programs / 'pip'), 'install', '--quiet', 'uv', 'tox',
-            'tox-uv')
-        done.touch()
+    with locked():
+        if not done.exists():
+            print('Installing uv and tox', flush=True)
+            run(sys.executable, '-m', 'venv', '--clear', str(TOOLS / 'venv'))
+            run(str(programs / 'pip'), 'install', '--quiet', 'uv', 'tox',
+                'tox-uv')
+            done.touch()
     return programs
+
+
+@contextlib.contextmanager
+def locked() -> Iterator[None]:
+    """Let nobody else install anything into this checkout meanwhile."""
+    TOOLS.mkdir(exist_ok=True)
+    descriptor = os.open(TOOLS, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

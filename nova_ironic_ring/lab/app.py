@@ -28,6 +28,7 @@ import fixtures
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
@@ -61,7 +62,7 @@ class _Lab:
     @property
     def directory(self) -> pathlib.Path:
         """Where the lab of this call lives."""
-        return lab_state.default_directory(self.app.options.name)
+        return place.directory(self.app.options.name)
 
     def lab(self) -> cloud.Lab:
         """Return the lab of this call, which must be up."""
@@ -120,17 +121,26 @@ class Up(_Table):
         try:
             fixture.setUp()
         except fixtures.MultipleExceptions as failure:
-            # The first is the cause; the rest is of the cleaning up.
-            raise failure.args[0][1]
+            raise _cause(failure)
         progress(f'The lab is up in {self.directory}.')
         return self.ring(fixture.lab)
+
+
+def _cause(failure: BaseException) -> BaseException:
+    """Return what made a fixture fail; the rest is of the cleaning up."""
+    while isinstance(failure, fixtures.MultipleExceptions):
+        failure = failure.args[0][1]
+    return failure
 
 
 class Down(_Lab, command.Command):
     """End all processes of the lab and remove its files."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        cloud.Lab(lab_state.State.load(self.directory)).down()
+        if not self.directory.exists():
+            raise errors.LabError(
+                f'There is no lab in {self.directory}: nothing is to be done.')
+        cloud.down(self.directory)
 
 
 class Show(_Table):
@@ -162,6 +172,9 @@ class Show(_Table):
 class _Computes(_Lab, command.Command):
     """A command that does something to nova-computes."""
 
+    #: The states of a process in which that makes sense.
+    states: tuple[str, ...] = ('running', 'paused')
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('names', nargs='+', metavar='NAME',
@@ -172,7 +185,9 @@ class _Computes(_Lab, command.Command):
         lab = self.lab()
         # All names first: nothing is done where one is wrong.
         for name in parsed_args.names:
-            lab.compute(name)
+            state = lab.compute(name).state
+            if state not in self.states:
+                raise errors.LabError(f'{name} is {state} already.')
         for name in parsed_args.names:
             self.act(lab, name)
 
@@ -184,9 +199,9 @@ class _Computes(_Lab, command.Command):
 class Start(_Computes):
     """Start nova-computes that were stopped or killed."""
 
+    states = ('stopped',)
+
     def act(self, lab: cloud.Lab, name: str) -> None:
-        if lab.compute(name).state != 'stopped':
-            raise errors.LabError(f'{name} is running already.')
         self.say(f'Starting {name}')
         lab.start_compute(name)
 
@@ -209,12 +224,16 @@ class Kill(_Computes):
 class Pause(_Computes):
     """Freeze nova-computes, as a hang would."""
 
+    states = ('running',)
+
     def act(self, lab: cloud.Lab, name: str) -> None:
         lab.compute(name).pause()
 
 
 class Resume(_Computes):
     """Let frozen nova-computes go on."""
+
+    states = ('paused',)
 
     def act(self, lab: cloud.Lab, name: str) -> None:
         lab.compute(name).resume()
@@ -400,7 +419,7 @@ class LabApp(app.App):
             description, version, argparse_kwargs)
         parser.prog = 'tools/lab'
         parser.add_argument(
-            '--name', default='lab', type=_name, metavar='NAME',
+            '--name', default=place.DEFAULT_NAME, type=_name, metavar='NAME',
             help="the lab's name, for more than one (default: lab)")
         return parser
 

@@ -120,7 +120,9 @@ class RabbitMQ(_Backend):
 
     def arguments(self) -> list[str]:
         return ['rabbitmq', '--port', str(self.state.ports['rabbitmq']),
-                '--username', 'openstack', '--password', self.state.secret]
+                # Which anybody on the machine may read in the process list.
+                '--username', 'openstack',
+                '--password', self.state.broker_secret]
 
     def variables(self) -> dict[str, str]:
         loopback = '-kernel inet_dist_use_interface {127,0,0,1}'
@@ -135,5 +137,5 @@ class RabbitMQ(_Backend):
     @property
     def url(self) -> str:
         """The transport URL for oslo.messaging."""
-        return (f'rabbit://openstack:{self.state.secret}@127.0.0.1:'
+        return (f'rabbit://openstack:{self.state.broker_secret}@127.0.0.1:'
                 f'{self.state.ports["rabbitmq"]}/')

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 import concurrent.futures
 import contextlib
 import datetime
+import os
 import pathlib
 import time
 
@@ -23,9 +24,11 @@ import fixtures
 from openstack import connection
 import pymysql
 
+from nova_ironic_ring import conf
 from nova_ironic_ring.lab import backends
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import nodes
+from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import process
 from nova_ironic_ring.lab import schema
 from nova_ironic_ring.lab import services
@@ -33,10 +36,8 @@ from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import view
 
-#: As in the nova.conf of the lab, in seconds.
-DOWN_TIME = 8
-#: The default of ``[ironic_ring] partitions``.
-PARTITIONS = 32
+#: Points on the ring for each member, which the lab leaves at its default.
+PARTITIONS: int = conf.partitions_opt.default
 
 _SETTLE_TIMEOUT = 120
 _POLL = 0.5
@@ -96,13 +97,11 @@ class Lab:
         return f'compute-{number}'
 
     def add_compute(self, name: str | None = None,
-                    overrides: services.Sections | None = None
-                    ) -> services.NovaCompute:
+                    overrides: services.Sections | None = None) -> None:
         """Start a new nova-compute.
 
-        :param name: its host name
+        :param name: its host name; the next free one if it is None
         :param overrides: options by section, for it alone
-        :returns: its fixture, set up
         :raises LabError: if the name is taken or not one for a host
         """
         name = name or self.next_name()
@@ -118,10 +117,10 @@ class Lab:
             raise errors.LabError(
                 f'"{name}" is the name of another service of this lab: choose '
                 'another.')
-        compute.setUp()
+        compute.configure()
+        compute.process.start()
         self.state.computes.append(name)
         self.state.save()
-        return compute
 
     def start_compute(self, name: str) -> None:
         """Start a nova-compute that was stopped, and wait until it is alive.
@@ -138,14 +137,12 @@ class Lab:
         :param name: its host name
         :raises LabError: if it dies
         """
-        process = self.compute(name)
         started = datetime.datetime.now(datetime.timezone.utc)
 
         def alive() -> bool:
-            process.check()
             with self.cell() as opened:
-                return any(service.host == name and service.last_seen > started
-                           for service in view.services(opened))
+                seen = view.heartbeat(opened, name)
+            return seen is not None and seen > started
         self.wait(f'A heartbeat of {name}', alive)
 
     def discover_hosts(self) -> None:
@@ -175,12 +172,12 @@ class Lab:
     def ring(self) -> list[view.Member]:
         """Return the ring as the database shows it."""
         with self.cell() as opened:
-            return view.table(opened, DOWN_TIME, PARTITIONS)
+            return view.read(opened).table(services.DOWN_TIME, PARTITIONS)
 
     def owners(self) -> dict[str, str]:
         """Return the record owner of each node."""
         with self.cell() as opened:
-            return {row.node: row.owner for row in view.rows(opened)}
+            return {row.node: row.owner for row in view.read(opened).rows}
 
     def wait(self, what: str, done: Callable[[], bool],
              timeout: float = _SETTLE_TIMEOUT) -> None:
@@ -189,42 +186,73 @@ class Lab:
         :param what: what is waited for, for the error message
         :param done: says whether it is true
         :param timeout: seconds
-        :raises LabError: if it takes longer
+        :raises LabError: if it takes longer, or a service dies
         """
         deadline = time.monotonic() + timeout
         while not done():
+            self.check()
             if time.monotonic() > deadline:
                 raise errors.LabError(
                     f'{what} has not come about after {timeout:g} s: see the '
                     f'logs in {self.state.directory / "log"}.')
             time.sleep(_POLL)
 
+    def check(self) -> None:
+        """See that all services run, but for those that were told to end.
+
+        :raises LabError: if one has died
+        """
+        for path in (self.state.directory / 'run').glob('*.json'):
+            self.state.process(path.stem).check()
+
     def wait_settled(self, count: int,
                      timeout: float = _SETTLE_TIMEOUT) -> None:
-        """Wait until each node without an instance is where the ring wants it.
+        """Wait until each free node is with the member that the ring wants.
 
         :param count: how many nodes there are to be
         :param timeout: seconds
-        :raises LabError: if it takes longer
+        :raises LabError: if it takes longer, or a service dies
         """
         def settled() -> bool:
-            table = self.ring()
-            return (sum(member.owned for member in table) == count
-                    and all(member.owned == member.desired
-                            for member in table))
+            with self.cell() as opened:
+                return view.read(opened).is_settled(
+                    services.DOWN_TIME, PARTITIONS, count)
         self.wait(f'A ring in which all {count} nodes are with their owners',
                   settled, timeout)
 
     def down(self, keep_files: bool = False) -> None:
         """End all processes and remove all files of this lab.
 
-        At once, for nothing of it is to be kept.
-
         :param keep_files: leave the files, for a look at the logs
+        :raises LabError: if something cannot be killed
         """
-        process.sweep(self.state.directory)
-        if not keep_files:
-            lab_state.remove(self.state.directory)
+        down(self.state.directory, keep_files)
+
+
+def is_up(directory: pathlib.Path) -> bool:
+    """Say whether a lab has come up and its database still runs.
+
+    :param directory: where it lives
+    """
+    try:
+        Lab.load(directory)
+    except errors.LabError:
+        return False
+    return True
+
+
+def down(directory: pathlib.Path, keep_files: bool = False) -> None:
+    """End all processes and remove all files of a lab, whatever its state.
+
+    At once, for nothing of it is to be kept.
+
+    :param directory: where it lives
+    :param keep_files: leave the files, for a look at the logs
+    :raises LabError: if something cannot be killed
+    """
+    process.sweep(directory)
+    if not keep_files:
+        lab_state.remove(directory)
 
 
 class Cloud(fixtures.Fixture):
@@ -252,18 +280,29 @@ class Cloud(fixtures.Fixture):
 
     def _setUp(self) -> None:
         self._remove_old()
+        held = place.make(self.directory)
+        self.addCleanup(os.close, held)
         state = lab_state.State.create(self.directory, self.driver)
         self.lab = Lab(state)
         # One that did not come up leaves its logs for the error message.
         self.addCleanup(lambda: self.lab.down(keep_files=not state.ready))
-        context = self.lab.context
+        self._bring_up(state)
+        state.ready = True
+        state.save()
 
+    def _bring_up(self, state: lab_state.State) -> None:
+        """Start everything, in the order of its need.
+
+        Two processors are busy for nearly all of the time with importing
+        Python modules.
+        """
+        context = self.lab.context
+        nova = self.lab.nova
         self.progress('Starting MariaDB and RabbitMQ')
-        self.lab.broker.setUp()
-        self.lab.database.setUp()
+        self.useFixture(self.lab.broker)
+        self.useFixture(self.lab.database)
         self.lab.database.wait()
 
-        nova = self.lab.nova
         nova.write()
         keystone = services.Keystone(context)
         ironic = services.Ironic(context)
@@ -271,25 +310,12 @@ class Cloud(fixtures.Fixture):
         later: list[services.Api] = [
             services.NovaApi(nova), services.Glance(context),
             services.Neutron(context)]
-        apis = [keystone, ironic, placement, *later]
-        for api in apis:
-            api.configure()
+        self._make_schemas(nova, [keystone, ironic, placement, *later])
 
-        tables = schema.Schema(self.directory, self.lab.database)
-        if tables.remembered:
-            self.progress('Loading the database schemas')
-            tables.recall()
-        else:
-            self.progress('Creating the database schemas (first start only)')
-            tables.migrate(
-                [nova.migrations()] + [api.migrations() for api in apis])
-
-        # In the order of their need: two processors are busy for nearly all
-        # of this time with importing Python modules.
         self.progress('Starting Keystone, Ironic and Placement')
         keystone.make_keys()
         for api in keystone, ironic, placement:
-            api.setUp()
+            self.useFixture(api)
         keystone.bootstrap()
         keystone.wait()
         tenant.write_clouds(state)
@@ -303,71 +329,73 @@ class Cloud(fixtures.Fixture):
             # Nova's processes look for Placement when they start.
             placement.wait()
             for name in 'nova-conductor', 'nova-scheduler':
-                services.NovaController(nova, name).setUp()
+                self.useFixture(services.NovaController(nova, name))
             # A nova-compute without a conductor waits before it asks again.
-            self.lab.wait('A record for nova-conductor', self._conductor_known)
+            self.lab.wait('A record of nova-conductor',
+                          lambda: self._known('nova-conductor') == 1)
             enrolled.result()
         if self.computes:
             self.progress(f'Starting {self.computes} nova-computes')
             self.lab.add_compute()
         for api in later:
-            api.setUp()
+            self.useFixture(api)
         if self.computes:
             self._settle()
         for api in later:
             api.wait()
         tenant.furnish(state)
-        state.ready = True
-        state.save()
+        self.lab.check()
+
+    def _make_schemas(self, nova: services.NovaConfig,
+                      apis: list[services.Api]) -> None:
+        for api in apis:
+            api.configure()
+        tables = schema.Schema(
+            self.directory, self.lab.database,
+            [nova.migrations()] + [api.migrations() for api in apis])
+        if tables.remembered:
+            self.progress('Loading the database schemas')
+            tables.recall()
+        else:
+            self.progress('Creating the database schemas (first start only)')
+            tables.migrate()
 
     def _settle(self) -> None:
         """Start the other nova-computes and wait for the ring to settle."""
         # The first is alone until it has taken all nodes: on an empty table
         # each of several would take each of them.
-        self.lab.wait(
-            'An owner for every node',
-            lambda: self._alive() and len(self.lab.owners())
-            == self.node_count)
+        self.lab.wait('An owner for every node',
+                      lambda: len(self.lab.owners()) == self.node_count)
         for _ in range(1, self.computes):
             self.lab.add_compute()
-        self.lab.wait('A record for every nova-compute', self._all_known)
+        self.lab.wait('A record of every nova-compute',
+                      lambda: self._known('nova-compute') == self.computes)
         self.lab.discover_hosts()
         self.progress('Waiting until the ring has settled')
         self.lab.wait_settled(self.node_count)
 
+    def _known(self, binary: str) -> int:
+        """Count the services of a kind that have told Nova of themselves."""
+        with self.lab.cell() as opened:
+            return len(view.services(opened, binary))
+
     def _remove_old(self) -> None:
         """Clean up after a lab that was killed.
 
-        :raises LabError: if one is up and well
+        :raises LabError: if one is up and well, or coming up
         """
-        try:
-            Lab.load(self.directory)
-        except errors.LabError:
-            pass
-        else:
+        if not self.directory.exists():
+            return
+        held = place.lock(self.directory)
+        if held is None:
             raise errors.LabError(
-                f'A lab is up in {self.directory}: end it with "down", or '
-                'give this one another --name.')
-        process.sweep(self.directory)
-        lab_state.remove(self.directory)
-
-    def _conductor_known(self) -> bool:
-        """Say whether nova-conductor has told Nova of itself."""
-        self.lab.state.process('nova-conductor').check()
-        with self.lab.cell() as opened:
-            return bool(view.services(opened, 'nova-conductor'))
-
-    def _all_known(self) -> bool:
-        """Say whether all nova-computes have told Nova of themselves."""
-        self._alive()
-        with self.lab.cell() as opened:
-            return len(view.services(opened)) == self.computes
-
-    def _alive(self) -> bool:
-        """See that no nova-compute has died.
-
-        :raises LabError: if one has
-        """
-        for name in self.lab.state.computes:
-            self.lab.compute(name).check()
-        return True
+                f'A lab is coming up in {self.directory} just now: give this '
+                'one another --name.')
+        try:
+            if is_up(self.directory):
+                raise errors.LabError(
+                    f'A lab is up in {self.directory}: end it with "down", '
+                    'or give this one another --name.')
+            down(self.directory)
+        finally:
+            os.close(held)

@@ -12,11 +12,12 @@
 
 """The machines that are not there: nodes of Ironic with fake hardware."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 import concurrent.futures
+import re
 import time
+from typing import Any
 
-from openstack.baremetal.v1 import _proxy as proxy
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions
 
@@ -37,11 +38,22 @@ def enroll(state: lab_state.State, count: int,
     :param count: how many
     :param attributes: of each node, as Ironic names them
     :returns: their UUIDs
-    :raises LabError: if Ironic takes too long over one
+    :raises LabError: if Ironic refuses, or takes too long over one
     """
+    try:
+        return _enroll(state, count, attributes)
+    except exceptions.SDKException as error:
+        raise errors.LabError(
+            f'Ironic does not take the nodes: {error}.') from error
+
+
+def _enroll(state: lab_state.State, count: int,
+            attributes: Mapping[str, object]) -> list[str]:
     project = tenant.connect(state).current_project_id
     baremetal = tenant.connect(state, tenant.SYSTEM_CLOUD).baremetal
-    first = sum(1 for _ in baremetal.nodes(fields=['uuid'])) + 1
+    numbers = [int(match[1]) for node in baremetal.nodes(fields=['name'])
+               if (match := re.fullmatch(r'node-(\d+)', node.name or ''))]
+    first = max(numbers, default=0) + 1
 
     def create(number: int) -> str:
         return baremetal.create_node(**{
@@ -52,7 +64,7 @@ def enroll(state: lab_state.State, count: int,
             'owner': project,
             'properties': {'cpus': 8, 'memory_mb': 65536, 'local_gb': 500,
                            'cpu_arch': 'x86_64'},
-        } | attributes).id
+        } | dict(attributes)).id
 
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
         nodes = list(pool.map(create, range(first, first + count)))
@@ -72,18 +84,14 @@ def enroll(state: lab_state.State, count: int,
     return nodes
 
 
-def _wait(baremetal: proxy.Proxy, nodes: Iterable[str], what: str,
+def _wait(baremetal: Any, nodes: Iterable[str], what: str,
           done: Callable[[sdk_node.Node], bool]) -> None:
     """Wait until all nodes are as wanted."""
     waiting = set(nodes)
     deadline = time.monotonic() + _TIMEOUT
     while True:
-        try:
-            waiting -= {node.id for node in baremetal.nodes(fields=[
-                'uuid', 'provision_state', 'power_state']) if done(node)}
-        except exceptions.SDKException as error:
-            raise errors.LabError(
-                f'Ironic does not list its nodes: {error}.') from error
+        waiting -= {node.id for node in baremetal.nodes(fields=[
+            'uuid', 'provision_state', 'power_state']) if done(node)}
         if not waiting:
             return
         if time.monotonic() > deadline:

@@ -17,7 +17,7 @@ command can do it. Each also carries the lab's directory in its environment:
 that finds the ones whose file was never written or whose parent has gone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import json
 import os
 import pathlib
@@ -44,9 +44,11 @@ def environment(directory: pathlib.Path,
     :param directory: the lab's directory
     :param extra: variables to add
     """
-    # A user's own OS_* would lead the services' clients to another cloud.
+    # A user's own OS_* would lead the services' clients to another cloud, and
+    # a proxy away from loopback.
     inherited = {key: value for key, value in os.environ.items()
-                 if not key.startswith('OS_')}
+                 if not key.startswith('OS_')
+                 and not key.lower().endswith('_proxy')}
     # A service that sets its title writes it over its environment, unless
     # told not to; the mark would be lost.
     marks = {MARK: str(directory), 'SPT_NOENV': '1'}
@@ -88,7 +90,7 @@ class Process:
         record = self._read()
         with open(self.log, 'ab') as log:
             try:
-                child = psutil.Popen(
+                child = subprocess.Popen(
                     record['argv'], stdin=subprocess.DEVNULL, stdout=log,
                     stderr=subprocess.STDOUT, cwd=self.directory,
                     env=environment(self.directory, record['env']),
@@ -96,8 +98,8 @@ class Process:
             except OSError as error:
                 raise errors.LabError(
                     f'{self.name} cannot be started: {error}.') from error
-        self._write(record | {'pid': child.pid,
-                              'created': child.create_time()})
+        self._write(record | {'pid': child.pid, 'wanted': True,
+                              'started': _start_time(child.pid)})
 
     @property
     def exists(self) -> bool:
@@ -108,21 +110,19 @@ class Process:
     def state(self) -> str:
         """``running``, ``paused`` or ``stopped``."""
         process = self._find()
-        if process is None:
-            return 'stopped'
         try:
-            status = process.status()
+            if process is None:
+                return 'stopped'
+            paused = process.status() == psutil.STATUS_STOPPED
         except psutil.NoSuchProcess:
             return 'stopped'
-        return 'paused' if status == psutil.STATUS_STOPPED else 'running'
+        return 'paused' if paused else 'running'
 
     def terminate(self) -> None:
         """Ask the process to end."""
-        process = self._find()
-        if process is not None:
-            self._signal(process, signal.SIGTERM)
-            # A paused process hears of it only now.
-            self._signal(process, signal.SIGCONT)
+        self._signal(signal.SIGTERM, wanted=False)
+        # A paused process hears of it only now.
+        self._signal(signal.SIGCONT)
 
     def stop(self, timeout: float = 30) -> None:
         """Ask the process to end, and see to it that it does.
@@ -130,37 +130,48 @@ class Process:
         :param timeout: seconds after which it is killed
         """
         self.terminate()
-        if not self._wait(timeout):
+        if not _wait(lambda: self._find() is None, timeout):
             self.kill()
 
     def kill(self) -> None:
         """End the process at once, as a crash would."""
-        process = self._find()
-        if process is not None:
-            self._signal(process, signal.SIGKILL)
-            self._wait(_KILL_TIMEOUT)
+        self._signal(signal.SIGKILL, wanted=False)
+        _wait(lambda: self._find() is None, _KILL_TIMEOUT)
 
     def pause(self) -> None:
         """Freeze the process, as a hang would."""
-        process = self._find()
-        if process is not None:
-            self._signal(process, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let a frozen process go on."""
-        process = self._find()
-        if process is not None:
-            self._signal(process, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def check(self) -> None:
-        """See that the process has not died.
+        """See that the process runs, unless it was told to end.
 
-        :raises LabError: if it has; the message has its log's last lines
+        :raises LabError: if it has died; the message has its log's last lines
         """
-        if self.state == 'stopped':
+        if self.state == 'stopped' and self._read().get('wanted'):
             raise errors.LabError(
                 f'{self.name} has died; its log is {self.log}, and its last '
                 f'lines are:\n{self.last_lines()}')
+
+    def listens(self, port: int) -> bool:
+        """Say whether the process, or a child of it, listens on a port.
+
+        :param port: the port's number
+        """
+        process = self._find()
+        if process is None:
+            return False
+        try:
+            return any(
+                connection.status == psutil.CONN_LISTEN
+                and connection.laddr.port == port
+                for each in [process, *process.children(recursive=True)]
+                for connection in each.net_connections('tcp'))
+        except psutil.NoSuchProcess:
+            return False
 
     def last_lines(self, count: int = 5) -> str:
         """Return the end of the log, for an error message.
@@ -174,37 +185,32 @@ class Process:
         return '\n'.join(
             f'    {line}' for line in lines[-count:]) or '    (none)'
 
-    def _wait(self, timeout: float) -> bool:
-        """Wait for the end, and say whether it has come.
+    def _signal(self, number: int, wanted: bool | None = None) -> None:
+        """Send a signal, if the process is there.
 
-        Not psutil's own wait: that waits for ever on the remains of a process
-        whose parent is another one and does not ask how it ended.
+        :param wanted: whether it is to be running from now on, if that changes
         """
-        deadline = time.monotonic() + timeout
-        while self._find() is not None:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_POLL)
-        return True
-
-    def _signal(self, process: psutil.Process, number: int) -> None:
-        # The whole group: some services have workers.
-        try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
-            pass
+        process = self._find()
+        if wanted is not None and self.exists:
+            self._write(self._read() | {'wanted': wanted})
+        if process is not None:
+            try:
+                # The whole group: some services have workers.
+                os.killpg(process.pid, number)
+            except ProcessLookupError:
+                pass
 
     def _find(self) -> psutil.Process | None:
         try:
             record = self._read()
             process = psutil.Process(record['pid'])
             # Process ids are used again.
-            if process.create_time() != record['created']:
+            if _start_time(process.pid) != record['started']:
                 return None
             if process.status() == psutil.STATUS_ZOMBIE:
-                _reap(record['pid'])
+                _reap(process.pid)
                 return None
-        except (KeyError, errors.LabError, psutil.Error):
+        except (KeyError, errors.LabError, psutil.Error, OSError):
             return None
         return process
 
@@ -224,12 +230,36 @@ class Process:
         new.replace(self._file)
 
 
+def _start_time(pid: int) -> int:
+    """Return when a process was started, in clock ticks since the boot.
+
+    Not psutil's: that changes when the machine's clock is set.
+    """
+    # Field 22; the second is in brackets and may hold anything. proc(5)
+    stat = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    return int(stat.rpartition(')')[2].split()[19])
+
+
 def _reap(pid: int) -> None:
     """Clear away the remains of a process, if it is a child of this one."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         pass
+
+
+def _wait(done: Callable[[], bool], timeout: float) -> bool:
+    """Wait for something, and say whether it has come.
+
+    Not psutil's own wait for processes: that waits for ever on the remains of
+    one whose parent does not ask how it ended.
+    """
+    deadline = time.monotonic() + timeout
+    while not done():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL)
+    return True
 
 
 def leftovers(directory: pathlib.Path) -> Iterator[psutil.Process]:
@@ -239,38 +269,31 @@ def leftovers(directory: pathlib.Path) -> Iterator[psutil.Process]:
     """
     for process in psutil.process_iter():
         try:
-            if process.environ().get(MARK) == str(directory):
+            if process.status() == psutil.STATUS_ZOMBIE:
+                _reap(process.pid)
+            elif process.environ().get(MARK) == str(directory):
                 yield process
         except psutil.Error:
             continue
 
 
-def sweep(directory: pathlib.Path) -> int:
+def sweep(directory: pathlib.Path) -> None:
     """Kill whatever is left of a lab.
 
     :param directory: the lab's directory
-    :returns: how many processes there were
+    :raises LabError: if something cannot be killed
     """
-    found = [process for process in leftovers(directory)
-             if process.pid != os.getpid()]
-    for process in found:
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            pass
-    deadline = time.monotonic() + _KILL_TIMEOUT
-    while any(_is_alive(process) for process in found):
-        if time.monotonic() > deadline:
-            break
-        time.sleep(_POLL)
-    return len(found)
+    def swept() -> bool:
+        found = list(leftovers(directory))
+        for process in found:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                pass
+        # Until there are none: one may have started another meanwhile.
+        return not found
 
-
-def _is_alive(process: psutil.Process) -> bool:
-    try:
-        if process.status() != psutil.STATUS_ZOMBIE:
-            return True
-    except psutil.NoSuchProcess:
-        return False
-    _reap(process.pid)
-    return False
+    if not _wait(swept, _KILL_TIMEOUT):
+        left = ', '.join(str(process.pid) for process in leftovers(directory))
+        raise errors.LabError(
+            f'Processes of the lab in {directory} cannot be killed: {left}.')

@@ -17,7 +17,7 @@ but the versions of the services, so it is kept beside them, in the virtual
 environment, for the next lab.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import concurrent.futures
 import hashlib
 from importlib import metadata
@@ -67,17 +67,20 @@ def run(directory: pathlib.Path, *commands: Sequence[str],
 class Schema:
     """The schemas of all databases of a lab."""
 
-    def __init__(self, directory: pathlib.Path,
-                 database: backends.MariaDB) -> None:
-        """Name the server.
+    def __init__(self, directory: pathlib.Path, database: backends.MariaDB,
+                 commands: Sequence[Sequence[Sequence[str]]]) -> None:
+        """Say how the schemas are made.
 
         :param directory: the lab's directory
         :param database: a server that is ready
+        :param commands: for each service, the commands that it needs in turn
         """
         self.directory = directory
         self.database = database
+        self.commands = commands
         versions = ' '.join(f'{name}={metadata.version(name)}'
                             for name in _OWNERS)
+        versions += repr(commands).replace(str(directory), '')
         self._dump = pathlib.Path(
             sys.prefix, 'share', 'nova-ironic-ring-lab',
             'schema-%s.sql' % hashlib.sha256(versions.encode()).hexdigest())
@@ -95,10 +98,9 @@ class Schema:
         with open(self._dump, 'rb') as dump:
             self._client('mysql', stdin=dump)
 
-    def migrate(self, commands: Iterable[Sequence[Sequence[str]]]) -> None:
+    def migrate(self) -> None:
         """Run the migrations, as many at once as there are processors.
 
-        :param commands: for each service, the commands that it needs in turn
         :raises LabError: if one fails
         """
         with self.database.connect() as connection:
@@ -106,10 +108,14 @@ class Schema:
                 for name in DATABASES:
                     cursor.execute(f'CREATE DATABASE {name} '
                                    'DEFAULT CHARACTER SET utf8mb4')
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
+        try:
             for done in [pool.submit(run, self.directory, *group)
-                         for group in commands]:
+                         for group in self.commands]:
                 done.result()
+        finally:
+            # After a failure or Ctrl-C, no more of them.
+            pool.shutdown(cancel_futures=True)
         self._dump.parent.mkdir(parents=True, exist_ok=True)
         new = self._dump.with_suffix(f'.{os.getpid()}')
         with open(new, 'wb') as dump:

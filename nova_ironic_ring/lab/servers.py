@@ -24,8 +24,6 @@ from nova_ironic_ring.lab import tenant
 
 _TIMEOUT = 120
 _POLL = 1
-# The first version that takes a host: for servers of a given nova-compute.
-_WITH_HOST = '2.74'
 
 
 def boot(cloud: connection.Connection, name: str,
@@ -43,7 +41,6 @@ def boot(cloud: connection.Connection, name: str,
         image = cloud.image.find_image(tenant.IMAGE, ignore_missing=False)
         flavor = cloud.compute.find_flavor(
             tenant.FLAVOR, ignore_missing=False)
-        # Not the session's default version: networks "none" needs 2.37.
         return cloud.compute.create_server(
             name=name, image_id=image.id, flavor_id=flavor.id,
             networks='none', **arguments)

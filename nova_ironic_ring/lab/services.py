@@ -38,6 +38,8 @@ Sections = Mapping[str, Mapping[str, object]]
 
 _START_TIMEOUT = 90
 REGION = 'lab'
+#: As nova.conf has it, in seconds.
+DOWN_TIME = 8
 
 
 def program(name: str) -> str:
@@ -122,7 +124,8 @@ class Service(fixtures.Fixture):
 
     def _setUp(self) -> None:
         self.configure()
-        self.addCleanup(self.process.stop)
+        # At once: nothing of it is to be kept.
+        self.addCleanup(self.process.kill)
         self.process.start()
 
     def configure(self) -> None:
@@ -155,17 +158,21 @@ class Api(Service):
         """
         deadline = time.monotonic() + _START_TIMEOUT
         url = self.context.state.url(self.name) + '/'
+        # Past any proxy, and not to whatever else may have taken the port.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        port = self.context.state.ports[self.name]
         while True:
-            try:
-                urllib.request.urlopen(url, timeout=10).close()
-                return
-            except urllib.error.HTTPError as answer:
-                answer.close()
-                if answer.code < 500:
-                    return
-            except OSError:
-                pass
             self.process.check()
+            if self.process.listens(port):
+                try:
+                    opener.open(url, timeout=10).close()
+                    return
+                except urllib.error.HTTPError as answer:
+                    answer.close()
+                    if answer.code < 500:
+                        return
+                except OSError:
+                    pass
             if time.monotonic() > deadline:
                 raise errors.LabError(
                     f'{self.name} does not answer on {url} after '
@@ -380,7 +387,7 @@ class NovaConfig:
                 'my_ip': '127.0.0.1',
                 # A ring that is quick to watch.
                 'report_interval': 2,
-                'service_down_time': 8,
+                'service_down_time': DOWN_TIME,
                 'update_resources_interval': 5,
                 'periodic_fuzzy_delay': 0},
             'oslo_concurrency': {'lock_path': context.data / 'nova' / 'lock'},

@@ -12,10 +12,9 @@
 
 """What a lab is made of, kept on disk for the commands that follow."""
 
+import contextlib
 import dataclasses
-import getpass
 import json
-import os
 import pathlib
 import random
 import secrets
@@ -38,17 +37,6 @@ _PORTS = APIS + ('rabbitmq', 'rabbitmq-dist', 'epmd')
 # which would collide with ours between choosing and using them.
 _FIRST_PORT = 20000
 _LAST_PORT = 30000
-
-
-def default_directory(name: str) -> pathlib.Path:
-    """Return where a lab of this name lives.
-
-    A short path: MariaDB's socket is in it, and paths of sockets are limited.
-
-    :param name: the lab's name
-    """
-    return pathlib.Path(os.environ.get('TMPDIR') or '/tmp',
-                        f'nova-ironic-ring-{getpass.getuser()}', name)
 
 
 def free_ports(count: int) -> list[int]:
@@ -81,7 +69,8 @@ class State:
     :ivar directory: where its files are
     :ivar driver: what nova.conf says as ``compute_driver``
     :ivar ports: the port of each service by its name
-    :ivar secret: the one password of all its accounts
+    :ivar secret: the password of all accounts of the cloud
+    :ivar broker_secret: the password of the broker's one account
     :ivar python: the interpreter of the virtual environment that it runs in
     :ivar computes: the names of its nova-computes
     :ivar ready: whether it has come up
@@ -91,29 +80,22 @@ class State:
     driver: str = RING_DRIVER
     ports: dict[str, int] = dataclasses.field(default_factory=dict)
     secret: str = ''
+    broker_secret: str = ''
     python: str = sys.executable
     computes: list[str] = dataclasses.field(default_factory=list)
     ready: bool = False
 
     @classmethod
     def create(cls, directory: pathlib.Path, driver: str) -> 'State':
-        """Lay out an empty lab.
+        """Write down the settings of a new lab.
 
-        :param directory: where; must not exist
+        :param directory: where it lives
         :param driver: as the attribute
-        :raises LabError: if the directory cannot be made
+        :raises LabError: if there are no ports for it
         """
         state = cls(directory, driver,
                     dict(zip(_PORTS, free_ports(len(_PORTS)))),
-                    secrets.token_hex(16))
-        try:
-            directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if directory.parent.stat().st_uid != os.getuid():
-                raise PermissionError(f'{directory.parent} is not yours')
-            directory.mkdir(mode=0o700)
-        except OSError as error:
-            raise errors.LabError(
-                f'The lab cannot have {directory}: {error}.') from error
+                    secrets.token_hex(16), secrets.token_hex(16))
         state.save()
         return state
 
@@ -126,11 +108,15 @@ class State:
         """
         try:
             record = json.loads((directory / 'lab.json').read_text())
+            return cls(directory, **record)
         except FileNotFoundError:
             raise errors.LabError(
                 f'There is no lab in {directory}: start one with "up".'
             ) from None
-        return cls(directory, **record)
+        except (TypeError, ValueError):
+            raise errors.LabError(
+                f'The lab in {directory} was made by another version of this '
+                'program: end it with "down".') from None
 
     def save(self) -> None:
         """Write the settings down."""
@@ -168,7 +154,5 @@ def remove(directory: pathlib.Path) -> None:
     except FileNotFoundError:
         return
     shutil.rmtree(doomed, ignore_errors=True)
-    try:
+    with contextlib.suppress(OSError):  # another lab may be there
         directory.parent.rmdir()
-    except OSError:
-        pass  # another lab is there

@@ -15,8 +15,12 @@
 Everything is done through the public APIs, as on any cloud.
 """
 
+import functools
+
+from keystoneauth1 import session as keystone_session
 import openstack
 from openstack import connection
+import requests
 import yaml
 
 from nova_ironic_ring.lab import services
@@ -72,8 +76,13 @@ def connect(state: lab_state.State,
     config = openstack.config.OpenStackConfig(
         config_files=[str(state.directory / 'clouds.yaml')],
         # A user's own OS_* would lead to another cloud.
-        load_envvars=False)
-    return connection.Connection(config=config.get_one(cloud=cloud))
+        load_envvars=False).get_one(cloud=cloud)
+    # Nor through a proxy, which would not come back to this machine.
+    session = requests.Session()
+    session.trust_env = False
+    config.set_session_constructor(
+        functools.partial(keystone_session.Session, session=session))
+    return connection.Connection(config=config)
 
 
 def register(state: lab_state.State) -> None:

@@ -10,8 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The ring as the database shows it."""
+"""The ring as Nova's database shows it."""
 
+from collections.abc import Sequence
 import dataclasses
 import datetime
 
@@ -23,14 +24,16 @@ from nova_ironic_ring import ring
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A node's record in Nova.
+    """A node's record.
 
     :ivar node: the node's UUID
     :ivar owner: the service that the record belongs to
+    :ivar free: whether no instance is on the node
     """
 
     node: str
     owner: str
+    free: bool = True
 
 
 @dataclasses.dataclass
@@ -51,15 +54,93 @@ class Member:
     instances: int = 0
 
 
-def rows(connection: pymysql.Connection) -> list[Row]:
-    """Read the nodes' records.
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """What the database says at one time.
+
+    :ivar now: the time, with time zone
+    :ivar services: the nova-computes
+    :ivar rows: the nodes' records
+    :ivar instances: how many instances belong to each host
+    """
+
+    now: datetime.datetime
+    services: Sequence[membership.Service]
+    rows: Sequence[Row]
+    instances: dict[str, int]
+
+    def ring(self, down_time: float, partitions: int) -> ring.Ring | None:
+        """Return the ring of the members, or None if there are none.
+
+        :param down_time: seconds without a heartbeat after which a service is
+            down
+        :param partitions: points on the ring for each member
+        """
+        view = membership.View('', down_time)
+        members = [
+            membership.canonical(service.host) for service in self.services
+            if view.state(service, self.now) is membership.State.MEMBER]
+        return ring.Ring(members, partitions) if members else None
+
+    def table(self, down_time: float, partitions: int) -> list[Member]:
+        """Put together who is in the ring and what each has.
+
+        :param down_time: as :meth:`ring`
+        :param partitions: as :meth:`ring`
+        :returns: a line for each service, and one for each other host that a
+            node's record still names
+        """
+        view = membership.View('', down_time)
+        lines = {
+            membership.canonical(service.host):
+                Member(service.host, view.state(service, self.now).value)
+            for service in self.services}
+
+        def line(host: str) -> Member:
+            return lines.setdefault(
+                membership.canonical(host), Member(host, 'gone'))
+
+        current = self.ring(down_time, partitions)
+        for row in self.rows:
+            line(row.owner).owned += 1
+            if current:
+                line(current.owner(row.node)).desired += 1
+        for host, count in self.instances.items():
+            line(host).instances = count
+        return list(lines.values())
+
+    def is_settled(self, down_time: float, partitions: int,
+                   count: int) -> bool:
+        """Say whether each free node is with its desired owner.
+
+        :param down_time: as :meth:`ring`
+        :param partitions: as :meth:`ring`
+        :param count: how many nodes there are to be
+        """
+        current = self.ring(down_time, partitions)
+        return current is not None and len(self.rows) == count and all(
+            membership.canonical(row.owner) == current.owner(row.node)
+            for row in self.rows if row.free)
+
+
+def read(connection: pymysql.Connection) -> Snapshot:
+    """Read all that the table is made of.
 
     :param connection: to Nova's cell database
     """
     with connection.cursor() as cursor:
-        cursor.execute('SELECT uuid, host FROM compute_nodes '
-                       'WHERE deleted = 0')
-        return [Row(*record) for record in cursor.fetchall()]
+        cursor.execute(
+            'SELECT uuid, host, NOT EXISTS (SELECT * FROM instances WHERE '
+            'deleted = 0 AND node = hypervisor_hostname) '
+            'FROM compute_nodes WHERE deleted = 0')
+        rows = [Row(node, owner, bool(free))
+                for node, owner, free in cursor.fetchall()]
+        cursor.execute('SELECT host, COUNT(*) FROM instances '
+                       'WHERE deleted = 0 AND host IS NOT NULL '
+                       'GROUP BY host')
+        instances = dict(cursor.fetchall())
+    return Snapshot(datetime.datetime.now(datetime.timezone.utc),
+                    services(connection), rows, instances)
 
 
 def services(connection: pymysql.Connection,
@@ -74,53 +155,26 @@ def services(connection: pymysql.Connection,
             'SELECT host, COALESCE(last_seen_up, created_at), forced_down, '
             'disabled FROM services WHERE deleted = 0 AND `binary` = %s '
             'ORDER BY host', (binary,))
-        return [
-            membership.Service(
-                host, seen.replace(tzinfo=datetime.timezone.utc),
-                bool(forced), bool(disabled))
-            for host, seen, forced, disabled in cursor.fetchall()]
+        return [membership.Service(host, _utc(seen), bool(forced),
+                                   bool(disabled))
+                for host, seen, forced, disabled in cursor.fetchall()]
 
 
-def instances(connection: pymysql.Connection) -> dict[str, int]:
-    """Count the instances of each service.
+def heartbeat(connection: pymysql.Connection,
+              host: str) -> datetime.datetime | None:
+    """Read when a nova-compute was last heard of, if it ever was.
 
     :param connection: to Nova's cell database
+    :param host: its host name
     """
     with connection.cursor() as cursor:
-        cursor.execute('SELECT host, COUNT(*) FROM instances '
-                       'WHERE deleted = 0 AND host IS NOT NULL '
-                       'GROUP BY host')
-        return dict(cursor.fetchall())
+        cursor.execute(
+            'SELECT last_seen_up FROM services WHERE deleted = 0 AND '
+            "`binary` = 'nova-compute' AND host = %s", (host,))
+        record = cursor.fetchone()
+    return _utc(record[0]) if record and record[0] else None
 
 
-def table(connection: pymysql.Connection, down_time: float,
-          partitions: int) -> list[Member]:
-    """Put together who is in the ring and what each has.
-
-    :param connection: to Nova's cell database
-    :param down_time: seconds without a heartbeat after which a service is down
-    :param partitions: points on the ring for each member
-    :returns: a line for each service, and one for each other host that a
-        node's record still names
-    """
-    view = membership.View('', down_time)
-    now = datetime.datetime.now(datetime.timezone.utc)
-    lines = {
-        membership.canonical(service.host):
-            Member(service.host, view.state(service, now).value)
-        for service in services(connection)}
-    members = [name for name, line in lines.items()
-               if line.state == membership.State.MEMBER.value]
-    current = ring.Ring(members, partitions) if members else None
-
-    def line(host: str) -> Member:
-        return lines.setdefault(
-            membership.canonical(host), Member(host, 'gone'))
-
-    for row in rows(connection):
-        line(row.owner).owned += 1
-        if current:
-            line(current.owner(row.node)).desired += 1
-    for host, count in instances(connection).items():
-        line(host).instances = count
-    return list(lines.values())
+def _utc(time: datetime.datetime) -> datetime.datetime:
+    """Give a time of the database the zone that it is in."""
+    return time.replace(tzinfo=datetime.timezone.utc)

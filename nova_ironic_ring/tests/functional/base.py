@@ -25,6 +25,7 @@ from testtools import content
 from testtools import content_type
 
 from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import process
 from nova_ironic_ring.lab import state as lab_state
 
@@ -63,7 +64,7 @@ class LabTestCase(base.BaseTestCase):
         super().setUpClass()
         cls.name = unique_name()
         fixture = cloud.Cloud(
-            lab_state.default_directory(cls.name), driver=cls.DRIVER,
+            place.directory(cls.name), driver=cls.DRIVER,
             computes=cls.COMPUTES, node_count=cls.NODES, progress=print)
         # Also where the tests are interrupted.
         cls._stack = contextlib.ExitStack()
@@ -96,6 +97,6 @@ class LabTestCase(base.BaseTestCase):
 
     def assertNothingLeft(self, name: str) -> None:
         """See that a lab has left no process and no file."""
-        directory = lab_state.default_directory(name)
+        directory = place.directory(name)
         self.assertEqual([], list(process.leftovers(directory)))
         self.assertFalse(directory.exists())

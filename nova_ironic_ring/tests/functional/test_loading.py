@@ -78,8 +78,9 @@ class InstallationTestCase(base.BaseTestCase):
         super().setUpClass()
         cls._directory = fixtures.TempDir()
         cls._directory.setUp()
-        _run(UV, 'build', '--quiet', '--wheel', '--out-dir',
-             cls._directory.path, str(PROJECT))
+        # The source distribution first, and the wheel from that.
+        _run(UV, 'build', '--quiet', '--out-dir', cls._directory.path,
+             str(PROJECT))
         (wheel,) = pathlib.Path(cls._directory.path).glob('*.whl')
         cls.wheel = str(wheel)
 

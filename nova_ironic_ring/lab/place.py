@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where labs live. Uses Python's standard library alone, for tools/lab."""
+
+import fcntl
+import getpass
+import os
+import pathlib
+import stat
+
+from nova_ironic_ring.lab import errors
+
+#: The lab that is meant when none is named.
+DEFAULT_NAME = 'lab'
+
+
+def labs() -> pathlib.Path:
+    """Return the directory of all labs of this user.
+
+    A short path: MariaDB's socket lies below, and paths of sockets are
+    limited.
+
+    :raises LabError: if somebody else can write there: what is in it gets run
+    """
+    # Not tempfile's, which a test may have redirected for itself.
+    path = pathlib.Path(os.environ.get('TMPDIR') or '/tmp',
+                        f'nova-ironic-ring-{getpass.getuser()}')
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return path
+    if (not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid()
+            or found.st_mode & 0o077):
+        raise errors.LabError(
+            f'{path} is not a directory of yours alone: remove it, or set '
+            'TMPDIR to a directory of your own.')
+    return path
+
+
+def directory(name: str) -> pathlib.Path:
+    """Return where a lab lives.
+
+    :param name: the lab's name
+    :raises LabError: as :func:`labs`
+    """
+    return labs() / name
+
+
+def make(path: pathlib.Path) -> int:
+    """Make the directory of a lab, and lock it until this process ends.
+
+    :param path: the directory
+    :returns: the file descriptor that holds the lock
+    :raises LabError: if it cannot be made
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.mkdir(mode=0o700)
+    except OSError as error:
+        raise errors.LabError(
+            f'The lab cannot have {path}: {error}.') from error
+    held = lock(path)
+    assert held is not None  # a new directory is nobody else's
+    return held
+
+
+def lock(path: pathlib.Path) -> int | None:
+    """Lock a directory until this process ends.
+
+    :param path: the directory
+    :returns: the file descriptor that holds the lock, or None if another
+        process has it
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -1,0 +1,53 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import io
+
+import fixtures
+from oslotest import base
+
+from nova_ironic_ring.lab import app
+
+
+class CommandLineTestCase(base.BaseTestCase):
+    """What the command line does with no lab at all."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.EnvironmentVariable(
+            'TMPDIR', self.useFixture(fixtures.TempDir()).path))
+        self.errors = io.StringIO()
+        self.useFixture(fixtures.MonkeyPatch('sys.stderr', self.errors))
+        self.output = io.StringIO()
+        self.useFixture(fixtures.MonkeyPatch('sys.stdout', self.output))
+
+    def _run(self, *words: str) -> int:
+        self.useFixture(fixtures.MonkeyPatch('sys.argv', ['lab', *words]))
+        try:
+            return app.main()
+        except SystemExit as end:
+            return int(end.code or 0)
+
+    def test_help_names_every_command(self):
+        self.assertEqual(0, self._run())
+        for command in ('add', 'boot', 'delete', 'down', 'enroll', 'kill',
+                        'logs', 'pause', 'resume', 'shell', 'show', 'start',
+                        'stop', 'up'):
+            self.assertIn(f'\n  {command} ', self.output.getvalue())
+
+    def test_bad_arguments(self):
+        for words in (['--name', '../x', 'show'], ['up', '--nodes', '-1'],
+                      ['up', '--nodes', 'many'], ['up', '--driver', 'mine'],
+                      ['enroll', '0'], ['enroll'], ['start'], ['show', '-x'],
+                      ['show', '--watch', '0'], ['nothing']):
+            self.assertEqual(2, self._run(*words), words)
+            self.assertNotIn('Traceback', self.errors.getvalue())

@@ -1,0 +1,99 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import os
+import pathlib
+
+import fixtures
+from oslotest import base
+
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import place
+from nova_ironic_ring.lab import state
+
+
+class DirectoryTestCase(base.BaseTestCase):
+    """Has a directory for labs of its own."""
+
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.useFixture(
+            fixtures.EnvironmentVariable('TMPDIR', str(self.root)))
+
+
+class PlaceTestCase(DirectoryTestCase):
+
+    def test_made_for_the_user_alone(self):
+        directory = place.directory('a')
+        os.close(place.make(directory))
+        for path in directory, directory.parent:
+            self.assertEqual(0o700, path.stat().st_mode & 0o777)
+
+    def test_writable_for_others(self):
+        os.close(place.make(place.directory('a')))
+        place.labs().chmod(0o770)
+        error = self.assertRaises(errors.LabError, place.directory, 'a')
+        self.assertIn('is not a directory of yours alone', str(error))
+
+    def test_link_to_another_place(self):
+        elsewhere = self.root / 'elsewhere'
+        elsewhere.mkdir(mode=0o700)
+        place.labs().symlink_to(elsewhere)
+        self.assertRaises(errors.LabError, place.directory, 'a')
+
+    def test_made_twice(self):
+        directory = place.directory('a')
+        os.close(place.make(directory))
+        error = self.assertRaises(errors.LabError, place.make, directory)
+        self.assertIn(f'cannot have {directory}', str(error))
+
+    def test_locked(self):
+        directory = place.directory('a')
+        held = place.make(directory)
+        self.assertIsNone(place.lock(directory))
+        os.close(held)
+        os.close(place.lock(directory))
+
+
+class StateTestCase(DirectoryTestCase):
+
+    def test_saved_and_loaded(self):
+        directory = place.directory('a')
+        os.close(place.make(directory))
+        made = state.State.create(directory, state.STOCK_DRIVER)
+        self.assertEqual(made, state.State.load(directory))
+        self.assertEqual(len(set(made.ports.values())), len(made.ports))
+        self.assertNotEqual(made.secret, made.broker_secret)
+
+    def test_none(self):
+        error = self.assertRaises(
+            errors.LabError, state.State.load, place.directory('a'))
+        self.assertIn('start one with "up"', str(error))
+
+    def test_of_another_version(self):
+        directory = place.directory('a')
+        os.close(place.make(directory))
+        for content in '{"unknown": 1}', '{', '[]':
+            (directory / 'lab.json').write_text(content)
+            error = self.assertRaises(
+                errors.LabError, state.State.load, directory)
+            self.assertIn('another version', str(error))
+
+    def test_removed_with_the_last(self):
+        for name in 'a', 'b':
+            os.close(place.make(place.directory(name)))
+        state.remove(place.directory('a'))
+        self.assertTrue(place.directory('b').exists())
+        state.remove(place.directory('b'))
+        self.assertFalse(place.labs().exists())
+        state.remove(place.directory('b'))

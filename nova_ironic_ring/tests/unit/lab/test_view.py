@@ -1,0 +1,84 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import datetime
+
+from oslotest import base
+
+from nova_ironic_ring.lab import view
+from nova_ironic_ring import membership
+from nova_ironic_ring import ring
+
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+LONG_AGO = NOW - datetime.timedelta(hours=1)
+NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(20)]
+
+
+def _snapshot(owners: dict[str, str], busy: tuple[str, ...] = (),
+              instances: dict[str, int] | None = None) -> view.Snapshot:
+    return view.Snapshot(
+        NOW,
+        [membership.Service('A', NOW), membership.Service('b', NOW),
+         membership.Service('c', LONG_AGO),
+         membership.Service('d', NOW, disabled=True)],
+        [view.Row(node, owner, node not in busy)
+         for node, owner in owners.items()],
+        instances or {})
+
+
+def _desired() -> dict[str, str]:
+    current = ring.Ring(['a', 'b'], 32)
+    return {node: current.owner(node) for node in NODES}
+
+
+class SnapshotTestCase(base.BaseTestCase):
+
+    def _table(self, *args, **kwargs) -> dict[str, tuple]:
+        return {line.host: (line.state, line.owned, line.desired,
+                            line.instances)
+                for line in _snapshot(*args, **kwargs).table(8, 32)}
+
+    def test_table(self):
+        desired = _desired()
+        share = list(desired.values()).count('a')
+        self.assertEqual(
+            {'A': ('member', share, share, 0),
+             'b': ('member', 20 - share, 20 - share, 2),
+             'c': ('down', 0, 0, 1),
+             'd': ('disabled', 0, 0, 0)},
+            self._table(desired, instances={'b': 2, 'c': 1}))
+
+    def test_table_with_a_host_that_is_gone(self):
+        self.assertEqual(
+            ('gone', 1, 0, 0), self._table({NODES[0]: 'lost'})['lost'])
+
+    def test_table_without_members(self):
+        self.assertEqual([], view.Snapshot(NOW, [], [], {}).table(8, 32))
+
+    def test_settled(self):
+        snapshot = _snapshot(_desired())
+        self.assertTrue(snapshot.is_settled(8, 32, 20))
+        self.assertFalse(snapshot.is_settled(8, 32, 21))
+
+    def test_settled_node_by_node(self):
+        owners = _desired()
+        one = next(node for node in NODES if owners[node] == 'a')
+        two = next(node for node in NODES if owners[node] == 'b')
+        owners[one], owners[two] = 'b', 'a'
+        self.assertFalse(_snapshot(owners).is_settled(8, 32, 20))
+        # Nodes with instances stay where they are.
+        self.assertTrue(
+            _snapshot(owners, busy=(one, two)).is_settled(8, 32, 20))
+
+    def test_settled_without_members(self):
+        self.assertFalse(
+            view.Snapshot(NOW, [], [], {}).is_settled(8, 32, 0))
