@@ -220,10 +220,33 @@ class PartitioningTestCase(DriverTestCase):
         self.assertEqual(set(NODES), self._listed())
         self.assertEqual({'shard': 'one'}, self.filters)
 
-    def test_ironic_too_old(self):
-        self.driver._can_send_version.side_effect = (
-            exception.IronicAPIVersionNotAvailable(version='1.82'))
-        self.conf.config(group='ironic', shard='one')
+    def test_shard_of_a_group(self):
+        # The peers of the group are those of other shards.
+        self.conf.config(group='ironic', shard='one', conductor_group='rack1',
+                         peer_list=['me', 'a'])
+        self.assertEqual(set(NODES), self._listed())
+        self.assertEqual({'shard': 'one', 'conductor_group': 'rack1'},
+                         self.filters)
+
+    def _too_old_for(self, version: str) -> None:
+        def can_send_version(wanted):
+            if wanted == version:
+                raise exception.IronicAPIVersionNotAvailable(version=wanted)
+        self.driver._can_send_version.side_effect = can_send_version
+
+    def test_ironic_too_old_for_groups(self):
+        self._too_old_for('1.46')
+        self.conf.config(group='ironic', conductor_group='rack1',
+                         peer_list=['me'])
+        self.assertRaises(exception.VirtDriverNotReady,
+                          self.driver.get_available_nodes)
+        self.assertIn('[ironic] conductor_group needs version 1.46',
+                      self.log.output)
+        self.ironic.nodes.assert_not_called()
+
+    def test_ironic_too_old_for_shards(self):
+        self._too_old_for('1.82')
+        self.conf.config(group='ironic', shard='one', conductor_group='rack1')
         self.assertRaises(exception.VirtDriverNotReady,
                           self.driver.get_available_nodes)
         self.assertIn('[ironic] shard needs version 1.82', self.log.output)

@@ -1,0 +1,121 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Nova's own tests of its ironic driver, run on ours.
+
+What is a drop-in has to pass them. Left out are the tests that look into the
+ring inside of Nova's driver, which ours does not use; each is named here with
+its reason, and with the test of our own for the behaviour that it is about.
+"""
+
+import importlib
+import unittest
+
+import fixtures
+from nova.virt.ironic import driver as nova_driver
+from oslotest import base
+
+from nova_ironic_ring import driver
+from nova_ironic_ring.tests.unit import test_driver as our_test_driver
+
+# Their decorators take the class when the module is imported, and the tests
+# when they run; at all other times Nova has its own.
+with fixtures.MonkeyPatch('nova.virt.ironic.driver.IronicDriver',
+                          driver.IronicRingDriver):
+    test_driver = importlib.import_module(
+        'nova.tests.unit.virt.ironic.test_driver')
+
+_HIS_RING = "replaces the ring of Nova's driver by a mock and asks that one"
+_NO_FALLBACK = ('wants all nodes of an Ironic that is too old for a filter, '
+                'where ours lists none and says which version it needs')
+
+#: Why a test is left out, and which one of ours stands for it.
+LEFT_OUT = {
+    'HashRingTestCase': {
+        'test_hash_ring_refreshed_on_init': (
+            'wants init_host to build the ring of Nova\'s driver, where ours '
+            'builds one in each pass and init_host checks the configuration',
+            'InitHostTestCase.test_bad_peer_list'),
+    },
+    'NodeCacheTestCase': {
+        'test__refresh_cache': (
+            _HIS_RING, 'PassTestCase.test_nodes_by_the_ring'),
+        'test__refresh_cache_multiple_services': (
+            _HIS_RING, 'PassTestCase.test_nodes_by_the_ring'),
+        'test__refresh_cache_our_instances': (
+            _HIS_RING, 'PassTestCase.test_own_instances_always'),
+        'test__refresh_cache_their_instances': (
+            _HIS_RING, 'PassTestCase.test_instances_of_others_never'),
+        'test__refresh_cache_same_host_different_case': (
+            _HIS_RING, 'PassTestCase.test_host_names_in_any_case'),
+        'test__refresh_cache_partition_key': (
+            _HIS_RING, 'PartitioningTestCase.test_conductor_group'),
+        'test__refresh_cache_partition_key_old_api': (
+            _NO_FALLBACK,
+            'PartitioningTestCase.test_ironic_too_old_for_groups'),
+        'test__refresh_cache_shard': (
+            _HIS_RING, 'PartitioningTestCase.test_shard'),
+        'test__refresh_cache_shard_and_conductor_group': (
+            _HIS_RING, 'PartitioningTestCase.test_shard_of_a_group'),
+        'test__refresh_cache_shard_and_conductor_group_skip_shard': (
+            _NO_FALLBACK,
+            'PartitioningTestCase.test_ironic_too_old_for_shards'),
+    },
+}
+
+
+def _on_our_driver(theirs: type[unittest.TestCase]) -> type:
+    """Derive a class of Nova's tests that sees our driver for Nova's."""
+
+    def setUp(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.virt.ironic.driver.IronicDriver', driver.IronicRingDriver))
+        super(derived, self).setUp()
+
+    # What is no method is no test to the loader.
+    left_out = dict.fromkeys(LEFT_OUT.get(theirs.__name__, ()))
+    derived = type(theirs.__name__, (theirs,), {
+        '__module__': __name__, 'setUp': setUp, **left_out})
+    return derived
+
+
+# Under the names that they have in Nova.
+globals().update({
+    name: _on_our_driver(found) for name, found in vars(test_driver).items()
+    if isinstance(found, type) and issubclass(found, unittest.TestCase)
+    and found.__module__ == test_driver.__name__})
+
+
+class LeftOutTestCase(base.BaseTestCase):
+    """The list above is neither out of date nor without amends."""
+
+    def test_the_others_see_our_driver(self):
+        theirs = globals()['IronicDriverTestCase']
+        seen = []
+
+        class Spy(theirs):
+            def test_spy(self):
+                seen.append(type(self.driver))
+                seen.append(nova_driver.IronicDriver)
+
+        Spy('test_spy').run(unittest.TestResult())
+        self.assertEqual([driver.IronicRingDriver] * 2, seen)
+
+    def test_each_is_there_in_nova_and_stood_for_by_one_of_ours(self):
+        for name, tests in LEFT_OUT.items():
+            for test, (reason, ours) in tests.items():
+                self.assertTrue(
+                    callable(getattr(getattr(test_driver, name), test)))
+                self.assertNotEqual('', reason)
+                case, _, method = ours.partition('.')
+                self.assertTrue(callable(
+                    getattr(getattr(our_test_driver, case), method)))
