@@ -184,10 +184,11 @@ class _Computes(_Lab, command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         lab = self.lab()
         # All names first: nothing is done where one is wrong.
-        for name in parsed_args.names:
-            state = lab.compute(name).state
-            if state not in self.states:
-                raise errors.LabError(f'{name} is {state} already.')
+        found = [lab.compute(name) for name in parsed_args.names]
+        for process in found:
+            if process.state not in self.states:
+                raise errors.LabError(
+                    f'{process.name} is {process.state} already.')
         for name in parsed_args.names:
             self.act(lab, name)
 

@@ -281,14 +281,16 @@ class Cloud(fixtures.Fixture):
     def _setUp(self) -> None:
         self._remove_old()
         held = place.make(self.directory)
-        self.addCleanup(os.close, held)
-        state = lab_state.State.create(self.directory, self.driver)
-        self.lab = Lab(state)
-        # One that did not come up leaves its logs for the error message.
-        self.addCleanup(lambda: self.lab.down(keep_files=not state.ready))
-        self._bring_up(state)
-        state.ready = True
-        state.save()
+        try:
+            state = lab_state.State.create(self.directory, self.driver)
+            self.lab = Lab(state)
+            # One that did not come up leaves its logs for the error message.
+            self.addCleanup(lambda: self.lab.down(keep_files=not state.ready))
+            self._bring_up(state)
+            state.ready = True
+            state.save()
+        finally:
+            os.close(held)
 
     def _bring_up(self, state: lab_state.State) -> None:
         """Start everything, in the order of its need.

@@ -78,7 +78,7 @@ class CommandTestCase(base.LabTestCase):
     def test_pause_and_resume(self):
         self._ok('pause', 'compute-1')
         self.addCleanup(self.lab.wait_settled, self.NODES)
-        self.addCleanup(self._ok, 'resume', 'compute-1')
+        self.addCleanup(self.lab.compute('compute-1').resume)
         self.assertEqual('paused', self.lab.compute('compute-1').state)
         self.lab.wait('compute-1 down', lambda: (
             self._table()['compute-1']['State'] == 'down'))
