@@ -72,8 +72,14 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """
     conf.register_group(ring_group)
     conf.register_opts(ring_opts, group=ring_group)
-    if 'peer_list' not in conf.ironic:
-        conf.register_opt(peer_list_opt, group='ironic')
+
+
+def register_peer_list(conf: cfg.ConfigOpts) -> None:
+    """Register ``[ironic] peer_list``, for a Nova that has it no more.
+
+    :param conf: Nova's configuration
+    """
+    conf.register_opt(peer_list_opt, group='ironic')
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, Sequence[cfg.Opt]]]:

@@ -30,12 +30,15 @@ from nova_ironic_ring import membership
 from nova_ironic_ring import ownership
 from nova_ironic_ring import ring
 from nova_ironic_ring import settings
+from nova_ironic_ring import sighup
 from nova_ironic_ring import upstream
 
 LOG = logging.getLogger(__name__)
 
 CONF = nova.conf.CONF
 conf.register_opts(CONF)
+if not upstream.adopt_peer_list():
+    conf.register_peer_list(CONF)
 
 
 class IronicRingDriver(upstream.NovaIronicDriver):
@@ -58,6 +61,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         """
         # Not Nova's own init_host, which does nothing but build its own ring.
         self._read_settings()
+        sighup.install(CONF)
 
     def _read_settings(self) -> settings.Settings:
         """Read the configuration, or keep the last good one.
@@ -96,6 +100,10 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         # between is then known to be ours, and its node is not dropped.
         instances = frozenset(
             objects.InstanceList.get_uuids_by_host(context, current.host))
+        if current.is_filtered:
+            # A node that has left the group stays with its instance.
+            nodes += inventory.nodes_of(
+                self, instances - {node.instance_id for node in nodes})
 
         managed = {}
         counts: collections.Counter[ownership.Decision] = collections.Counter()

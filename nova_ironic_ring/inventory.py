@@ -12,6 +12,8 @@
 
 """What Ironic has: the listing of nodes and its filters."""
 
+from collections.abc import Iterable
+
 from nova import exception
 from openstack.baremetal.v1 import node as sdk_node
 from oslo_log import log as logging
@@ -45,6 +47,19 @@ def list_nodes(source: upstream.NovaIronicDriver,
         _require(source, _SHARD_VERSION, 'shard')
         filters['shard'] = shard
     return upstream.list_nodes(source, **filters)
+
+
+def nodes_of(source: upstream.NovaIronicDriver,
+             instances: Iterable[str]) -> list[sdk_node.Node]:
+    """Find the nodes of instances, whatever group or shard they are in.
+
+    :param source: what speaks to Ironic
+    :param instances: UUIDs of instances, few: each is asked for by itself
+    :returns: the nodes of those that have one
+    :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+    """
+    return [node for instance in sorted(instances)
+            for node in upstream.list_nodes(source, instance_id=instance)]
 
 
 def _require(source: upstream.NovaIronicDriver, version: str,

@@ -12,7 +12,7 @@
 
 """The consistent-hash ring: which member each node is for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tooz import hashring
 
@@ -39,5 +39,18 @@ class Ring:
         :param node: the node's UUID
         :returns: the canonical host name of a member
         """
-        (owner,) = self._ring.get_nodes(node.encode())
-        return owner
+        return next(self.successors(node))
+
+    def successors(self, node: str) -> Iterator[str]:
+        """Name those whom the node would go to, one after the other.
+
+        :param node: the node's UUID
+        :returns: the canonical host names of all members: the desired owner,
+            then who is if that one leaves, and so on
+        """
+        key = node.encode()
+        passed: set[str] = set()
+        while len(passed) < len(self.members):
+            (successor,) = self._ring.get_nodes(key, ignore_nodes=passed)
+            yield successor
+            passed.add(successor)

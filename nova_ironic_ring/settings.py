@@ -41,6 +41,11 @@ class Settings:
     partitions: int
 
     @property
+    def is_filtered(self) -> bool:
+        """Whether this service is limited to some of Ironic's nodes."""
+        return self.conductor_group is not None or bool(self.shard)
+
+    @property
     def view(self) -> membership.View:
         """How this service looks at the others."""
         return membership.View(self.host, self.down_time, self.peers)

@@ -19,13 +19,18 @@ changes one breaks this module and its test, and nothing else.
 import time
 
 from keystoneauth1 import exceptions as keystone_exceptions
+from nova.conf import ironic as conf_ironic
 from nova import exception
+from nova import utils
 from nova.virt.ironic import driver
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
 LOG = logging.getLogger(__name__)
+
+#: The name of the option that upstream is going to remove.
+PEER_LIST = 'peer_list'
 
 # What can come of asking Ironic, or of looking for it in the catalog.
 _NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
@@ -50,6 +55,29 @@ class NovaIronicDriver(driver.IronicDriver):
         # One assignment: other threads may be reading the old cache.
         self.node_cache = self._nodes_to_manage()
         self.node_cache_time = time.time()
+
+
+def adopt_peer_list() -> bool:
+    """Undo what Nova did to ``[ironic] peer_list`` in 2024.1.
+
+    It lost its being mutable, and won a warning that several services for one
+    group are deprecated, which they are not with this driver.
+
+    :returns: whether Nova still has the option
+    """
+    for option in conf_ironic.ironic_options:
+        if option.name == PEER_LIST:
+            option.mutable = True
+            option.deprecated_for_removal = False
+            return True
+    return False
+
+
+def runs_on_threads() -> bool:
+    """Say whether this process uses native threads, not eventlet."""
+    # Nova 31 knows eventlet alone.
+    ask = getattr(utils, 'concurrency_mode_threading', lambda: False)
+    return ask()
 
 
 def list_nodes(source: NovaIronicDriver,

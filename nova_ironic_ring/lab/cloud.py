@@ -12,7 +12,7 @@
 
 """The whole cloud, put together and brought up."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import concurrent.futures
 import contextlib
 import datetime
@@ -97,11 +97,13 @@ class Lab:
         return f'compute-{number}'
 
     def add_compute(self, name: str | None = None,
-                    overrides: services.Sections | None = None) -> None:
+                    overrides: services.Sections | None = None,
+                    env: Mapping[str, str] | None = None) -> None:
         """Start a new nova-compute.
 
         :param name: its host name; the next free one if it is None
         :param overrides: options by section, for it alone
+        :param env: variables to add to its environment
         :raises LabError: if the name is taken or not one for a host
         """
         name = name or self.next_name()
@@ -112,7 +114,7 @@ class Lab:
         if not name.replace('-', '').replace('.', '').isalnum():
             raise errors.LabError(
                 f'"{name}" is no host name: use letters, digits, "-" and ".".')
-        compute = services.NovaCompute(self.nova, name, overrides)
+        compute = services.NovaCompute(self.nova, name, overrides, env)
         if compute.process.exists:
             raise errors.LabError(
                 f'"{name}" is the name of another service of this lab: choose '
@@ -121,6 +123,17 @@ class Lab:
         compute.process.start()
         self.state.computes.append(name)
         self.state.save()
+
+    def reconfigure(self, name: str, overrides: services.Sections) -> None:
+        """Change the configuration of a nova-compute that runs, by SIGHUP.
+
+        :param name: its host name
+        :param overrides: options by section, for it alone
+        :raises LabError: if there is none
+        """
+        running = self.compute(name)
+        services.NovaCompute(self.nova, name, overrides).write()
+        running.reload()
 
     def start_compute(self, name: str) -> None:
         """Start a nova-compute that was stopped, and wait until it is alive.
@@ -260,7 +273,7 @@ class Cloud(fixtures.Fixture):
 
     def __init__(self, directory: pathlib.Path, *,
                  driver: str = lab_state.RING_DRIVER, computes: int = 3,
-                 node_count: int = 30,
+                 node_count: int = 30, groups: Sequence[str] = (),
                  progress: Callable[[str], None] = lambda line: None) -> None:
         """Describe the lab.
 
@@ -268,6 +281,7 @@ class Cloud(fixtures.Fixture):
         :param driver: what nova.conf says as ``compute_driver``
         :param computes: how many nova-computes
         :param node_count: how many nodes
+        :param groups: Ironic's conductor groups, beside the default one
         :param progress: is given a line at each long step
         """
         super().__init__()
@@ -275,6 +289,7 @@ class Cloud(fixtures.Fixture):
         self.driver = driver
         self.computes = computes
         self.node_count = node_count
+        self.groups = groups
         self.progress = progress
         self.lab: Lab
 
@@ -307,7 +322,7 @@ class Cloud(fixtures.Fixture):
 
         nova.write()
         keystone = services.Keystone(context)
-        ironic = services.Ironic(context)
+        ironic = services.Ironic(context, alone=not self.groups)
         placement = services.Placement(context)
         later: list[services.Api] = [
             services.NovaApi(nova), services.Glance(context),
@@ -315,6 +330,7 @@ class Cloud(fixtures.Fixture):
         self._make_schemas(nova, [keystone, ironic, placement, *later])
 
         self.progress('Starting Keystone, Ironic and Placement')
+        self.lab.broker.wait()
         keystone.make_keys()
         for api in keystone, ironic, placement:
             self.useFixture(api)
@@ -324,8 +340,9 @@ class Cloud(fixtures.Fixture):
         tenant.register(state)
 
         self.progress(f'Enrolling {self.node_count} nodes, and starting Nova')
-        self.lab.broker.wait()
         ironic.wait()
+        for group in self.groups:
+            self.useFixture(services.IronicConductor(ironic, group))
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             enrolled = pool.submit(self.lab.enroll, self.node_count)
             # Nova's processes look for Placement when they start.

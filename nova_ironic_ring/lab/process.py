@@ -146,6 +146,10 @@ class Process:
         """Let a frozen process go on."""
         self._signal(signal.SIGCONT)
 
+    def reload(self) -> None:
+        """Have the process read its configuration again."""
+        self._signal(signal.SIGHUP)
+
     def check(self) -> None:
         """See that the process runs, unless it was told to end.
 

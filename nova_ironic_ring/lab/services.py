@@ -323,9 +323,15 @@ class Placement(Api):
 class Ironic(Api):
     """Bare metal: API and conductor in one process, with fake hardware."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, alone: bool = True) -> None:
+        """Say whether it is to have company.
+
+        :param context: what services are given
+        :param alone: whether there are no other conductors
+        """
         super().__init__(context, 'ironic')
         self.conf = self.etc / 'ironic.conf'
+        self.alone = alone
 
     def configure(self) -> None:
         interfaces = {f'enabled_{kind}_interfaces': 'fake' for kind in (
@@ -334,7 +340,9 @@ class Ironic(Api):
         write_config(self.conf, {
             'DEFAULT': self.context.logging() | interfaces | {
                 'enabled_hardware_types': 'fake-hardware',
-                'rpc_transport': 'none',
+                # Conductors that are several need a way to each other.
+                'rpc_transport': 'none' if self.alone else 'oslo',
+                'transport_url': self.context.broker.url,
                 # Nova's account sees all nodes, not only its project's.
                 'rbac_service_role_elevated_access': True,
                 'auth_strategy': 'keystone',
@@ -359,6 +367,30 @@ class Ironic(Api):
     def migrations(self) -> list[Sequence[str]]:
         return [('ironic-dbsync', '--config-file', str(self.conf),
                  'create_schema')]
+
+
+class IronicConductor(Service):
+    """A conductor for a conductor group."""
+
+    def __init__(self, ironic: Ironic, group: str) -> None:
+        """Name the group.
+
+        :param ironic: the Ironic that it belongs to
+        :param group: the conductor group's name
+        """
+        super().__init__(ironic.context, f'ironic-conductor-{group}')
+        self.ironic = ironic
+        self.group = group
+        self.conf = ironic.etc / f'{self.name}.conf'
+
+    def configure(self) -> None:
+        write_config(self.conf, {
+            'DEFAULT': {'host': self.name},
+            'conductor': {'conductor_group': self.group}})
+        self.process.define([
+            program('ironic-conductor'),
+            '--config-file', str(self.ironic.conf),
+            '--config-file', str(self.conf)])
 
 
 class NovaConfig:
@@ -468,19 +500,31 @@ class NovaCompute(Service):
     """A nova-compute, whose host name is its name in the lab."""
 
     def __init__(self, config: NovaConfig, name: str,
-                 overrides: Sections | None = None) -> None:
+                 overrides: Sections | None = None,
+                 env: Mapping[str, str] | None = None) -> None:
         """Name the service.
 
         :param config: Nova's configuration
         :param name: its name
         :param overrides: options by section, for it alone
+        :param env: variables to add to its environment
         """
         super().__init__(config.context, name)
         self.config = config
         self.conf = config.etc / f'{name}.conf'
         self.overrides = overrides or {}
+        self.env = env or {}
 
     def configure(self) -> None:
+        self.write()
+        (self.config.context.data / self.name).mkdir(
+            parents=True, exist_ok=True)
+        self.process.define([
+            program('nova-compute'), '--config-file', str(self.config.common),
+            '--config-file', str(self.conf)], self.env)
+
+    def write(self) -> None:
+        """Write the configuration file that is its own."""
         sections: dict[str, dict[str, object]] = {
             section: dict(options)
             for section, options in self.overrides.items()}
@@ -490,9 +534,4 @@ class NovaCompute(Service):
             'compute_driver': state.driver,
             'state_path': self.config.context.data / self.name,
         } | sections.get('DEFAULT', {})
-        (self.config.context.data / self.name).mkdir(
-            parents=True, exist_ok=True)
         write_config(self.conf, sections)
-        self.process.define([
-            program('nova-compute'), '--config-file', str(self.config.common),
-            '--config-file', str(self.conf)])

@@ -54,6 +54,7 @@ class LabTestCase(base.BaseTestCase):
     NODES: ClassVar[int] = 30
     COMPUTES: ClassVar[int] = 3
     DRIVER: ClassVar[str] = lab_state.RING_DRIVER
+    GROUPS: ClassVar[tuple[str, ...]] = ()
 
     lab: ClassVar[cloud.Lab]
     name: ClassVar[str]
@@ -65,7 +66,8 @@ class LabTestCase(base.BaseTestCase):
         cls.name = unique_name()
         fixture = cloud.Cloud(
             place.directory(cls.name), driver=cls.DRIVER,
-            computes=cls.COMPUTES, node_count=cls.NODES, progress=print)
+            computes=cls.COMPUTES, node_count=cls.NODES, groups=cls.GROUPS,
+            progress=print)
         # Also where the tests are interrupted.
         cls._stack = contextlib.ExitStack()
         atexit.register(cls._stack.close)

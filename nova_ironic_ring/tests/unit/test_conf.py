@@ -22,7 +22,6 @@ class OptionsTestCase(base.BaseTestCase):
 
     def _conf(self, **values) -> cfg.ConfigOpts:
         registered = cfg.ConfigOpts()
-        registered.register_group(cfg.OptGroup('ironic'))
         conf.register_opts(registered)
         registered([], default_config_files=[])
         for name, value in values.items():
@@ -40,16 +39,12 @@ class OptionsTestCase(base.BaseTestCase):
         conf.register_opts(registered)
         self.assertEqual(32, registered.ironic_ring.partitions)
 
-    def test_peer_list_where_nova_has_it(self):
-        registered = cfg.ConfigOpts()
-        registered.register_opt(
-            cfg.ListOpt('peer_list', default=['novas']), group='ironic')
-        conf.register_opts(registered)
-        registered([], default_config_files=[])
-        self.assertEqual(['novas'], registered.ironic.peer_list)
-
     def test_peer_list_where_nova_has_it_no_more(self):
-        self.assertEqual([], self._conf().ironic.peer_list)
+        registered = cfg.ConfigOpts()
+        conf.register_peer_list(registered)
+        registered([], default_config_files=[])
+        self.assertEqual([], registered.ironic.peer_list)
+        self.assertTrue(conf.peer_list_opt.mutable)
 
     def test_all_are_mutable(self):
         for group, options in conf.list_opts():

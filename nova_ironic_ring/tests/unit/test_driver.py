@@ -56,6 +56,9 @@ class DriverTestCase(base.BaseTestCase):
         self.useFixture(time_fixture.TimeFixture(NOW))
         self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
 
+        self.sighup = self.useFixture(
+            fixtures.MockPatch('nova_ironic_ring.sighup.install')).mock
+
         #: What was asked for, in turn.
         self.asked: list[str] = []
         self.services = [_service('me'), _service('a'), _service('b')]
@@ -210,6 +213,44 @@ class PartitioningTestCase(DriverTestCase):
         self.assertEqual(self._desired('me', 'a'), self._listed())
         self.assertEqual({'conductor_group': 'rack1'}, self.filters)
 
+    def test_own_instance_on_a_node_that_has_left_the_group(self):
+        self.conf.config(group='ironic', conductor_group='rack1',
+                         peer_list=['me', 'a'])
+        self.instances = ['mine', 'nowhere']
+        elsewhere = '11111111-1111-1111-1111-111111111111'
+        asked = []
+
+        def nodes(fields, instance_id=None, **filters):
+            if instance_id is None:
+                return self._nodes(fields, **filters)
+            asked.append(instance_id)
+            return iter([sdk_node.Node(id=elsewhere, instance_id='mine')]
+                        if instance_id == 'mine' else [])
+
+        self.ironic.nodes.side_effect = nodes
+        self.assertEqual(self._desired('me', 'a') | {elsewhere},
+                         self._listed())
+        self.assertEqual(['mine', 'nowhere'], asked)
+
+        # Once it is listed, and without a filter, nobody is asked.
+        asked.clear()
+        self.nodes[NODES[0]] = 'mine'
+        self.instances = ['mine']
+        self._listed()
+        self.conf.config(group='ironic', conductor_group=None)
+        self.instances = ['mine', 'nowhere']
+        self._listed()
+        self.assertEqual([], asked)
+
+    def test_partition_key_is_the_old_name(self):
+        path = self.useFixture(fixtures.TempDir()).join('nova.conf')
+        with open(path, 'w') as file:
+            file.write('[ironic]\npartition_key = rack1\npeer_list = me\n')
+        self.conf.set_config_files([path])
+        self.conf.conf.reload_config_files()
+        self._listed()
+        self.assertEqual({'conductor_group': 'rack1'}, self.filters)
+
     def test_default_conductor_group(self):
         self.conf.config(group='ironic', conductor_group='', peer_list=['me'])
         self.assertEqual(set(NODES), self._listed())
@@ -266,6 +307,7 @@ class InitHostTestCase(DriverTestCase):
     def test_good_configuration(self):
         self.driver.init_host('me')
         self.assertEqual('', self.log.output)
+        self.sighup.assert_called_once_with(CONF)
 
     def test_bad_peer_list(self):
         self.conf.config(group='ironic', conductor_group='rack1',

@@ -49,6 +49,18 @@ class RingTestCase(base.BaseTestCase):
         self.assertNotEqual(_owners('a', 'b', 'c'),
                             _owners('a', 'b', 'c', partitions=64))
 
+    def test_successors_are_who_is_left(self):
+        members = {'a', 'b', 'c', 'd'}
+        current = ring.Ring(members, 32)
+        for node in NODES[:100]:
+            order = list(current.successors(node))
+            self.assertEqual(members, set(order))
+            self.assertEqual(len(members), len(order))
+            for gone in range(len(order)):
+                self.assertEqual(
+                    order[gone],
+                    ring.Ring(order[gone:], 32).owner(node))
+
     def test_agrees_with_the_stock_driver(self):
         # Services of both drivers can then share nodes.
         stock = hashring.HashRing({'a', 'b', 'c'}, partitions=2 ** 5)

@@ -18,6 +18,8 @@ nova_ironic_ring/upstream.py, which has them all.
 
 import inspect
 
+import fixtures
+from nova.conf import ironic as conf_ironic
 from nova.virt.ironic import driver
 from oslotest import base
 
@@ -37,6 +39,21 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self._method('_get_node_list').bind(None, fields=(), shard='a')
         self.assertIn('uuid', driver._NODE_FIELDS)
         self.assertIn('instance_uuid', driver._NODE_FIELDS)
+
+    def test_peer_list(self):
+        self.assertTrue(upstream.adopt_peer_list())
+        (option,) = (each for each in conf_ironic.ironic_options
+                     if each.name == 'peer_list')
+        self.assertTrue(option.mutable)
+        self.assertFalse(option.deprecated_for_removal)
+
+    def test_peer_list_that_nova_has_no_more(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.conf.ironic.ironic_options', []))
+        self.assertFalse(upstream.adopt_peer_list())
+
+    def test_concurrency_mode(self):
+        self.assertIn(upstream.runs_on_threads(), (True, False))
 
     def test_api_version(self):
         self._method('_can_send_version').bind(None, '1.46')

@@ -1,0 +1,208 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Real nova-computes with conductor groups and peer lists."""
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring import ring
+from nova_ironic_ring.tests.functional import base
+
+# Two peers of one group, on either kind of threads; one of another; one of
+# the default group.
+PEERS = 'a-one, A-Two, nowhere'
+ON_EVENTLET = {'OS_NOVA_DISABLE_EVENTLET_PATCHING': 'false'}
+ON_THREADS = {'OS_NOVA_DISABLE_EVENTLET_PATCHING': 'true'}
+
+
+def _group(name: str, peers: str, **ring_options: object) -> dict:
+    return {'ironic': {'conductor_group': name, 'peer_list': peers},
+            'ironic_ring': ring_options}
+
+
+class PartitioningTestCase(base.LabTestCase):
+
+    NODES = 0
+    COMPUTES = 0
+    GROUPS = ('rack-a', 'rack-b')
+
+    nodes: dict[str, list[str]]
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.nodes = {
+            group: cls.lab.enroll(count, conductor_group=group)
+            for group, count in (('rack-a', 8), ('rack-b', 4), ('', 3))}
+        for name, overrides, env in (
+                ('a-one', _group('rack-a', PEERS), ON_EVENTLET),
+                ('a-two', _group('RACK-A', PEERS), ON_THREADS),
+                ('b-one', _group('rack-b', 'b-one'), ON_EVENTLET),
+                ('default', _group('', 'default'), ON_THREADS)):
+            cls.lab.add_compute(name, overrides, env)
+            # Alone on an empty table, see the release note.
+            cls.lab.wait_alive(name)
+        cls.lab.discover_hosts()
+
+    def setUp(self):
+        super().setUp()
+        self.system = self.lab.connect('lab-system')
+
+    def _expected(self, **members: list[str]) -> dict[str, str]:
+        """Return who owns each node, by the members of its group."""
+        by_group = {'rack-a': ['a-one', 'a-two'], 'rack-b': ['b-one'],
+                    '': ['default']}
+        by_group |= {name.replace('_', '-').strip('-'): hosts
+                     for name, hosts in members.items()}
+        owners: dict[str, str] = {}
+        for group, nodes in self.nodes.items():
+            current = ring.Ring(by_group[group], cloud.PARTITIONS)
+            owners |= {node: current.owner(node) for node in nodes}
+        return owners
+
+    def assertOwners(self, expected: dict[str, str]) -> None:
+        self.lab.wait('The owners that are expected',
+                      lambda: self.lab.owners() == expected)
+
+    def _move(self, node: str, group: str) -> None:
+        self.system.baremetal.update_node(node, conductor_group=group)
+
+    def test_each_group_is_divided_among_its_peers(self):
+        expected = self._expected()
+        self.assertEqual({'a-one', 'a-two', 'b-one', 'default'},
+                         set(expected.values()))
+        self.assertOwners(expected)
+
+    def test_nothing_is_said_of_deprecated_peers(self):
+        for name in self.lab.state.computes:
+            log = self.lab.compute(name).log.read_text()
+            self.assertNotIn('is now deprecated', log)
+            self.assertNotIn('"peer_list" from group "ironic" is deprecated',
+                             log)
+
+    def test_leave_and_join(self):
+        self.assertOwners(self._expected())
+        self.lab.compute('a-two').stop()
+        self.assertOwners(self._expected(rack_a=['a-one']))
+        self.lab.start_compute('a-two')
+        self.assertOwners(self._expected())
+
+    def test_free_node_changes_its_group(self):
+        self.assertOwners(self._expected())
+        node = self.nodes['rack-a'][0]
+        self.addCleanup(self.assertOwners, self._expected())
+        self.addCleanup(self._move, node, 'rack-a')
+        self._move(node, 'rack-b')
+        self.assertOwners(self._expected() | {node: 'b-one'})
+        self._move(node, '')
+        self.assertOwners(self._expected() | {node: 'default'})
+
+    def _passes(self, name: str) -> int:
+        return self.lab.compute(name).log.read_text().count(' nodes, ')
+
+    def _wait_for_passes(self, *names: str) -> None:
+        """Wait until each of these has been through two passes more."""
+        before = {name: self._passes(name) for name in names}
+        self.lab.wait('Two passes', lambda: all(
+            self._passes(name) > before[name] + 2 for name in names))
+
+    def test_node_with_an_instance_changes_its_group(self):
+        self.assertOwners(self._expected())
+        server = servers.boot(self.cloud, 'stays', 'a-two')
+        self.addCleanup(self.assertOwners, self._expected())
+        self.addCleanup(self.cloud.compute.delete_server, server,
+                        ignore_missing=True)
+        server = servers.wait_active(self.cloud, server)
+        node = server.hypervisor_hostname
+        self.addCleanup(self._move, node, 'rack-a')
+
+        self._move(node, 'rack-b')
+        self._wait_for_passes('a-one', 'a-two', 'b-one')
+        self.assertEqual(self._expected(), self.lab.owners())
+        self.assertNotIn('Found orphan compute node',
+                         self.lab.compute('a-two').log.read_text())
+        self.cloud.compute.reboot_server(server, 'HARD')
+        self.lab.wait('The reboot', lambda: self.cloud.compute.get_server(
+            server).task_state is None)
+        self.assertEqual(
+            'ACTIVE', self.cloud.compute.get_server(server).status)
+
+        servers.delete(self.cloud, [server])
+        self.assertOwners(self._expected() | {node: 'b-one'})
+
+    def test_sighup_changes_group_and_peers(self):
+        # On eventlet and on native threads.
+        both = ['b-one', 'default']
+        self.assertOwners(self._expected())
+        self.addCleanup(self.assertOwners, self._expected())
+        for name, group in ('b-one', 'rack-b'), ('default', ''):
+            self.addCleanup(self.lab.reconfigure, name, _group(group, name))
+        for name in both:
+            self.lab.reconfigure(name, _group('rack-b', ','.join(both)))
+        expected = self._expected(rack_b=both)
+        # Nobody serves the default group now: its nodes stay where they are.
+        self.assertIn('default', {
+            expected[node] for node in self.nodes['rack-b']})
+        self.assertOwners(expected)
+        for name in both:
+            self.assertEqual('running', self.lab.compute(name).state)
+
+    def test_sighup_changes_the_partitions(self):
+        self.assertOwners(self._expected())
+        self.addCleanup(self.assertOwners, self._expected())
+        for name in 'a-one', 'a-two':
+            self.addCleanup(self.lab.reconfigure, name,
+                            _group('rack-a', PEERS))
+            self.lab.reconfigure(
+                name, _group('rack-a', PEERS, partitions=7))
+        current = ring.Ring(['a-one', 'a-two'], 7)
+        changed = self._expected() | {
+            node: current.owner(node) for node in self.nodes['rack-a']}
+        self.assertNotEqual(self._expected(), changed)
+        self.assertOwners(changed)
+
+    def test_sighup_with_bad_values(self):
+        self.assertOwners(self._expected())
+        for name in 'a-one', 'a-two':
+            self.addCleanup(self.lab.reconfigure, name,
+                            _group('rack-a', PEERS))
+            log = self.lab.compute(name).log
+            for bad, complaint in (
+                    (_group('rack-a', ''), 'peer_list is empty'),
+                    (_group('rack-a', 'b'), 'does not name this service'),
+                    (_group('no/group', PEERS), 'conductor_group'),
+                    (_group('rack-a', PEERS, partitions='few'),
+                     'partitions')):
+                before = len(log.read_text())
+                self.lab.reconfigure(name, bad)
+                self.lab.wait(f'A complaint of {name} about {complaint}', (
+                    lambda: complaint in log.read_text()[before:]
+                    and 'stays in force' in log.read_text()[before:]))
+                self._wait_for_passes(name)
+                errors = [line for line
+                          in log.read_text()[before:].splitlines()
+                          if 'stays in force' in line]
+                self.assertEqual(1, len(errors), errors)
+                self.assertIn(' ERROR ', errors[0])
+        self.assertEqual(self._expected(), self.lab.owners())
+
+    def test_bad_configuration_at_the_start(self):
+        self.lab.add_compute('c-one', _group('rack-a', 'a-one'))
+        self.addCleanup(self.lab.state.computes.remove, 'c-one')
+        started = self.lab.compute('c-one')
+        self.addCleanup(started.kill)
+        with self.assertRaisesRegex(Exception, 'c-one has died'):
+            self.lab.wait('Nothing', lambda: False)
+        self.assertIn(
+            '[ironic] peer_list does not name this service (c-one)',
+            started.log.read_text())
+        self.assertEqual(self._expected(), self.lab.owners())
