@@ -37,7 +37,7 @@ LOG = logging.getLogger(__name__)
 
 CONF = nova.conf.CONF
 conf.register_opts(CONF)
-if not upstream.adopt_peer_list():
+if not upstream.make_peer_list_mutable():
     conf.register_peer_list(CONF)
 
 
@@ -50,6 +50,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         self._service_group = servicegroup.API()
         self._settings: settings.Settings | None = None
         self._complaint = ''
+        self._reloader = sighup.Reloader(CONF)
         self._members: frozenset[str] = frozenset()
 
     def init_host(self, host: str) -> None:
@@ -61,7 +62,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         """
         # Not Nova's own init_host, which does nothing but build its own ring.
         self._read_settings()
-        sighup.install(CONF)
+        self._reloader.install()
 
     def _read_settings(self) -> settings.Settings:
         """Read the configuration, or keep the last good one.
@@ -89,7 +90,8 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         :raises nova.exception.InvalidConfiguration: as :meth:`init_host`
         """
         context = nova_context.get_admin_context()
-        # Once in a pass: a SIGHUP may change it at any time.
+        if self._reloader.reload():
+            upstream.reset_manager(self)
         current = self._read_settings()
         members = self._find_members(context, current)
         points = ring.Ring(members, current.partitions)

@@ -10,49 +10,65 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""SIGHUP, where oslo.service would end nova-compute instead of reloading."""
+"""SIGHUP changes the configuration of a nova-compute that runs.
+
+What oslo.service does with the signal differs by the kind of threads: on
+native ones nothing is read again, for a service that runs in the main process
+as nova-compute does; on eventlet the whole service is stopped and started
+again, and a second signal in that time ends it.
+"""
 
 import signal
-import threading
 from types import FrameType
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from nova_ironic_ring import upstream
-
 LOG = logging.getLogger(__name__)
 
 
-def install(conf: cfg.ConfigOpts) -> None:
-    """See to it that SIGHUP changes the mutable options.
+class Reloader:
+    """Reads the mutable options again after a SIGHUP, when it is asked to.
 
-    With eventlet, oslo.service does. On native threads it has no reload yet
-    for a service that runs in the main process, as nova-compute does, and
-    SIGHUP ends it.
-
-    :param conf: the configuration to be changed
+    Not when the signal comes: that may be in the middle of anything, with a
+    lock held that this would take, or in eventlet's own loop, where nothing
+    may wait.
     """
-    if not upstream.runs_on_threads():
-        return
-    if threading.current_thread() is not threading.main_thread():
-        # Python sets handlers in no other. Nova starts its drivers in this.
-        LOG.debug('SIGHUP is left as it is.')
-        return
 
-    def reload(number: int, frame: FrameType | None) -> None:
-        # Not here: the signal may have come while a lock was held that this
-        # would take.
-        threading.Thread(target=_mutate, args=(conf,), daemon=True).start()
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        """Name the configuration.
 
-    signal.signal(signal.SIGHUP, reload)
+        :param conf: the configuration to be changed
+        """
+        self.conf = conf
+        self._wanted = False
 
+    def install(self) -> None:
+        """Take note of SIGHUP from now on, and do nothing else on it."""
+        try:
+            signal.signal(signal.SIGHUP, self._note)
+        except ValueError:
+            # Not in the main thread, where Nova starts its drivers.
+            LOG.warning('SIGHUP will not change the configuration: its '
+                        'handler can be set in the main thread only.')
 
-def _mutate(conf: cfg.ConfigOpts) -> None:
-    """Read the configuration files again."""
-    LOG.info('SIGHUP: reading the configuration files again.')
-    try:
-        conf.mutate_config_files()
-    except cfg.Error as error:
-        LOG.error('The configuration files cannot be read: %s. What was '
-                  'configured before stays in force.', error)
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._wanted = True
+
+    def reload(self) -> bool:
+        """Read the configuration files again, if a SIGHUP has come.
+
+        :returns: whether they were read; one that cannot be read leaves all
+            as it was
+        """
+        if not self._wanted:
+            return False
+        self._wanted = False
+        LOG.info('SIGHUP: reading the configuration files again.')
+        try:
+            self.conf.mutate_config_files()
+        except cfg.Error as error:
+            LOG.error('The configuration files cannot be read: %s. What was '
+                      'configured before stays in force.', error)
+            return False
+        return True

@@ -21,7 +21,6 @@ import time
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova.conf import ironic as conf_ironic
 from nova import exception
-from nova import utils
 from nova.virt.ironic import driver
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
@@ -57,27 +56,27 @@ class NovaIronicDriver(driver.IronicDriver):
         self.node_cache_time = time.time()
 
 
-def adopt_peer_list() -> bool:
-    """Undo what Nova did to ``[ironic] peer_list`` in 2024.1.
-
-    It lost its being mutable, and won a warning that several services for one
-    group are deprecated, which they are not with this driver.
+def make_peer_list_mutable() -> bool:
+    """Have ``[ironic] peer_list`` change on SIGHUP, which it lost in 2024.1.
 
     :returns: whether Nova still has the option
     """
     for option in conf_ironic.ironic_options:
         if option.name == PEER_LIST:
+            # Read whenever a configuration changes.
             option.mutable = True
-            option.deprecated_for_removal = False
             return True
     return False
 
 
-def runs_on_threads() -> bool:
-    """Say whether this process uses native threads, not eventlet."""
-    # Nova 31 knows eventlet alone.
-    ask = getattr(utils, 'concurrency_mode_threading', lambda: False)
-    return ask()
+def reset_manager(source: NovaIronicDriver) -> None:
+    """Do what Nova's own handling of SIGHUP does to nova-compute's manager.
+
+    Pinned RPC versions are found out anew, above all, after an upgrade.
+
+    :param source: the driver that the manager has
+    """
+    source.virtapi._compute.reset()
 
 
 def list_nodes(source: NovaIronicDriver,

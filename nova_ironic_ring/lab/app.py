@@ -121,6 +121,9 @@ class Up(_Table):
         try:
             fixture.setUp()
         except fixtures.MultipleExceptions as failure:
+            if not self.directory.exists():
+                raise errors.LabError(
+                    'The lab was taken down while it came up.') from None
             raise _cause(failure)
         progress(f'The lab is up in {self.directory}.')
         return self.ring(fixture.lab)
@@ -141,6 +144,7 @@ class Down(_Lab, command.Command):
             raise errors.LabError(
                 f'There is no lab in {self.directory}: nothing is to be done.')
         cloud.down(self.directory)
+        self.say(f'The lab in {self.directory} is down.')
 
 
 class Show(_Table):
@@ -220,6 +224,7 @@ class Kill(_Computes):
 
     def act(self, lab: cloud.Lab, name: str) -> None:
         lab.compute(name).kill()
+        self.say(f'{name} is killed.')
 
 
 class Pause(_Computes):
@@ -229,6 +234,7 @@ class Pause(_Computes):
 
     def act(self, lab: cloud.Lab, name: str) -> None:
         lab.compute(name).pause()
+        self.say(f'{name} is paused.')
 
 
 class Resume(_Computes):
@@ -238,10 +244,11 @@ class Resume(_Computes):
 
     def act(self, lab: cloud.Lab, name: str) -> None:
         lab.compute(name).resume()
+        self.say(f'{name} goes on.')
 
 
 class Add(_Lab, command.Command):
-    """Start a nova-compute more."""
+    """Start another nova-compute."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -252,8 +259,8 @@ class Add(_Lab, command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         lab = self.lab()
         name = parsed_args.name or lab.next_name()
-        self.say(f'Starting {name}')
         lab.add_compute(name)
+        self.say(f'Starting {name}')
         lab.wait_alive(name)
         lab.discover_hosts()
 
@@ -287,7 +294,10 @@ class Boot(_Lab, lister.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> _Rows:
         lab = self.lab()
         if parsed_args.host:
-            lab.compute(parsed_args.host)
+            state = lab.compute(parsed_args.host).state
+            if state != 'running':
+                raise errors.LabError(
+                    f'{parsed_args.host} is {state} and cannot build servers.')
         connection = lab.connect()
         taken = {server.name for server in connection.compute.servers()}
         names = (f'server-{number}' for number in range(1, sys.maxsize)
@@ -295,7 +305,17 @@ class Boot(_Lab, lister.Lister):
         asked = [servers.boot(connection, next(names), parsed_args.host)
                  for _ in range(parsed_args.count)]
         self.say(f'Waiting for {", ".join(server.name for server in asked)}')
-        booted = [servers.wait_active(connection, server) for server in asked]
+        booted, failures = [], []
+        for server in asked:
+            try:
+                booted.append(servers.wait_active(connection, server))
+            except errors.LabError as error:
+                failures.append(str(error))
+        if failures:
+            raise errors.LabError(
+                f'Of {len(asked)} servers, {len(failures)} have not become '
+                'active, and wait to be deleted ("delete --all" deletes every '
+                f'server). {failures[0]}')
         return (('Server', 'Status', 'Host', 'Node'),
                 [(server.name, server.status, server.compute_host,
                   server.hypervisor_hostname) for server in booted])
@@ -327,6 +347,7 @@ class Delete(_Lab, command.Command):
             found = [server for server in found
                      if server.name in parsed_args.names]
         servers.delete(connection, found)
+        self.say(f'{len(found)} servers are deleted.')
 
 
 class Shell(_Lab, command.Command):
@@ -361,7 +382,8 @@ class Shell(_Lab, command.Command):
         try:
             os.execvpe(program, [program, *arguments], env)
         except OSError as error:
-            raise errors.LabError(f'{program} cannot be run: {error}.')
+            raise errors.LabError(
+                f'{program} cannot be run: {error.strerror}.') from error
 
 
 class Logs(_Lab, command.Command):
@@ -371,7 +393,7 @@ class Logs(_Lab, command.Command):
         parser = super().get_parser(prog_name)
         parser.add_argument('names', nargs='*', metavar='NAME',
                             help='the service (default: all nova-computes)')
-        parser.add_argument('-F', '--follow', action='store_true',
+        parser.add_argument('-f', '--follow', action='store_true',
                             help='go on with what is added')
         parser.add_argument('-n', '--lines', type=_number(1), default=20,
                             metavar='N',
@@ -405,6 +427,8 @@ _COMMANDS = (Add, Boot, Delete, Down, Enroll, Kill, Logs, Pause, Resume, Shell,
 class LabApp(app.App):
     """The command line as a whole."""
 
+    NAME = 'tools/lab'
+
     def __init__(self) -> None:
         manager = commandmanager.CommandManager('nova_ironic_ring.lab')
         for kind in _COMMANDS:
@@ -418,7 +442,6 @@ class LabApp(app.App):
             argparse_kwargs: dict | None = None) -> argparse.ArgumentParser:
         parser = super().build_option_parser(
             description, version, argparse_kwargs)
-        parser.prog = 'tools/lab'
         parser.add_argument(
             '--name', default=place.DEFAULT_NAME, type=_name, metavar='NAME',
             help="the lab's name, for more than one (default: lab)")

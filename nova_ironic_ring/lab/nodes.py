@@ -17,6 +17,7 @@ import concurrent.futures
 import re
 import time
 from typing import Any
+import uuid
 
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions
@@ -25,6 +26,7 @@ from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, 'nova-ironic-ring')
 _THREADS = 4
 _TIMEOUT = 120
 _POLL = 0.3
@@ -58,6 +60,8 @@ def _enroll(state: lab_state.State, count: int,
     def create(number: int) -> str:
         return baremetal.create_node(**{
             'name': f'node-{number}',
+            # The same in each lab, and so is the ring.
+            'id': str(uuid.uuid5(_NAMESPACE, f'node-{number}')),
             'driver': 'fake-hardware',
             'resource_class': tenant.RESOURCE_CLASS,
             # The project's users see their own nodes only.
@@ -78,9 +82,11 @@ def _enroll(state: lab_state.State, count: int,
              'manageable', lambda node: node.provision_state == 'manageable')
         each(lambda node: baremetal.set_node_provision_state(node, 'provide'),
              'available', lambda node: node.provision_state == 'available')
-        # Nova takes a node of unknown power state for reserved.
-        each(lambda node: baremetal.set_node_power_state(node, 'power off'),
-             'powered off', lambda node: node.power_state == 'power off')
+        # Nova takes a node of unknown power state for reserved, and a server
+        # whose node is off for one that was shut off: fake hardware does not
+        # turn on when it is deployed.
+        each(lambda node: baremetal.set_node_power_state(node, 'power on'),
+             'powered on', lambda node: node.power_state == 'power on')
     return nodes
 
 

@@ -30,11 +30,16 @@ def labs() -> pathlib.Path:
     A short path: MariaDB's socket lies below, and paths of sockets are
     limited.
 
-    :raises LabError: if somebody else can write there: what is in it gets run
+    :raises LabError: if there is no room for it, or if somebody else can
+        write there: what is in it gets run
     """
     # Not tempfile's, which a test may have redirected for itself.
-    path = pathlib.Path(os.environ.get('TMPDIR') or '/tmp',
-                        f'nova-ironic-ring-{getpass.getuser()}')
+    root = pathlib.Path(os.environ.get('TMPDIR') or '/tmp')
+    if not root.is_dir() or ' ' in str(root):
+        raise errors.LabError(
+            f'TMPDIR is "{root}": set it to a directory that exists and has '
+            'no blanks in its path, which MariaDB cannot have.')
+    path = root / f'nova-ironic-ring-{getpass.getuser()}'
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -64,7 +69,7 @@ def make(path: pathlib.Path) -> int:
     :raises LabError: if it cannot be made
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
         path.mkdir(mode=0o700)
     except OSError as error:
         raise errors.LabError(

@@ -51,7 +51,9 @@ def environment(directory: pathlib.Path,
                  and not key.lower().endswith('_proxy')}
     # A service that sets its title writes it over its environment, unless
     # told not to; the mark would be lost.
-    marks = {MARK: str(directory), 'SPT_NOENV': '1'}
+    marks = {MARK: str(directory), 'SPT_NOENV': '1',
+             # They would hide the cause of a failure among the last lines.
+             'PYTHONWARNINGS': 'ignore'}
     return inherited | marks | dict(extra or {})
 
 

@@ -194,6 +194,7 @@ class Keystone(Api):
             'DEFAULT': self.context.logging(),
             'database': {'connection': self.context.database.url('keystone')},
             'fernet_tokens': {'key_repository': keys / 'fernet'},
+            'fernet_receipts': {'key_repository': keys / 'fernet'},
             'credential': {'key_repository': keys / 'credential'},
             'identity': {'password_hash_rounds': 4},
             # Every request to every service has its token looked up here.

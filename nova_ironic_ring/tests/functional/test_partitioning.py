@@ -82,12 +82,10 @@ class PartitioningTestCase(base.LabTestCase):
                          set(expected.values()))
         self.assertOwners(expected)
 
-    def test_nothing_is_said_of_deprecated_peers(self):
+    def test_several_services_are_not_called_deprecated(self):
         for name in self.lab.state.computes:
             log = self.lab.compute(name).log.read_text()
-            self.assertNotIn('is now deprecated', log)
-            self.assertNotIn('"peer_list" from group "ironic" is deprecated',
-                             log)
+            self.assertNotIn('Having multiple compute services', log)
 
     def test_leave_and_join(self):
         self.assertOwners(self._expected())

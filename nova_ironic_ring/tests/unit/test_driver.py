@@ -11,6 +11,7 @@
 # under the License.
 
 import datetime
+import signal
 import types
 from unittest import mock
 
@@ -56,8 +57,8 @@ class DriverTestCase(base.BaseTestCase):
         self.useFixture(time_fixture.TimeFixture(NOW))
         self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
 
-        self.sighup = self.useFixture(
-            fixtures.MockPatch('nova_ironic_ring.sighup.install')).mock
+        self.signal = self.useFixture(
+            fixtures.MockPatch('signal.signal')).mock
 
         #: What was asked for, in turn.
         self.asked: list[str] = []
@@ -307,7 +308,30 @@ class InitHostTestCase(DriverTestCase):
     def test_good_configuration(self):
         self.driver.init_host('me')
         self.assertEqual('', self.log.output)
-        self.sighup.assert_called_once_with(CONF)
+        self.signal.assert_called_once_with(signal.SIGHUP, mock.ANY)
+
+    def test_sighup_takes_effect_in_the_next_pass(self):
+        path = self.useFixture(fixtures.TempDir()).join('nova.conf')
+
+        def write(peers: str) -> None:
+            with open(path, 'w') as file:
+                file.write('[ironic]\nconductor_group = rack1\n'
+                           f'peer_list = {peers}\n')
+
+        write('me, a')
+        self.conf.set_config_files([path])
+        CONF.reload_config_files()
+        self.driver.virtapi = mock.Mock()
+        self.driver.init_host('me')
+        self.assertEqual(self._desired('me', 'a'), self._listed())
+        write('me, b')
+        self.assertEqual(self._desired('me', 'a'), self._listed())
+        self.driver.virtapi._compute.reset.assert_not_called()
+
+        _, handler = self.signal.call_args.args
+        handler(signal.SIGHUP, None)
+        self.assertEqual(self._desired('me', 'b'), self._listed())
+        self.driver.virtapi._compute.reset.assert_called_once_with()
 
     def test_bad_peer_list(self):
         self.conf.config(group='ironic', conductor_group='rack1',

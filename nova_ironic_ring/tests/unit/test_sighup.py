@@ -26,7 +26,6 @@ class SighupTestCase(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
-        self._on_threads(True)
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.addCleanup(signal.signal, signal.SIGHUP, before)
 
@@ -35,37 +34,36 @@ class SighupTestCase(base.BaseTestCase):
         self.conf.register_opt(cfg.IntOpt('number', mutable=True))
         self._write('number = 1')
         self.conf([], default_config_files=[self.path])
-        self.reloaded = threading.Event()
-        self.conf.register_mutate_hook(lambda *_: self.reloaded.set())
-
-    def _on_threads(self, answer: bool) -> None:
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_ironic_ring.upstream.runs_on_threads', lambda: answer))
+        self.reloader = sighup.Reloader(self.conf)
 
     def _write(self, line: str) -> None:
         with open(self.path, 'w') as file:
             file.write(f'[DEFAULT]\n{line}\n')
 
-    def test_changes_the_options(self):
-        sighup.install(self.conf)
-        self._write('number = 2')
+    def _hang_up(self) -> None:
         os.kill(os.getpid(), signal.SIGHUP)
-        self.assertTrue(self.reloaded.wait(10))
-        self.assertEqual(2, self.conf.number)
+
+    def test_changes_the_options(self):
+        self.reloader.install()
+        for number in 2, 3:
+            self._write(f'number = {number}')
+            self._hang_up()
+            self.assertEqual(number - 1, self.conf.number)
+            self.assertTrue(self.reloader.reload())
+            self.assertEqual(number, self.conf.number)
+            self.assertFalse(self.reloader.reload())
 
     def test_file_that_cannot_be_read(self):
+        self.reloader.install()
         self._write('number')
-        sighup._mutate(self.conf)
+        self._hang_up()
+        self.assertFalse(self.reloader.reload())
         self.assertIn('stays in force', self.log.output)
         self.assertEqual(1, self.conf.number)
 
-    def test_eventlet_is_left_alone(self):
-        self._on_threads(False)
-        sighup.install(self.conf)
-        self.assertIs(signal.SIG_IGN, signal.getsignal(signal.SIGHUP))
-
     def test_not_in_the_main_thread(self):
-        thread = threading.Thread(target=sighup.install, args=(self.conf,))
+        thread = threading.Thread(target=self.reloader.install)
         thread.start()
         thread.join()
         self.assertIs(signal.SIG_IGN, signal.getsignal(signal.SIGHUP))
+        self.assertIn('in the main thread only', self.log.output)

@@ -44,6 +44,7 @@ class ToolsTestCase(base.BaseTestCase):
         self.useFixture(fixtures.MonkeyPatch('sys.dont_write_bytecode', True))
         self.errors = self.useFixture(
             fixtures.MonkeyPatch('sys.stderr', io.StringIO())).new_value
+        self.useFixture(fixtures.MonkeyPatch('sys.stdout', io.StringIO()))
 
     def _fails(self, function, *arguments) -> str:
         """Call what is to end the program with a sentence."""

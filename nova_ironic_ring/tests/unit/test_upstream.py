@@ -17,8 +17,10 @@ nova_ironic_ring/upstream.py, which has them all.
 """
 
 import inspect
+from unittest import mock
 
 import fixtures
+from nova.compute import manager
 from nova.conf import ironic as conf_ironic
 from nova.virt.ironic import driver
 from oslotest import base
@@ -41,19 +43,21 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertIn('instance_uuid', driver._NODE_FIELDS)
 
     def test_peer_list(self):
-        self.assertTrue(upstream.adopt_peer_list())
+        self.assertTrue(upstream.make_peer_list_mutable())
         (option,) = (each for each in conf_ironic.ironic_options
                      if each.name == 'peer_list')
         self.assertTrue(option.mutable)
-        self.assertFalse(option.deprecated_for_removal)
 
     def test_peer_list_that_nova_has_no_more(self):
         self.useFixture(fixtures.MonkeyPatch(
             'nova.conf.ironic.ironic_options', []))
-        self.assertFalse(upstream.adopt_peer_list())
+        self.assertFalse(upstream.make_peer_list_mutable())
 
-    def test_concurrency_mode(self):
-        self.assertIn(upstream.runs_on_threads(), (True, False))
+    def test_manager(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        upstream.reset_manager(source)
+        compute.reset.assert_called_once_with()
 
     def test_api_version(self):
         self._method('_can_send_version').bind(None, '1.46')

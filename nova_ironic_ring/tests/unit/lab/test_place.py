@@ -51,6 +51,14 @@ class PlaceTestCase(DirectoryTestCase):
         place.labs().symlink_to(elsewhere)
         self.assertRaises(errors.LabError, place.directory, 'a')
 
+    def test_root_that_will_not_do(self):
+        blank = self.root / 'a blank'
+        blank.mkdir()
+        for root in str(blank), str(self.root / 'nowhere'):
+            self.useFixture(fixtures.EnvironmentVariable('TMPDIR', root))
+            error = self.assertRaises(errors.LabError, place.labs)
+            self.assertIn(f'TMPDIR is "{root}"', str(error))
+
     def test_made_twice(self):
         directory = place.directory('a')
         os.close(place.make(directory))
