@@ -37,13 +37,12 @@ partitions_opt = cfg.IntOpt(
     help="""
 Points that each service gets on the ring.
 
-More points divide the nodes more evenly between the services and cost a little
-time in each pass of the resource tracker. The default is what Nova's own
-ironic driver uses, so that services of both drivers see the same ring.
+More points divide the nodes more evenly between the services and cost a
+little time in each pass of the resource tracker. The default is what Nova's
+own ironic driver uses, so that services of both drivers see the same ring.
 
 All services that share nodes must have the same value: with different ones
-they disagree about the owner of a node.
-""")
+they disagree about the owner of a node.""")
 
 ring_opts = [partitions_opt]
 

@@ -25,7 +25,6 @@ import time
 import fixtures
 import pymysql
 
-from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import state as lab_state
 
 _START_TIMEOUT = 60
@@ -74,10 +73,8 @@ class _Backend(fixtures.Fixture):
         while not self._ready.exists() or not self._ready.read_text():
             self.process.check()
             if time.monotonic() > deadline:
-                raise errors.LabError(
-                    f'{self.name} is not ready after {_START_TIMEOUT} s; its '
-                    f'log is {self.process.log}, and its last lines are:\n'
-                    f'{self.process.last_lines()}')
+                raise self.process.trouble(
+                    f'is not ready after {_START_TIMEOUT} s')
             time.sleep(0.05)
 
 

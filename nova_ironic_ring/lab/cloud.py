@@ -131,9 +131,19 @@ class Lab:
         :param overrides: options by section, for it alone
         :raises LabError: if there is none
         """
-        running = self.compute(name)
+        self.configure_compute(name, overrides)
+        self.compute(name).reload()
+
+    def configure_compute(self, name: str,
+                          overrides: services.Sections) -> None:
+        """Write the configuration of a nova-compute, for its next start.
+
+        :param name: its host name
+        :param overrides: options by section, for it alone
+        :raises LabError: if there is none
+        """
+        self.compute(name)
         services.NovaCompute(self.nova, name, overrides).write()
-        running.reload()
 
     def start_compute(self, name: str) -> None:
         """Start a nova-compute that was stopped, and wait until it is alive.

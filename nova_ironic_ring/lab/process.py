@@ -158,9 +158,16 @@ class Process:
         :raises LabError: if it has died; the message has its log's last lines
         """
         if self.state == 'stopped' and self._read().get('wanted'):
-            raise errors.LabError(
-                f'{self.name} has died; its log is {self.log}, and its last '
-                f'lines are:\n{self.last_lines()}')
+            raise self.trouble('has died')
+
+    def trouble(self, what: str) -> errors.LabError:
+        """Return an error that shows where to look.
+
+        :param what: what is wrong with the process
+        """
+        return errors.LabError(
+            f'{self.name} {what}; its log is {self.log}, and its last lines '
+            f'are:\n{self.last_lines()}')
 
     def listens(self, port: int) -> bool:
         """Say whether the process, or a child of it, listens on a port.

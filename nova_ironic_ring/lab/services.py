@@ -29,7 +29,6 @@ from cryptography import fernet
 import fixtures
 
 from nova_ironic_ring.lab import backends
-from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import process
 from nova_ironic_ring.lab import schema
 from nova_ironic_ring.lab import state as lab_state
@@ -174,10 +173,8 @@ class Api(Service):
                 except OSError:
                     pass
             if time.monotonic() > deadline:
-                raise errors.LabError(
-                    f'{self.name} does not answer on {url} after '
-                    f'{_START_TIMEOUT} s; its log is {self.process.log}, and '
-                    f'its last lines are:\n{self.process.last_lines()}')
+                raise self.process.trouble(
+                    f'does not answer on {url} after {_START_TIMEOUT} s')
             time.sleep(0.1)
 
 

@@ -93,6 +93,14 @@ class LabTestCase(base.BaseTestCase):
                 f'== {name}\n{self.lab.compute(name).last_lines(10)}\n'
                 for name in self.lab.state.computes).encode()])
 
+    def remove_compute(self, name: str) -> None:
+        """Take a nova-compute away for good, as an operator would."""
+        self.lab.compute(name).stop()
+        for service in self.cloud.compute.services(host=name):
+            self.cloud.compute.delete_service(service)
+        self.lab.state.computes.remove(name)
+        self.lab.state.save()
+
     def command(self, *arguments: str) -> subprocess.CompletedProcess:
         """Run the lab's command line on this cloud."""
         return run_lab(self.name, *arguments)

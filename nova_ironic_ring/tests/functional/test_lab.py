@@ -232,7 +232,8 @@ class CommandTestCase(base.LabTestCase):
 
     def test_add_and_enroll(self):
         self._ok('add')
-        self.addCleanup(self._forget, 'compute-3')
+        self.addCleanup(self.lab.wait_settled, self.NODES)
+        self.addCleanup(self.remove_compute, 'compute-3')
         # What the command has written is not known here yet.
         self.lab.state.computes.append('compute-3')
         self.lab.wait_settled(self.NODES)
@@ -241,14 +242,6 @@ class CommandTestCase(base.LabTestCase):
         self._ok('enroll', '3')
         self.addCleanup(self._delete_nodes, self.NODES)
         self.lab.wait_settled(self.NODES + 3)
-
-    def _forget(self, name: str) -> None:
-        self.lab.compute(name).stop()
-        for service in self.cloud.compute.services(host=name):
-            self.cloud.compute.delete_service(service)
-        self.lab.state.computes.remove(name)
-        self.lab.state.save()
-        self.lab.wait_settled(self.NODES)
 
     def _delete_nodes(self, keep: int) -> None:
         nodes = sorted(self.cloud.baremetal.nodes(),

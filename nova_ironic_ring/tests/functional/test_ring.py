@@ -16,6 +16,7 @@ import collections
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring import ring
 from nova_ironic_ring.tests.functional import base
 
@@ -24,14 +25,6 @@ class RingTestCase(base.LabTestCase):
 
     def _inventory(self) -> set[str]:
         return {node.id for node in self.cloud.baremetal.nodes()}
-
-    def _remove(self, name: str) -> None:
-        """Take a nova-compute away for good, as an operator would."""
-        self.lab.compute(name).stop()
-        for service in self.cloud.compute.services(host=name):
-            self.cloud.compute.delete_service(service)
-        self.lab.state.computes.remove(name)
-        self.lab.state.save()
 
     def _divided(self, *members: str) -> dict[str, str]:
         """Return who owns each node when these are the ring's members."""
@@ -93,7 +86,7 @@ class RingTestCase(base.LabTestCase):
         three = list(self.lab.state.computes)
         self.addCleanup(self.assertDivided, *three)
         self.lab.add_compute('compute-4')
-        self.addCleanup(self._remove, 'compute-4')
+        self.addCleanup(self.remove_compute, 'compute-4')
         self.lab.wait_alive('compute-4')
         self.lab.discover_hosts()
         self.assertDivided(*three, 'compute-4')
@@ -114,4 +107,36 @@ class RingTestCase(base.LabTestCase):
         self.assertDivided(one, three)
         self.lab.start_compute(two)
         self.assertDivided(one, two, three)
+        self.assertEqual(self._inventory(), self._resource_providers())
+
+    def _restart_with(self, driver: str, name: str) -> None:
+        """Restart a nova-compute with another driver, as an upgrade does."""
+        self.lab.compute(name).stop()
+        self.lab.configure_compute(name, {
+            'DEFAULT': {'compute_driver': driver}})
+        self.lab.start_compute(name)
+
+    def test_one_by_one_to_the_stock_driver_and_back(self):
+        computes = self.lab.state.computes
+        server = servers.boot(self.cloud, 'stays', computes[0])
+        self.addCleanup(servers.delete, self.cloud, [server])
+        server = servers.wait_active(self.cloud, server)
+        free = self._inventory() - {server.hypervisor_hostname}
+
+        def divided() -> bool:
+            owners = self.lab.owners()
+            expected = self._divided(*computes)
+            return (owners[server.hypervisor_hostname] == computes[0]
+                    and all(owners[node] == expected[node] for node in free))
+
+        for driver in lab_state.STOCK_DRIVER, lab_state.RING_DRIVER:
+            for name in computes:
+                self._restart_with(driver, name)
+                self.lab.wait('A ring of both drivers', divided)
+                # The server is managed all the time, by whichever it has.
+                self.cloud.compute.reboot_server(server, 'HARD')
+                self.lab.wait('The reboot', lambda: (
+                    self.cloud.compute.get_server(server).task_state is None))
+                self.assertEqual(
+                    'ACTIVE', self.cloud.compute.get_server(server).status)
         self.assertEqual(self._inventory(), self._resource_providers())

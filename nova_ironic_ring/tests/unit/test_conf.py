@@ -11,8 +11,11 @@
 # under the License.
 
 from importlib import metadata
+import pathlib
 
+import fixtures
 from oslo_config import cfg
+from oslo_config import generator
 from oslotest import base
 
 from nova_ironic_ring import conf
@@ -50,6 +53,18 @@ class OptionsTestCase(base.BaseTestCase):
         for group, options in conf.list_opts():
             for option in options:
                 self.assertTrue(option.mutable, option.name)
+
+    def test_sample_is_what_the_generator_writes(self):
+        root = pathlib.Path(__file__).resolve().parents[3]
+        written = pathlib.Path(self.useFixture(fixtures.TempDir()).join('it'))
+        generator.main([
+            '--config-file',
+            str(root / 'etc/oslo-config-generator/nova-ironic-ring.conf'),
+            '--output-file', str(written)])
+        self.assertEqual(
+            written.read_text(),
+            (root / 'etc/nova-ironic-ring.conf.sample').read_text(),
+            'write it anew: tools/tox -e genconfig')
 
     def test_entry_point(self):
         (found,) = metadata.entry_points(
