@@ -16,6 +16,7 @@ import dataclasses
 import errno
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -324,3 +325,38 @@ class FailureTestCase(base.base.BaseTestCase):
             self.assertNotEqual(0, started.returncode)
             self.assertNotIn('Traceback', message)
             self.assertEqual([], list(process.leftovers(self.directory)))
+
+
+class ToolTestCase(base.base.BaseTestCase):
+    """tools/lab as a user runs it, with what it installs."""
+
+    def setUp(self):
+        super().setUp()
+        self.name = base.unique_name()
+        self.addCleanup(self._lab, 'down')
+
+    def _lab(self, *arguments: str) -> subprocess.CompletedProcess:
+        tool = pathlib.Path(__file__).resolve().parents[3] / 'tools' / 'lab'
+        return subprocess.run(
+            [str(tool), '--name', self.name, *arguments],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+
+    def test_release_of_nova(self):
+        done = self._lab('up', '--nova', '33', '--nodes', '2',
+                         '--computes', '1')
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn('| compute-1 | member |           2 |', done.stdout)
+        logs = self._lab('logs', '-n', '1000', 'compute-1').stdout
+        self.assertIn('Starting compute node (version 33.', logs)
+        self.assertIn("Loading compute driver 'ironic_ring.IronicRingDriver'",
+                      logs)
+        booted = self._lab('boot')
+        self.assertEqual(0, booted.returncode, booted.stderr)
+        self.assertIn('| ACTIVE | compute-1 |', booted.stdout)
+
+    def test_nothing_is_installed_for_a_lab_that_is_not_there(self):
+        done = self._lab('show')
+        self.assertEqual(2, done.returncode)
+        self.assertEqual('', done.stdout)
+        self.assertIn('There is no lab in', done.stderr)
