@@ -52,6 +52,10 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         self._complaint = ''
         self._reloader = sighup.Reloader(CONF)
         self._members: frozenset[str] = frozenset()
+        #: Whether Nova has a record of this service with a node.
+        self._is_known = False
+        #: Instances of others, or of nobody, on nodes for this service.
+        self._orphans: frozenset[str] = frozenset()
 
     def init_host(self, host: str) -> None:
         """Refuse to start with a configuration that no ring can come of.
@@ -63,6 +67,24 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         # Not Nova's own init_host, which does nothing but build its own ring.
         self._read_settings()
         self._reloader.install()
+
+    def list_instance_uuids(self) -> list[str]:
+        """List the instances on the nodes that this service looks after.
+
+        Those among them that another service has are of no concern to it; but
+        one that Nova has deleted while its service was down belongs to nobody,
+        and this is where Nova's periodic task looks for such.
+
+        :returns: the UUIDs of this service's instances, and of those that
+            others have on nodes that the ring maps to this service
+        """
+        own = super().list_instance_uuids()
+        return own + sorted(self._orphans.difference(own))
+
+    def get_num_instances(self) -> int:
+        """Count the instances of this service."""
+        return sum(instance not in self._orphans
+                   for instance in self.list_instance_uuids())
 
     def _read_settings(self) -> settings.Settings:
         """Read the configuration, or keep the last good one.
@@ -93,6 +115,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         if self._reloader.reload():
             upstream.reset_manager(self)
         current = self._read_settings()
+        me = membership.canonical(current.host)
         members = self._find_members(context, current)
         points = ring.Ring(members, current.partitions)
 
@@ -108,6 +131,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                 self, instances - {node.instance_id for node in nodes})
 
         managed = {}
+        orphans = set()
         counts: collections.Counter[ownership.Decision] = collections.Counter()
         for node in nodes:
             decision = ownership.decide(
@@ -115,6 +139,11 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             counts[decision] += 1
             if decision.lists:
                 managed[node.id] = node
+            elif decision is ownership.Decision.LEAVE_INSTANCE and (
+                    points.owner(node.id) == me):
+                orphans.add(node.instance_id)
+        # A service that is new is refused where it knows of instances.
+        self._orphans = frozenset(orphans if self._is_known else ())
         LOG.debug('Of %(total)d nodes, %(counts)s.', {
             'total': len(nodes),
             'counts': ', '.join(f'{count} {decision.value}'
@@ -126,6 +155,9 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         """Name the present members, and log when they have changed."""
         services = objects.ServiceList.get_all_computes_by_hv_type(
             context, fields.HVType.IRONIC)
+        self._is_known = any(
+            membership.canonical(service.host)
+            == membership.canonical(current.host) for service in services)
         members = current.view.members(
             map(self._record, services), timeutils.utcnow(with_timezone=True))
         if members != self._members:

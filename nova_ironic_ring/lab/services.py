@@ -419,6 +419,7 @@ class NovaConfig:
                 'report_interval': 2,
                 'service_down_time': DOWN_TIME,
                 'update_resources_interval': 5,
+                'running_deleted_instance_poll_interval': 10,
                 'periodic_fuzzy_delay': 0},
             'oslo_concurrency': {'lock_path': context.data / 'nova' / 'lock'},
             'api': {'auth_strategy': 'keystone'},

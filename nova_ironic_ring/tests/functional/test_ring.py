@@ -140,3 +140,39 @@ class RingTestCase(base.LabTestCase):
                 self.assertEqual(
                     'ACTIVE', self.cloud.compute.get_server(server).status)
         self.assertEqual(self._inventory(), self._resource_providers())
+
+    def test_instance_deleted_while_its_service_is_down(self):
+        name = self.lab.state.computes[1]
+        self.addCleanup(self.assertDivided, *self.lab.state.computes)
+        server = servers.boot(self.cloud, 'forgotten', name)
+        server = servers.wait_active(self.cloud, server)
+        node = server.hypervisor_hostname
+        self.lab.compute(name).kill()
+        self.addCleanup(self.lab.compute(name).start)
+        self.lab.wait(f'{name} down', lambda: any(
+            member.host == name and member.state == 'down'
+            for member in self.lab.ring()))
+        servers.delete(self.cloud, [server])
+        self.assertEqual(
+            server.id, self.cloud.baremetal.get_node(node).instance_id)
+
+        self.lab.start_compute(name)
+        self.lab.wait('The node free', lambda: (
+            self.cloud.baremetal.get_node(node).instance_id is None))
+        self.assertDivided(*self.lab.state.computes)
+        self.lab.wait('The node available', lambda: (
+            self.cloud.baremetal.get_node(node).provision_state
+            == 'available'))
+
+    def test_node_deleted_in_ironic(self):
+        (extra,) = self.lab.enroll(1)
+        self.assertDivided(*self.lab.state.computes)
+        self.assertIn(extra, self._resource_providers())
+        self.cloud.baremetal.delete_node(extra)
+        self.lab.wait('The row gone',
+                      lambda: extra not in self.lab.owners())
+        self.lab.wait('The resource provider gone',
+                      lambda: extra not in self._resource_providers())
+        # And nothing else.
+        self.assertEqual(self._inventory(), self._resource_providers())
+        self.assertEqual(self._inventory(), set(self.lab.owners()))

@@ -125,6 +125,25 @@ class PassTestCase(DriverTestCase):
         self.instances = ['mine']
         self.assertIn(foreign, self._listed())
 
+    def test_instances_that_nova_may_have_deleted(self):
+        desired = sorted(self._desired('me', 'a', 'b'))
+        foreign = sorted(set(NODES) - set(desired))
+        self.nodes[desired[0]] = 'mine'
+        self.nodes[desired[1]] = 'deleted or another\'s'
+        self.nodes[foreign[0]] = 'theirs'
+        self.instances = ['mine']
+        self._listed()
+        self.assertEqual(['mine', 'deleted or another\'s'],
+                         self.driver.list_instance_uuids())
+        self.assertEqual(1, self.driver.get_num_instances())
+
+    def test_newcomer_lists_no_instances_of_others(self):
+        # Nova refuses to start a new service that lists any.
+        self.services = [_service('a'), _service('b')]
+        self.nodes[sorted(self._desired('me', 'a', 'b'))[0]] = 'theirs'
+        self._listed()
+        self.assertEqual([], self.driver.list_instance_uuids())
+
     def test_instances_of_others_never(self):
         own = sorted(self._desired('me', 'a', 'b'))[0]
         self.nodes[own] = 'theirs'
