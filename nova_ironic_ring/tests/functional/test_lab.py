@@ -22,6 +22,7 @@ import socket
 import subprocess
 import sys
 
+import fixtures
 import psutil
 
 from nova_ironic_ring.lab import errors
@@ -273,13 +274,10 @@ class FailureTestCase(base.base.BaseTestCase):
 
     def test_program_that_dies(self):
         # A directory on the PATH with a server that says why it does not run.
-        path = self.directory.with_name(f'{self.name}-bin')
-        path.mkdir(parents=True)
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         server = path / 'mysqld'
         server.write_text('#!/bin/sh\nexit 1\n')
         server.chmod(0o755)
-        self.addCleanup(path.rmdir)
-        self.addCleanup(server.unlink)
         done = subprocess.run(
             [sys.executable, '-W', 'ignore', '-m', 'nova_ironic_ring.lab',
              '--name', self.name, 'up'],
