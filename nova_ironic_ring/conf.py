@@ -44,7 +44,68 @@ own ironic driver uses, so that services of both drivers see the same ring.
 All services that share nodes must have the same value: with different ones
 they disagree about the owner of a node.""")
 
-ring_opts = [partitions_opt]
+handover_opt = cfg.StrOpt(
+    'handover',
+    default='cooperative',
+    mutable=True,
+    choices=[
+        ('cooperative',
+         'A service takes a free node from one that is alive only when that '
+         'one lets it. Each node changes hands once, and builds that are '
+         'under way are not disturbed.'),
+        ('immediate',
+         "What Nova's own ironic driver does: each service takes the free "
+         'nodes that its ring gives it in its next pass. While the views of '
+         'two services differ, nodes go to and fro between them.'),
+    ],
+    help="""
+How a node without an instance goes from one live service to another.
+
+Related options:
+
+* ``[ironic_ring] handover_timeout``
+""")
+
+handover_timeout_opt = cfg.IntOpt(
+    'handover_timeout',
+    default=0,
+    min=0,
+    mutable=True,
+    help="""
+Seconds to wait for the consent of a live service before its node is taken.
+
+Services with this driver give their consent in their next pass. One with
+Nova's own driver gives up a node without saying so, and one that hangs says
+nothing at all: their nodes are taken after this time. The default of 0 means
+two passes of the resource tracker.
+
+Related options:
+
+* ``[DEFAULT] update_resources_interval``: the time between two passes
+* ``[ironic_ring] handover``: with ``immediate``, this option is ignored
+""")
+
+vanished_nodes_limit_opt = cfg.IntOpt(
+    'vanished_nodes_limit',
+    default=20,
+    min=0,
+    max=100,
+    mutable=True,
+    help="""
+Percent of a service's nodes that may disappear from Ironic at once.
+
+The record and the resource provider of a node that Ironic does not have any
+more are deleted. Where more than this share of a service's nodes, and more
+than five of them, are gone from one pass to the next, something else is the
+more likely reason, such as a policy that hides them from Nova's account. Then
+none is deleted, one ERROR says so, and the nodes are looked for again in each
+pass.
+
+When that many nodes were deleted on purpose, set this to 100 and send SIGHUP.
+""")
+
+ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
+             vanished_nodes_limit_opt]
 
 
 # Nova's, and ours where a release of Nova has it no more.

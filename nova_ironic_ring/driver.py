@@ -10,15 +10,16 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The compute driver: reads, asks the ring, and leaves the rest to Nova."""
+"""The compute driver: reads, asks the keeper, and leaves the rest to Nova."""
 
 import collections
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
 
 import nova.conf
 from nova import context as nova_context
 from nova import exception
 from nova import objects
-from nova.objects import fields
 from nova import servicegroup
 from openstack.baremetal.v1 import node as sdk_node
 from oslo_log import log as logging
@@ -26,12 +27,14 @@ from oslo_utils import timeutils
 
 from nova_ironic_ring import conf
 from nova_ironic_ring import inventory
+from nova_ironic_ring import keeper
 from nova_ironic_ring import membership
 from nova_ironic_ring import ownership
-from nova_ironic_ring import ring
+from nova_ironic_ring import records
 from nova_ironic_ring import settings
 from nova_ironic_ring import sighup
 from nova_ironic_ring import upstream
+from nova_ironic_ring import vanished
 
 LOG = logging.getLogger(__name__)
 
@@ -46,14 +49,17 @@ class IronicRingDriver(upstream.NovaIronicDriver):
 
     def __init__(self, virtapi: object, read_only: bool = False) -> None:
         super().__init__(virtapi, read_only)
-        # Nova's own driver has one for its ring alone.
-        self._service_group = servicegroup.API()
+        self._records = records.Records(_is_up_in_memcached())
+        self._keeper = keeper.Keeper()
         self._settings: settings.Settings | None = None
         self._complaint = ''
         self._reloader = sighup.Reloader(CONF)
         self._members: frozenset[str] = frozenset()
-        #: Whether Nova has a record of this service with a node.
-        self._is_known = False
+        self._trust = ownership.Trust.STARTING
+        #: What was decided in the last pass.
+        self._plan = keeper.Plan({})
+        #: Whether too many nodes have vanished to believe it.
+        self._is_guarding = False
         #: Instances of others, or of nobody, on nodes for this service.
         self._orphans: frozenset[str] = frozenset()
 
@@ -104,6 +110,47 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                           'force.', error)
         return self._settings
 
+    def get_available_resource(self, nodename: str) -> dict[str, object]:
+        """Describe a node, and say who may take it from this service.
+
+        :param nodename: the node's UUID
+        :returns: as Nova's own driver has it; its ``stats`` are saved with
+            the node's record, where the other services read them
+        :raises nova.exception.ComputeHostNotFound: if another service has
+            taken the node since it was decided to list it
+        """
+        self._require_unchanged(nodename)
+        resources = super().get_available_resource(nodename)
+        taker = self._plan.offers.get(nodename)
+        if taker is not None:
+            resources['stats'] = {
+                **resources['stats'], **records.consent(CONF.host, taker)}
+        return resources
+
+    def is_node_deleted(self, nodename: str) -> bool:
+        """Say whether a node is no more, so that its record can go.
+
+        :param nodename: the node's UUID
+        :returns: False for all nodes while too many of them have vanished
+        """
+        return not self._is_guarding and super().is_node_deleted(nodename)
+
+    def _require_unchanged(self, node: str) -> None:
+        """See that a node still has the owner that the decision was made on.
+
+        The resource tracker takes every node that is listed, but for those
+        that it has in hand already.
+
+        :raises nova.exception.ComputeHostNotFound: if it has not
+        """
+        if node not in self._plan.owners or (
+                node in upstream.tracked_nodes(self)):
+            return
+        row = self._records.rows_of_nodes(
+            nova_context.get_admin_context(), [node]).get(node)
+        if (row.owner if row else None) != self._plan.owners[node]:
+            raise exception.ComputeHostNotFound(host=CONF.host)
+
     def _nodes_to_manage(self) -> dict[str, sdk_node.Node]:
         """Say which nodes are this service's in this pass.
 
@@ -115,65 +162,171 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         if self._reloader.reload():
             upstream.reset_manager(self)
         current = self._read_settings()
-        me = membership.canonical(current.host)
-        members = self._find_members(context, current)
-        points = ring.Ring(members, current.partitions)
+        own = self._look(context, current)
 
         nodes = inventory.list_nodes(
             self, current.conductor_group, current.shard)
         # After the listing, which takes seconds: an instance that appeared in
         # between is then known to be ours, and its node is not dropped.
-        instances = frozenset(
-            objects.InstanceList.get_uuids_by_host(context, current.host))
+        with self._asking_nova():
+            instances = self._records.instances(context, current.host)
         if current.is_filtered:
             # A node that has left the group stays with its instance.
             nodes += inventory.nodes_of(
                 self, instances - {node.instance_id for node in nodes})
+        found = {node.id: node for node in nodes}
 
-        managed = {}
-        orphans = set()
-        counts: collections.Counter[ownership.Decision] = collections.Counter()
-        for node in nodes:
-            decision = ownership.decide(
-                current.host, node.id, node.instance_id, instances, points)
-            counts[decision] += 1
-            if decision.lists:
-                managed[node.id] = node
-            elif decision is ownership.Decision.LEAVE_INSTANCE and (
-                    points.owner(node.id) == me):
-                orphans.add(node.instance_id)
+        with self._asking_nova():
+            plan = self._decide(context, current, {
+                node.id: node.instance_id for node in nodes}, instances)
+        self._plan = plan
         # A service that is new is refused where it knows of instances.
-        self._orphans = frozenset(orphans if self._is_known else ())
-        LOG.debug('Of %(total)d nodes, %(counts)s.', {
-            'total': len(nodes),
-            'counts': ', '.join(f'{count} {decision.value}'
-                                for decision, count in counts.items())})
-        return managed
+        self._orphans = frozenset(
+            found[node].instance_id
+            for node, decision in plan.decisions.items()
+            if decision is ownership.Decision.LEAVE_INSTANCE
+            and self._keeper.desired(node) == membership.canonical(
+                current.host)) if own is not None else frozenset()
+        return {node: found[node]
+                for node, decision in plan.decisions.items()
+                if decision.lists}
 
-    def _find_members(self, context: nova_context.RequestContext,
-                      current: settings.Settings) -> frozenset[str]:
-        """Name the present members, and log when they have changed."""
-        services = objects.ServiceList.get_all_computes_by_hv_type(
-            context, fields.HVType.IRONIC)
-        self._is_known = any(
-            membership.canonical(service.host)
-            == membership.canonical(current.host) for service in services)
-        members = current.view.members(
-            map(self._record, services), timeutils.utcnow(with_timezone=True))
+    def _look(self, context: nova_context.RequestContext,
+              current: settings.Settings) -> membership.Service | None:
+        """Look at the services, and log what has changed.
+
+        :returns: this service's record; None before its first start
+        """
+        me = membership.canonical(current.host)
+        with self._asking_nova():
+            services = self._records.ring_services(context)
+            own = next((service for service in services
+                        if membership.canonical(service.host) == me), None)
+            # It is not in the ring while it is disabled or has no node.
+            own = own or self._records.service(context, current.host)
+        self._keeper.look(current, services, own,
+                          timeutils.utcnow(with_timezone=True))
+        self._log_picture(current)
+        return own
+
+    def _decide(self, context: nova_context.RequestContext,
+                current: settings.Settings,
+                nodes: Mapping[str, str | None],
+                instances: frozenset[str]) -> keeper.Plan:
+        """Read what the decisions hang on, and have them made.
+
+        :param nodes: the instance on each node, None for a free one
+        :param instances: the instances of this service
+        """
+        rows = self._records.rows_of_host(context, current.host)
+        self._guard(current, nodes, rows)
+        if not current.cooperative:
+            return self._keeper.plan_at_once(nodes, instances)
+
+        building: frozenset[str] = frozenset()
+        without_node = instances - set(nodes.values())
+        if without_node and self._keeper.unwanted(nodes, rows):
+            building = self._records.nodes_of(context, without_node)
+        candidates = self._keeper.wanted(nodes, rows)
+        others: list[membership.Service] = []
+        is_alone = False
+        if candidates:
+            wanted = self._records.rows_of_nodes(context, candidates)
+            if not rows or not self._keeper.knows(
+                    row.owner for row in wanted.values()):
+                others = self._records.all_services(context)
+                is_alone = {membership.canonical(service.host)
+                            for service in others} == {
+                    membership.canonical(current.host)}
+            rows = {**rows, **wanted}
+        plan = self._keeper.plan(
+            nodes, instances, building, rows, others, is_alone,
+            upstream.tracked_nodes(self),
+            timeutils.utcnow(with_timezone=True))
+        self._log_plan(current, plan, rows)
+        return plan
+
+    def _guard(self, current: settings.Settings,
+               nodes: Mapping[str, str | None],
+               rows: Mapping[str, ownership.Row]) -> None:
+        """Find out whether too many nodes have vanished to believe it."""
+        missing = rows.keys() - nodes.keys()
+        guarding = vanished.is_too_many(
+            missing, len(rows), current.vanished_nodes_limit,
+            super().is_node_deleted)
+        if guarding and not self._is_guarding:
+            LOG.error(
+                'Ironic does not show %(missing)d of the %(total)d nodes of '
+                'this service any more, such as %(node)s: none of their '
+                "records is deleted. See whether Nova's account in [ironic] "
+                'may still see all nodes; if they were deleted on purpose, '
+                'set [ironic_ring] vanished_nodes_limit to 100 and send '
+                'SIGHUP.', {'missing': len(missing), 'total': len(rows),
+                            'node': min(missing)})
+        elif self._is_guarding and not guarding:
+            LOG.info('Ironic shows the nodes of this service again.')
+        self._is_guarding = guarding
+
+    def _log_picture(self, current: settings.Settings) -> None:
+        members, trust = self._keeper.picture.members, self._keeper.trust
         if members != self._members:
             LOG.info('Members of the ring: %(now)s (before: %(before)s).', {
-                'now': ', '.join(sorted(members)),
+                'now': ', '.join(sorted(members)) or 'none',
                 'before': ', '.join(sorted(self._members)) or 'none'})
             self._members = members
-        return members
+        if trust is not self._trust:
+            if trust is ownership.Trust.BLACKOUT:
+                LOG.warning(
+                    'The heartbeats of this service have been late, so those '
+                    'of the others may be as well: until all has been in '
+                    'time for %g s, the members of the ring stay as they are '
+                    'and no node is taken from a service that looks dead.',
+                    current.down_time)
+            elif self._trust is ownership.Trust.BLACKOUT:
+                LOG.info('The heartbeats of this service are in time again.')
+            self._trust = trust
 
-    def _record(self, service: objects.Service) -> membership.Service:
-        """Take from Nova's object what membership is judged by."""
-        # With memcached the database has no heartbeats, and memcached no more
-        # than those that are not too old.
-        alive = (self._service_group.service_is_up(service)
-                 if CONF.servicegroup_driver == 'mc' else None)
-        return membership.Service(
-            service.host, service.last_seen_up or service.created_at,
-            forced_down=service.forced_down, disabled=service.disabled,
-            alive=alive)
+    def _log_plan(self, current: settings.Settings, plan: keeper.Plan,
+                  rows: Mapping[str, ownership.Row]) -> None:
+        for dispute in plan.disputes:
+            LOG.error(
+                '%(host)s takes back what %(me)s has taken, %(count)d nodes '
+                'such as %(node)s: the two see different rings. Make [ironic] '
+                'peer_list, [ironic] conductor_group and [ironic_ring] '
+                'partitions agree on both, and enable %(host)s if it runs '
+                "Nova's own driver and is disabled. Until then %(me)s takes "
+                'nodes of %(host)s with its consent only.',
+                {'host': dispute.host, 'me': current.host,
+                 'count': len(dispute.nodes), 'node': dispute.nodes[0]})
+        for node, decision in plan.decisions.items():
+            if decision.takes and node in rows:
+                LOG.info('Node %(node)s of %(owner)s is %(why)s.', {
+                    'node': node, 'owner': rows[node].owner,
+                    'why': decision.value})
+        for node, taker in plan.offers.items():
+            if rows[node].taker != taker:
+                LOG.info('Node %(node)s is offered to %(taker)s.',
+                         {'node': node, 'taker': taker})
+        counts = collections.Counter(plan.decisions.values())
+        LOG.debug('Of %(total)d nodes, %(counts)s.', {
+            'total': len(plan.decisions),
+            'counts': ', '.join(f'{count} {decision.value}'
+                                for decision, count in counts.items())})
+
+    @contextlib.contextmanager
+    def _asking_nova(self) -> Iterator[None]:
+        """Remember when Nova could not be asked."""
+        try:
+            yield
+        except Exception:
+            self._keeper.fail(timeutils.utcnow(with_timezone=True))
+            raise
+
+
+def _is_up_in_memcached() -> Callable[[objects.Service], bool] | None:
+    """Say how to know that a service is alive, if not by the database."""
+    # With memcached the database has no heartbeats, and memcached no more than
+    # those that are not too old.
+    if CONF.servicegroup_driver != 'mc':
+        return None
+    return servicegroup.API().service_is_up

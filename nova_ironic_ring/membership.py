@@ -16,7 +16,7 @@ Service records, a configuration and a time go in, one word a service comes
 out. Everything above asks that word and never the time stamps again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import dataclasses
 import datetime
 import enum
@@ -35,14 +35,21 @@ class State(enum.Enum):
     """What a service is to this service's ring."""
 
     MEMBER = 'member'
-    #: An operator has disabled it.
+    #: An operator has disabled it; it is alive and hands over what it has.
     DISABLED = 'disabled'
     #: No heartbeat within the down time.
     DOWN = 'down'
     #: An operator has said that it is down.
     FORCED_DOWN = 'forced down'
-    #: Enabled and perhaps alive, but not among the peers that are configured.
+    #: Not among the peers that are configured; whether it lives is not asked.
     STRANGER = 'stranger'
+    #: Nova has no record of it.
+    GONE = 'gone'
+
+    @property
+    def gives(self) -> bool:
+        """Whether it lives to hand over its nodes itself."""
+        return self in (State.MEMBER, State.DISABLED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +62,7 @@ class Service:
     :ivar disabled: whether an operator has disabled it
     :ivar alive: whether Nova says that it is, where it does not judge by the
         heartbeat in the database; None where it does
+    :ivar beats: how many heartbeats there have been
     """
 
     host: str
@@ -62,6 +70,7 @@ class Service:
     forced_down: bool = False
     disabled: bool = False
     alive: bool | None = None
+    beats: int = 0
 
 
 def peers(me: str, conductor_group: str | None, shard: str | None,
@@ -96,6 +105,25 @@ def peers(me: str, conductor_group: str | None, shard: str | None,
 
 
 @dataclasses.dataclass(frozen=True)
+class Picture:
+    """What the services are to this one's ring at one time.
+
+    :ivar members: canonical names of the members
+    :ivar states: what each known service is, by canonical name
+    """
+
+    members: frozenset[str]
+    states: Mapping[str, State]
+
+    def state(self, host: str) -> State:
+        """Say what a service is.
+
+        :param host: its name, in any case
+        """
+        return self.states.get(canonical(host), State.GONE)
+
+
+@dataclasses.dataclass(frozen=True)
 class View:
     """How this service looks at the others.
 
@@ -121,31 +149,38 @@ class View:
         host = canonical(service.host)
         if self.peers is not None and host not in self.peers:
             return State.STRANGER
-        if host == canonical(self.me):
-            # It is running this very code, whatever the record says.
-            return State.MEMBER
-        if service.disabled:
-            return State.DISABLED
         if service.forced_down:
             return State.FORCED_DOWN
-        alive = service.alive
-        if alive is None:
-            silence = abs((now - service.last_seen).total_seconds())
-            alive = silence <= self.down_time
-        return State.MEMBER if alive else State.DOWN
+        # This one is running this very code, whatever its heartbeat says.
+        if host != canonical(self.me) and not self._is_alive(service, now):
+            return State.DOWN
+        return State.DISABLED if service.disabled else State.MEMBER
 
-    def members(self, services: Iterable[Service],
-                now: datetime.datetime) -> frozenset[str]:
-        """Name the members of the ring.
+    def picture(self, ring: Iterable[Service], others: Iterable[Service],
+                now: datetime.datetime) -> Picture:
+        """Say what all services are.
 
-        This service is always one. When it starts for the first time no
-        record joins it to a node yet.
+        This service is a member also where it has no record: when it starts
+        for the first time.
 
-        :param services: the records of the services that run an ironic driver
+        :param ring: the records of the services that run an ironic driver,
+            and this one's
+        :param others: the records of more services, none of them a member
         :param now: the present time, with time zone
-        :returns: canonical host names
         """
-        return frozenset(
-            canonical(service.host) for service in services
-            if self.state(service, now) is State.MEMBER
-        ) | {canonical(self.me)}
+        me = canonical(self.me)
+        states = {canonical(service.host): self.state(service, now)
+                  for service in ring}
+        states.setdefault(me, State.MEMBER)
+        members = frozenset(host for host, state in states.items()
+                            if state is State.MEMBER)
+        for service in others:
+            states.setdefault(canonical(service.host),
+                              self.state(service, now))
+        return Picture(members, states)
+
+    def _is_alive(self, service: Service, now: datetime.datetime) -> bool:
+        if service.alive is not None:
+            return service.alive
+        silence = abs((now - service.last_seen).total_seconds())
+        return silence <= self.down_time

@@ -13,49 +13,144 @@
 """What a service does with a node: one decision for each, and its reason."""
 
 from collections.abc import Container
+import dataclasses
 import enum
 
 from nova_ironic_ring import membership
-from nova_ironic_ring import ring as ring_module
 
 
 class Decision(enum.Enum):
     """What this service does with a node in this pass."""
 
     #: It holds an instance of this service.
-    LIST_INSTANCE = 'with an instance of this service'
-    #: It is free and this service is its desired owner.
-    LIST_FREE = 'free and for this service'
+    KEEP_INSTANCE = 'with an instance of this service'
+    #: It is free, and this service is both its owner and the desired one.
+    KEEP = 'free and for this service'
+    #: It is free, and its desired owner may take it from this service.
+    OFFER = 'free and offered to another service'
+    #: It is free and for another service, which has to wait.
+    HOLD = 'free, for another service, and not offered yet'
+    #: It is free, for this service, and not recorded yet.
+    CREATE = 'free and new'
+    #: Its owner lets this service take it.
+    TAKE_OFFERED = 'free and taken with consent of its owner'
+    #: Its owner is down, gone, or in no ring with this service.
+    TAKE_ABANDONED = 'free and taken because its owner is down or gone'
+    #: Its owner is alive, and has let the handover timeout pass.
+    TAKE_SILENT = 'free and taken because its owner does not answer'
+    #: The one that a newcomer takes to be seen by its peers.
+    TAKE_FIRST = 'free and taken as the first one of a newcomer'
+    #: It is free, for this service, and its owner has not let go of it yet.
+    WAIT = 'free, for this service, and waited for'
     #: It holds an instance, but none that this service knows as its own.
     LEAVE_INSTANCE = 'with an instance of another service'
     #: It is free and another member is its desired owner.
-    LEAVE_FREE = 'free and for another service'
+    LEAVE = 'free and for another service'
 
     @property
     def lists(self) -> bool:
         """Whether the node is reported to Nova as this service's."""
-        return self in (Decision.LIST_INSTANCE, Decision.LIST_FREE)
+        return self in _LISTS
+
+    @property
+    def takes(self) -> bool:
+        """Whether the node is not recorded as this service's until now."""
+        return self in _TAKES
 
 
-def decide(me: str, node: str, instance: str | None,
-           my_instances: Container[str],
-           ring: ring_module.Ring) -> Decision:
-    """Decide on a node by the stock rule, for this service alone.
+_TAKES = frozenset({
+    Decision.CREATE, Decision.TAKE_OFFERED, Decision.TAKE_ABANDONED,
+    Decision.TAKE_SILENT, Decision.TAKE_FIRST})
+_LISTS = _TAKES | {
+    Decision.KEEP_INSTANCE, Decision.KEEP, Decision.OFFER, Decision.HOLD}
 
-    The rule is that of Nova's own driver since Newton: nodes with an instance
-    of this service always, free nodes by the ring, nodes with the instance of
-    another service never.
 
-    :param me: the name of this service
-    :param node: the node's UUID
-    :param instance: the UUID of the instance on it; None if it is free
-    :param my_instances: UUIDs of the instances that belong to this service
-    :param ring: the ring of the present members
+class Trust(enum.Enum):
+    """How far this service may go by what it sees of the others."""
+
+    #: It has only started, and its peers do not see it as alive yet.
+    STARTING = 'starting'
+    #: Who looks dead may be alive.
+    BLACKOUT = 'blackout'
+    FULL = 'full'
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What Nova's database says of a node.
+
+    :ivar owner: the name of the service that the node is recorded for
+    :ivar taker: canonical name of the service that the owner lets take it
     """
-    if instance is not None:
-        if instance in my_instances:
-            return Decision.LIST_INSTANCE
-        return Decision.LEAVE_INSTANCE
-    if ring.owner(node) == membership.canonical(me):
-        return Decision.LIST_FREE
-    return Decision.LEAVE_FREE
+
+    owner: str
+    taker: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Free:
+    """All that the decision on a node without an instance hangs on.
+
+    :ivar desired: canonical name of the desired owner; None without members
+    :ivar row: its row; None if there is none
+    :ivar owner: what the row's owner is to this service's ring
+    :ivar trust: how far to go
+    :ivar building: whether an instance is being built here for it
+    :ivar overdue: whether its owner has let the handover timeout pass
+    """
+
+    desired: str | None
+    row: Row | None = None
+    owner: membership.State = membership.State.GONE
+    trust: Trust = Trust.FULL
+    building: bool = False
+    overdue: bool = False
+
+
+def decide(me: str, node: Free) -> Decision:
+    """Decide on a free node by consent.
+
+    :param me: the canonical name of this service
+    :param node: the node's circumstances
+    """
+    if node.row is not None and membership.canonical(node.row.owner) == me:
+        if node.desired in (me, None):
+            return Decision.KEEP
+        # Without trust, nobody knows whether that one lives to take it.
+        if node.building or node.trust is not Trust.FULL:
+            return Decision.HOLD
+        return Decision.OFFER
+    if node.desired != me:
+        return Decision.LEAVE
+    if node.trust is Trust.STARTING:
+        return Decision.WAIT
+    if node.row is None:
+        return Decision.CREATE
+    if node.row.taker == me:
+        return Decision.TAKE_OFFERED
+    if node.trust is Trust.BLACKOUT:
+        return Decision.WAIT
+    if not node.owner.gives:
+        return Decision.TAKE_ABANDONED
+    return Decision.TAKE_SILENT if node.overdue else Decision.WAIT
+
+
+def decide_at_once(me: str, desired: str | None) -> Decision:
+    """Decide on a free node by the stock rule: the ring alone.
+
+    :param me: the canonical name of this service
+    :param desired: canonical name of the desired owner; None without members
+    """
+    return Decision.KEEP if desired in (me, None) else Decision.LEAVE
+
+
+def decide_on_instance(instance: str,
+                       my_instances: Container[str]) -> Decision:
+    """Decide on a node with an instance.
+
+    :param instance: the UUID of the instance
+    :param my_instances: UUIDs of the instances that belong to this service
+    """
+    if instance in my_instances:
+        return Decision.KEEP_INSTANCE
+    return Decision.LEAVE_INSTANCE

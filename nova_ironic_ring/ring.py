@@ -26,7 +26,7 @@ class Ring:
     def __init__(self, members: Iterable[str], partitions: int) -> None:
         """Build the ring.
 
-        :param members: canonical host names, at least one
+        :param members: canonical host names
         :param partitions: points on the ring for each member
         """
         self.members = frozenset(members)
@@ -38,8 +38,11 @@ class Ring:
 
         :param node: the node's UUID
         :returns: the canonical host name of a member
+        :raises ValueError: if the ring has no members
         """
-        return next(self.successors(node))
+        for owner in self.successors(node):
+            return owner
+        raise ValueError('a ring without members has no owners')
 
     def successors(self, node: str) -> Iterator[str]:
         """Name those whom the node would go to, one after the other.

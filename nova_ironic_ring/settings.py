@@ -18,6 +18,8 @@ from oslo_config import cfg
 
 from nova_ironic_ring import membership
 
+_DEFAULT_PASS_INTERVAL = 60
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -31,6 +33,11 @@ class Settings:
     :ivar peers: canonical names of the only hosts that may be members; None
         if all may
     :ivar partitions: points on the ring for each member
+    :ivar report_interval: seconds between two heartbeats
+    :ivar cooperative: whether nodes are handed over with consent
+    :ivar handover_timeout: seconds to wait for the consent of a live owner
+    :ivar vanished_nodes_limit: percent of this service's nodes that may
+        disappear from Ironic at once
     """
 
     host: str
@@ -39,6 +46,10 @@ class Settings:
     shard: str | None
     peers: frozenset[str] | None
     partitions: int
+    report_interval: float
+    cooperative: bool
+    handover_timeout: float
+    vanished_nodes_limit: int
 
     @property
     def is_filtered(self) -> bool:
@@ -59,6 +70,7 @@ def read(conf: cfg.ConfigOpts) -> Settings:
         do
     """
     ironic = conf.ironic
+    ours = conf.ironic_ring
     return Settings(
         host=conf.host,
         down_time=conf.service_down_time,
@@ -66,4 +78,16 @@ def read(conf: cfg.ConfigOpts) -> Settings:
         shard=ironic.shard,
         peers=membership.peers(conf.host, ironic.conductor_group,
                                ironic.shard, ironic.peer_list),
-        partitions=conf.ironic_ring.partitions)
+        partitions=ours.partitions,
+        report_interval=conf.report_interval,
+        cooperative=ours.handover == 'cooperative',
+        handover_timeout=ours.handover_timeout or 2 * _pass_interval(conf),
+        vanished_nodes_limit=ours.vanished_nodes_limit)
+
+
+def _pass_interval(conf: cfg.ConfigOpts) -> float:
+    """Return the seconds between two passes of the resource tracker."""
+    # Zero is the periodic tasks' own default; a negative one means no passes.
+    return (conf.update_resources_interval
+            if conf.update_resources_interval > 0
+            else _DEFAULT_PASS_INTERVAL)

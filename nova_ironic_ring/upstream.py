@@ -16,6 +16,7 @@ They are all here, behind names of our own, so that a release of Nova that
 changes one breaks this module and its test, and nothing else.
 """
 
+from collections.abc import Container
 import time
 
 from keystoneauth1 import exceptions as keystone_exceptions
@@ -77,6 +78,18 @@ def reset_manager(source: NovaIronicDriver) -> None:
     :param source: the driver that the manager has
     """
     source.virtapi._compute.reset()
+
+
+def tracked_nodes(source: NovaIronicDriver) -> Container[str]:
+    """Name the nodes that Nova's resource tracker has in hand.
+
+    It takes one when it first updates it, and lets go of one that another
+    service has when a pass begins, after it has asked for the nodes.
+
+    :param source: the driver that the manager has
+    :returns: UUIDs; not to be walked, for other threads may add some
+    """
+    return source.virtapi._compute.rt.compute_nodes
 
 
 def list_nodes(source: NovaIronicDriver,

@@ -18,6 +18,7 @@ that finds the ones whose file was never written or whose parent has gone.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+import contextlib
 import json
 import os
 import pathlib
@@ -206,12 +207,18 @@ class Process:
         process = self._find()
         if wanted is not None and self.exists:
             self._write(self._read() | {'wanted': wanted})
-        if process is not None:
-            try:
-                # The whole group: some services have workers.
-                os.killpg(process.pid, number)
-            except ProcessLookupError:
-                pass
+        if process is None:
+            return
+        try:
+            # Some services have workers, or a server in a group of its own.
+            children = process.children(recursive=True)
+            os.killpg(process.pid, number)
+        except (psutil.NoSuchProcess, ProcessLookupError):
+            return
+        if number in (signal.SIGSTOP, signal.SIGCONT):
+            for child in children:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.send_signal(number)
 
     def _find(self) -> psutil.Process | None:
         try:

@@ -27,6 +27,7 @@ import urllib.request
 
 from cryptography import fernet
 import fixtures
+import yaml
 
 from nova_ironic_ring.lab import backends
 from nova_ironic_ring.lab import process
@@ -329,7 +330,15 @@ class Ironic(Api):
         """
         super().__init__(context, 'ironic')
         self.conf = self.etc / 'ironic.conf'
+        self.policy = self.etc / 'policy.yaml'
         self.alone = alone
+
+    def set_policy(self, rules: Mapping[str, str]) -> None:
+        """Change who may do what, also while Ironic runs.
+
+        :param rules: what differs from the defaults, by name
+        """
+        self.policy.write_text(yaml.safe_dump(dict(rules)))
 
     def configure(self) -> None:
         interfaces = {f'enabled_{kind}_interfaces': 'fake' for kind in (
@@ -358,7 +367,9 @@ class Ironic(Api):
             'keystone_authtoken': self.context.credentials('ironic'),
             'oslo_concurrency': {
                 'lock_path': self.context.data / 'ironic' / 'lock'},
+            'oslo_policy': {'policy_file': self.policy},
         })
+        self.set_policy({})
         self.process.define(
             [program('ironic'), '--config-file', str(self.conf)])
 

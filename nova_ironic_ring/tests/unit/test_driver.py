@@ -25,6 +25,7 @@ from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 from oslo_config import fixture as config_fixture
 from oslo_utils import fixture as time_fixture
+from oslo_utils import timeutils
 from oslotest import base
 
 from nova_ironic_ring import driver
@@ -43,18 +44,22 @@ def _service(host: str, silent: float = 0, **fields) -> objects.Service:
         'host': host, 'binary': 'nova-compute', 'topic': 'compute',
         'created_at': NOW - datetime.timedelta(days=1),
         'last_seen_up': NOW - datetime.timedelta(seconds=silent),
-        'forced_down': False, 'disabled': False} | fields)
+        'report_count': 100, 'forced_down': False, 'disabled': False}
+        | fields)
 
 
 class DriverTestCase(base.BaseTestCase):
     """The driver on a Nova and an Ironic that only answer."""
+
+    HANDOVER = 'immediate'
 
     def setUp(self):
         super().setUp()
         objects.register_all()
         self.conf = self.useFixture(config_fixture.Config(CONF))
         self.conf.config(host='me')
-        self.useFixture(time_fixture.TimeFixture(NOW))
+        self.conf.config(handover=self.HANDOVER, group='ironic_ring')
+        self.clock = self.useFixture(time_fixture.TimeFixture(NOW))
         self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
 
         self.signal = self.useFixture(
@@ -62,40 +67,92 @@ class DriverTestCase(base.BaseTestCase):
 
         #: What was asked for, in turn.
         self.asked: list[str] = []
+        #: Those that run an ironic driver.
         self.services = [_service('me'), _service('a'), _service('b')]
+        #: All other nova-computes, and those without a node.
+        self.others: list[objects.Service] = []
         self.nodes = {name: None for name in NODES}
-        self.instances: list[str] = []
-        self._patch(objects.ServiceList, 'get_all_computes_by_hv_type',
-                    self._services)
-        self._patch(objects.InstanceList, 'get_uuids_by_host',
-                    self._instances)
+        #: The node of each instance of this service.
+        self.instances: dict[str, str | None] = {}
+        self.rows: dict[str, objects.ComputeNode] = {}
+        for owner, name, function in (
+                (objects.ServiceList, 'get_all_computes_by_hv_type',
+                 self._ring_services),
+                (objects.ServiceList, 'get_by_binary', self._all_services),
+                (objects.Service, 'get_by_compute_host', self._own_service),
+                (objects.ComputeNodeList, 'get_all_by_host',
+                 self._rows_of_host),
+                (objects.ComputeNodeList, 'get_all_by_uuids',
+                 self._rows_of_nodes),
+                (objects.InstanceList, 'get_uuids_by_host', self._instances),
+                (objects.InstanceList, 'get_by_filters',
+                 self._some_instances)):
+            self.useFixture(fixtures.MockPatchObject(
+                owner, name, side_effect=function))
 
         self.ironic = mock.Mock()
         self.ironic.nodes.side_effect = self._nodes
-        self.driver = driver.IronicRingDriver(None)
-        self.driver._ironic_connection = self.ironic
-        self.driver._can_send_version = mock.Mock()
+        self.ironic.get_node.side_effect = self._node
+        #: What Nova's resource tracker has in hand.
+        self.tracked: dict[str, object] = {}
+        self.driver = self._new_driver()
 
-    def _patch(self, owner: type, name: str, function) -> None:
-        self.useFixture(
-            fixtures.MockPatchObject(owner, name, side_effect=function))
+    def _new_driver(self) -> driver.IronicRingDriver:
+        made = driver.IronicRingDriver(mock.Mock())
+        made.virtapi._compute.rt.compute_nodes = self.tracked
+        made._ironic_connection = self.ironic
+        made._can_send_version = mock.Mock()
+        return made
 
-    def _services(self, context, hypervisor_type):
+    def _ring_services(self, context, hypervisor_type):
         self.assertEqual('ironic', hypervisor_type)
         self.asked.append('services')
-        return self.services
+        return [service for service in self.services if not service.disabled]
+
+    def _all_services(self, context, binary, include_disabled):
+        self.assertEqual(('nova-compute', True), (binary, include_disabled))
+        self.asked.append('all services')
+        return self.services + self.others
+
+    def _own_service(self, context, host):
+        for service in self.services + self.others:
+            if service.host.lower() == host.lower():
+                return service
+        raise exception.ComputeHostNotFound(host=host)
+
+    def _rows_of_host(self, context, host):
+        self.asked.append('rows')
+        found = [row for row in self.rows.values()
+                 if row.host.lower() == host.lower()]
+        if not found:
+            raise exception.ComputeHostNotFound(host=host)
+        return found
+
+    def _rows_of_nodes(self, context, uuids):
+        self.asked.append('candidates')
+        return [self.rows[uuid] for uuid in uuids if uuid in self.rows]
 
     def _nodes(self, fields, **filters):
         self.asked.append('nodes')
         self.filters = filters
-        return (sdk_node.Node(id=name, instance_id=instance,
-                              properties={'cpu_arch': 'x86_64'})
-                for name, instance in self.nodes.items())
+        return (self._node(name) for name in self.nodes)
+
+    def _node(self, name, **_):
+        self.asked.append('node')
+        if name not in self.nodes:
+            raise sdk_exceptions.NotFoundException()
+        return sdk_node.Node(id=name, instance_id=self.nodes[name],
+                             properties={'cpu_arch': 'x86_64'})
 
     def _instances(self, context, host):
         self.assertEqual(CONF.host, host)
         self.asked.append('instances')
-        return self.instances
+        return list(self.instances)
+
+    def _some_instances(self, context, filters, expected_attrs):
+        self.asked.append('builds')
+        return [objects.Instance(uuid=uuid, node=self.instances[uuid])
+                for uuid in filters['uuid']]
 
     def _desired(self, *members: str, partitions: int = 32) -> set[str]:
         """Return the nodes that are for this service."""
@@ -122,7 +179,7 @@ class PassTestCase(DriverTestCase):
     def test_own_instances_always(self):
         foreign = sorted(set(NODES) - self._desired('me', 'a', 'b'))[0]
         self.nodes[foreign] = 'mine'
-        self.instances = ['mine']
+        self.instances = {'mine': None}
         self.assertIn(foreign, self._listed())
 
     def test_instances_that_nova_may_have_deleted(self):
@@ -131,7 +188,7 @@ class PassTestCase(DriverTestCase):
         self.nodes[desired[0]] = 'mine'
         self.nodes[desired[1]] = 'deleted or another\'s'
         self.nodes[foreign[0]] = 'theirs'
-        self.instances = ['mine']
+        self.instances = {'mine': None}
         self._listed()
         self.assertEqual(['mine', 'deleted or another\'s'],
                          self.driver.list_instance_uuids())
@@ -179,9 +236,10 @@ class PassTestCase(DriverTestCase):
         self.conf.config(servicegroup_driver='mc')
         # What the database says does not count.
         self.services = [_service('a'), _service('b', 999)]
-        self.driver._service_group = mock.Mock()
-        self.driver._service_group.service_is_up.side_effect = (
-            lambda service: service.host == 'b')
+        self.useFixture(fixtures.MockPatch(
+            'nova.servicegroup.API')).mock().service_is_up = (
+                lambda service: service.host == 'b')
+        self.driver = self._new_driver()
         self.assertEqual(self._desired('me', 'b'), self._listed())
 
     def test_change_of_members_is_told_once(self):
@@ -221,6 +279,359 @@ class PassTestCase(DriverTestCase):
         self.assertEqual(1, self.asked.count('nodes'))
 
 
+class CooperativeTestCase(DriverTestCase):
+    """The driver, and what Nova and the other services make of it."""
+
+    HANDOVER = 'cooperative'
+
+    def setUp(self):
+        super().setUp()
+        current = ring.Ring({'me', 'a', 'b'}, 32)
+        for name in NODES:
+            self._record(name, current.owner(name))
+        self._pass()
+        self._beat()
+
+    def _record(self, node: str, host: str, **stats: str) -> None:
+        self.rows[node] = objects.ComputeNode(
+            uuid=node, host=host, stats=stats)
+
+    def _beat(self) -> None:
+        """Have time pass, with a heartbeat of all that live."""
+        self.clock.advance_time_seconds(1)
+        for service in self.services + self.others:
+            if service.last_seen_up:
+                service.last_seen_up += datetime.timedelta(seconds=1)
+                service.report_count += 1
+
+    def _pass(self) -> set[str]:
+        """Do what Nova's resource tracker does in a pass."""
+        self.asked.clear()
+        listed = self._listed()
+        for node in list(self.tracked):
+            if self.rows[node].host != 'me':
+                del self.tracked[node]
+        for node in listed:
+            try:
+                stats = self.driver.get_available_resource(node)['stats']
+            except exception.ComputeHostNotFound:
+                continue
+            self._record(node, 'me', **{
+                key: value for key, value in stats.items() if value})
+            self.tracked[node] = object()
+        return listed
+
+    def _owned(self) -> set[str]:
+        return {node for node, row in self.rows.items() if row.host == 'me'}
+
+    def _offers(self) -> dict[str, str]:
+        return {node: row.stats['ironic_ring_to']
+                for node, row in self.rows.items()
+                if row.host == row.stats.get('ironic_ring_from')}
+
+
+class ConsentTestCase(CooperativeTestCase):
+    """The handover between services that live."""
+
+    def test_steady_state_costs_one_listing_of_own_rows(self):
+        self._pass()
+        self.assertEqual(
+            ['services', 'nodes', 'instances', 'rows'],
+            [each for each in self.asked if each != 'node'])
+        self.assertEqual(len(NODES), self.asked.count('node'))
+
+    def test_newcomer_is_given_its_share(self):
+        before = self._owned()
+        self.services.append(_service('e'))
+        after = self._desired('me', 'a', 'b', 'e')
+        self.assertLess(after, before)
+        self.assertEqual(before, self._pass())
+        self.assertEqual(dict.fromkeys(before - after, 'e'), self._offers())
+        self.assertIn('is offered to e', self.log.output)
+
+        # Builds go on working until it is taken.
+        self._beat()
+        self.assertEqual(before, self._pass())
+        for node in before - after:
+            self._record(node, 'e')
+        self.assertEqual(after, self._pass())
+        self.assertEqual({}, self._offers())
+
+    def test_node_taken_in_the_middle_of_a_pass_is_not_taken_back(self):
+        self.services.append(_service('e'))
+        self._pass()
+        node = sorted(self._offers())[0]
+        self._listed()
+        # As the resource tracker does with what another service has.
+        self._record(node, 'e')
+        del self.tracked[node]
+        self.assertRaises(exception.ComputeHostNotFound,
+                          self.driver.get_available_resource, node)
+
+    def test_node_offered_before_the_resource_tracker_knows_it(self):
+        self.services.append(_service('e'))
+        self._listed()
+        self.tracked.clear()
+        node = sorted(self.driver._plan.offers)[0]
+        self.assertEqual('e', self.driver.get_available_resource(node)[
+            'stats']['ironic_ring_to'])
+
+    def test_new_node_that_another_service_was_faster_with(self):
+        new = '11111111-1111-1111-1111-111111111111'
+        self.nodes[new] = None
+        self.services[1].disabled = self.services[2].disabled = True
+        self.assertIn(new, self._listed())
+        self._record(new, 'a')
+        self.assertRaises(exception.ComputeHostNotFound,
+                          self.driver.get_available_resource, new)
+
+    def test_nothing_is_offered_while_it_is_built_on(self):
+        self.services.append(_service('e'))
+        node = sorted(self._owned() - self._desired('me', 'a', 'b', 'e'))[0]
+        self.instances = {'building': node}
+        self.assertIn(node, self._pass())
+        self.assertIn('builds', self.asked)
+        self.assertNotIn(node, self._offers())
+        self.instances = {}
+        self._pass()
+        self.assertIn(node, self._offers())
+
+    def test_offer_is_taken(self):
+        node = sorted(self._desired('me', 'a', 'b'))[0]
+        self._record(node, 'a')
+        self.tracked.pop(node)
+        self.assertNotIn(node, self._pass())
+        self.assertEqual(1, self.asked.count('candidates'))
+        self._record(node, 'a', ironic_ring_from='a', ironic_ring_to='me')
+        self.assertIn(node, self._pass())
+        self.assertIn(f'Node {node} of a is free and taken with consent',
+                      self.log.output)
+
+    def test_offer_of_a_former_owner_is_none(self):
+        node = sorted(self._desired('me', 'a', 'b'))[0]
+        self._record(node, 'a', ironic_ring_from='b', ironic_ring_to='me')
+        self.assertNotIn(node, self._pass())
+
+    def test_silent_owner(self):
+        node = sorted(self._desired('me', 'a', 'b'))[0]
+        self._record(node, 'a')
+        self.conf.config(update_resources_interval=5)
+        for _ in range(2 * CONF.update_resources_interval):
+            self.assertNotIn(node, self._pass())
+            self._beat()
+        self.assertIn(node, self._pass())
+
+    def test_silent_owner_takes_back(self):
+        self.conf.config(group='ironic_ring', handover_timeout=1)
+        node = sorted(self._desired('me', 'a', 'b'))[0]
+        for _ in range(2):
+            self._record(node, 'a')
+            for _ in range(3):
+                self._pass()
+                self._beat()
+        self.assertEqual('a', self.rows[node].host)
+        for _ in range(100):
+            self.assertNotIn(node, self._pass())
+            self._beat()
+        self.assertEqual(1, self.log.output.count(
+            f'a takes back what me has taken, 1 nodes such as {node}'))
+        # With consent it is taken all the same.
+        self._record(node, 'a', ironic_ring_from='a', ironic_ring_to='me')
+        self.assertIn(node, self._pass())
+
+    def test_update_that_failed_is_no_quarrel(self):
+        self.conf.config(group='ironic_ring', handover_timeout=1)
+        node = sorted(self._desired('me', 'a', 'b'))[0]
+        for _ in range(3):
+            self._record(node, 'a')
+            self.tracked.pop(node, None)
+            self._listed()
+            self._beat()
+        self.assertIn(node, self._listed())
+        self.assertNotIn('takes back', self.log.output)
+
+    def test_dead_owner(self):
+        dead = self.services.pop()
+        dead.last_seen_up = NOW - datetime.timedelta(hours=1)
+        self.services.append(dead)
+        self.assertEqual(self._desired('me', 'a'), self._pass())
+
+    def test_owner_without_a_record(self):
+        self.services.pop()
+        self.assertEqual(self._desired('me', 'a'), self._pass())
+        self.assertIn('all services', self.asked)
+
+    def test_disabled_owner_is_waited_for(self):
+        self.services[2].disabled = True
+        before = self._owned()
+        self.assertEqual(before, self._pass())
+        for node in self._desired('me', 'a') - before:
+            self._record(node, 'b', ironic_ring_from='b', ironic_ring_to='me')
+        self.assertEqual(self._desired('me', 'a'), self._pass())
+
+    def test_disabled_service_drains(self):
+        self.services[0].disabled = True
+        before = self._owned()
+        instance = sorted(before)[0]
+        self.nodes[instance] = 'mine'
+        self.instances = {'mine': instance}
+        self.assertEqual(before, self._pass())
+        offers = self._offers()
+        self.assertEqual(before - {instance}, set(offers))
+        self.assertEqual({'a', 'b'}, set(offers.values()))
+        for node, taker in offers.items():
+            self._record(node, taker)
+        for _ in range(5):
+            self._beat()
+            self.assertEqual({instance}, self._pass())
+
+    def test_all_are_disabled(self):
+        for service in self.services:
+            service.disabled = True
+        before = self._owned()
+        self.assertEqual(before, self._pass())
+        self.assertEqual({}, self._offers())
+
+    def test_late_heartbeats(self):
+        # All at once, as when the database stands still.
+        for service in self.services:
+            service.last_seen_up -= datetime.timedelta(
+                seconds=CONF.service_down_time + 1)
+        before = self._owned()
+        self.assertEqual(before, self._pass())
+        self.services[0].last_seen_up = timeutils.utcnow(with_timezone=True)
+        self.assertEqual(before, self._pass())
+        self.assertEqual(1, self.log.output.count('have been late'))
+        for _ in range(CONF.service_down_time):
+            self.assertEqual(before, self._pass())
+            self._beat()
+        self.assertEqual(self._desired('me'), self._pass())
+        self.assertIn('in time again', self.log.output)
+
+    def test_nova_that_does_not_answer(self):
+        before = self._owned()
+        with fixtures.MockPatchObject(
+                objects.InstanceList, 'get_uuids_by_host',
+                side_effect=exception.ServiceUnavailable):
+            self.assertRaises(exception.ServiceUnavailable, self._pass)
+        del self.services[1:]
+        self.assertEqual(before, self._pass())
+
+    def test_vanished_nodes(self):
+        before = self._owned()
+        self.assertGreater(len(before), 5)
+        self.nodes.clear()
+        self.assertEqual(set(), self._listed())
+        for node in before:
+            self.assertFalse(self.driver.is_node_deleted(node))
+        self._listed()
+        self.assertEqual(1, self.log.output.count(
+            f'does not show {len(before)} of the {len(before)} nodes'))
+        self.nodes = dict.fromkeys(NODES)
+        self.assertEqual(before, self._listed())
+        self.assertIn('shows the nodes of this service again',
+                      self.log.output)
+
+    def test_deleted_nodes(self):
+        for node in sorted(self._owned())[:5]:
+            del self.nodes[node]
+            self._listed()
+            self.assertTrue(self.driver.is_node_deleted(node))
+        self.assertFalse(self.driver.is_node_deleted(min(self.nodes)))
+
+
+class StartTestCase(CooperativeTestCase):
+    """A service that starts takes care not to disturb the others."""
+
+    def setUp(self):
+        super().setUp()
+        self.rows.clear()
+        self.tracked.clear()
+        self.driver = self._new_driver()
+
+    def _start(self) -> None:
+        """Do what Nova does until the first heartbeat."""
+        self.assertEqual(set(), self._pass())
+        self.assertEqual(set(), self._pass())
+        self._beat()
+
+    def _give_all_to(self, *hosts: str) -> None:
+        current = ring.Ring(hosts, 32)
+        for node in NODES:
+            self._record(node, current.owner(node))
+
+    def test_newcomer(self):
+        self.others = [self.services.pop(0)]
+        self._give_all_to('a', 'b')
+        self._start()
+        (first,) = self._pass()
+        self.assertIn(first, self._desired('me', 'a', 'b'))
+        self.assertIn('taken as the first one of a newcomer', self.log.output)
+        # No more until the others know of it and agree.
+        self.services += self.others
+        self.others = []
+        for _ in range(5):
+            self._beat()
+            self.assertEqual({first}, self._pass())
+
+    def test_newcomer_prefers_what_nobody_has(self):
+        self.others = [self.services.pop(0)]
+        self._give_all_to('a', 'b')
+        new = sorted(self._desired('me', 'a', 'b'))[3]
+        del self.rows[new]
+        self._start()
+        self.assertEqual({new}, self._pass())
+
+    def test_disabled_newcomer(self):
+        self.others = [self.services.pop(0)]
+        self.others[0].disabled = True
+        self._give_all_to('a', 'b')
+        self._start()
+        self.assertEqual(set(), self._pass())
+
+    def test_newcomer_whose_peers_do_not_want_it(self):
+        self.others = [self.services.pop(0)]
+        self._start_quarrel()
+        for _ in range(100):
+            self.assertEqual(set(), self._pass())
+            self._beat()
+        self.assertEqual(1, self.log.output.count('takes back'))
+
+    def _start_quarrel(self) -> None:
+        self._give_all_to('a')
+        self.services.pop()
+        self._start()
+        self._pass()
+        self._give_all_to('a')
+
+    def test_restart(self):
+        self._give_all_to('me', 'a', 'b')
+        del self.rows[min(NODES)]
+        mine = self._owned()
+        self.assertEqual(mine, self._pass())
+        self.assertEqual(mine, self._pass())
+        self.assertEqual({}, self._offers())
+
+    def test_instances_of_its_own(self):
+        self._give_all_to('a', 'b')
+        self.nodes[NODES[0]] = 'mine'
+        self.instances = {'mine': NODES[0]}
+        self.assertEqual({NODES[0]}, self._pass())
+
+    def test_several_on_an_empty_table(self):
+        self.others = self.services
+        self.services = []
+        self._start()
+        self.assertEqual(1, len(self._pass()))
+
+    def test_alone_on_an_empty_table(self):
+        # Before there is a record of it.
+        self.services = []
+        self.assertEqual(set(), self._pass())
+        self.others = [_service('me', last_seen_up=None)]
+        self.assertEqual(set(NODES), self._pass())
+
+
 class PartitioningTestCase(DriverTestCase):
 
     def test_no_filter(self):
@@ -236,7 +647,7 @@ class PartitioningTestCase(DriverTestCase):
     def test_own_instance_on_a_node_that_has_left_the_group(self):
         self.conf.config(group='ironic', conductor_group='rack1',
                          peer_list=['me', 'a'])
-        self.instances = ['mine', 'nowhere']
+        self.instances = {'mine': None, 'nowhere': None}
         elsewhere = '11111111-1111-1111-1111-111111111111'
         asked = []
 
@@ -255,10 +666,10 @@ class PartitioningTestCase(DriverTestCase):
         # Once it is listed, and without a filter, nobody is asked.
         asked.clear()
         self.nodes[NODES[0]] = 'mine'
-        self.instances = ['mine']
+        self.instances = {'mine': None}
         self._listed()
         self.conf.config(group='ironic', conductor_group=None)
-        self.instances = ['mine', 'nowhere']
+        self.instances = {'mine': None, 'nowhere': None}
         self._listed()
         self.assertEqual([], asked)
 
@@ -417,8 +828,9 @@ class WithoutTheRingOfNovaTestCase(DriverTestCase):
 
     def test_heartbeats_in_memcached(self):
         self.conf.config(servicegroup_driver='mc')
-        self.driver._service_group = mock.Mock()
-        self.driver._service_group.service_is_up.return_value = False
+        self.useFixture(fixtures.MockPatch(
+            'nova.servicegroup.API')).mock().service_is_up.return_value = False
+        self.driver = self._new_driver()
         self.assertEqual(self._desired('me'), self._listed())
 
     def test_cache_is_filled_when_it_is_needed(self):

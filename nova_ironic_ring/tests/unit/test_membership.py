@@ -52,9 +52,23 @@ class StateTestCase(base.BaseTestCase):
         self.assertIs(membership.State.DISABLED,
                       self._state('a', disabled=True))
 
-    def test_own_record_is_not_asked(self):
-        self.assertIs(membership.State.MEMBER,
-                      self._state('Me', 1000, forced_down=True))
+    def test_disabled_and_dead(self):
+        self.assertIs(membership.State.DOWN,
+                      self._state('a', 61, disabled=True))
+
+    def test_own_heartbeat_is_not_asked(self):
+        self.assertIs(membership.State.MEMBER, self._state('Me', 1000))
+
+    def test_disabled_or_forced_down_for_itself_as_well(self):
+        self.assertIs(membership.State.DISABLED,
+                      self._state('Me', 1000, disabled=True))
+        self.assertIs(membership.State.FORCED_DOWN,
+                      self._state('Me', forced_down=True))
+
+    def test_who_lives_to_give(self):
+        self.assertEqual(
+            {membership.State.MEMBER, membership.State.DISABLED},
+            {state for state in membership.State if state.gives})
 
     def test_stranger_whether_alive_or_not(self):
         view = membership.View('me', 60, frozenset({'me', 'a'}))
@@ -64,30 +78,50 @@ class StateTestCase(base.BaseTestCase):
         self.assertIs(membership.State.MEMBER, view.state(_service('A'), NOW))
 
 
-class MembersTestCase(base.BaseTestCase):
+class PictureTestCase(base.BaseTestCase):
+
+    def _members(self, view: membership.View, *services: membership.Service
+                 ) -> frozenset[str]:
+        return view.picture(services, (), NOW).members
 
     def test_only_the_living(self):
-        view = membership.View('a', 60)
         self.assertEqual(
-            {'a', 'b'},
-            view.members([_service('a'), _service('b'), _service('c', 61),
-                          _service('d', forced_down=True)], NOW))
+            {'a', 'b'}, self._members(
+                membership.View('a', 60), _service('a'), _service('b'),
+                _service('c', 61), _service('d', forced_down=True),
+                _service('e', disabled=True)))
 
     def test_newcomer_without_a_record(self):
-        self.assertEqual({'me'}, membership.View('Me', 60).members([], NOW))
+        self.assertEqual({'me'}, self._members(membership.View('Me', 60)))
+
+    def test_disabled_service_is_no_member_for_itself(self):
+        self.assertEqual(
+            {'a'}, self._members(membership.View('me', 60), _service('a'),
+                                 _service('me', disabled=True)))
 
     def test_case_does_not_matter(self):
-        view = membership.View('ME', 60)
         self.assertEqual(
             {'me', 'other'},
-            view.members([_service('me'), _service('Other')], NOW))
+            self._members(membership.View('ME', 60), _service('me'),
+                          _service('Other')))
 
     def test_peers_that_are_alive(self):
         view = membership.View('a', 60, frozenset({'a', 'b', 'c', 'nowhere'}))
         self.assertEqual(
             {'a', 'b'},
-            view.members([_service('a'), _service('B'), _service('c', 61),
-                          _service('stranger')], NOW))
+            self._members(view, _service('a'), _service('B'),
+                          _service('c', 61), _service('stranger')))
+
+    def test_states(self):
+        picture = membership.View('me', 60).picture(
+            [_service('me'), _service('a', 61)],
+            [_service('b', disabled=True), _service('c')], NOW)
+        self.assertEqual({'me'}, picture.members)
+        for host, state in (('a', membership.State.DOWN),
+                            ('B', membership.State.DISABLED),
+                            ('c', membership.State.MEMBER),
+                            ('nowhere', membership.State.GONE)):
+            self.assertIs(state, picture.state(host))
 
 
 class PeersTestCase(base.BaseTestCase):

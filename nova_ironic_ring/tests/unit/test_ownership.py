@@ -10,34 +10,121 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+
 from oslotest import base
 
+from nova_ironic_ring import membership
 from nova_ironic_ring import ownership
-from nova_ironic_ring import ring
+from nova_ironic_ring.ownership import Decision
+from nova_ironic_ring.ownership import Trust
 
-NODE = '1be26c0b-03f2-4d2e-ae87-c02d7f33c123'
-MINE = ring.Ring({'me'}, 32)
-OTHERS = ring.Ring({'other'}, 32)
+State = membership.State
+MINE = ownership.Row('Me')
+THEIRS = ownership.Row('other')
+OFFERED = ownership.Row('other', 'me')
+OFFERED_TO_ANOTHER = ownership.Row('other', 'third')
+
+
+def _decide(desired: str | None, row: ownership.Row | None = None,
+            **circumstances) -> Decision:
+    return ownership.decide(
+        'me', ownership.Free(desired, row, **circumstances))
 
 
 class DecideTestCase(base.BaseTestCase):
+    """The decision table of a free node."""
 
-    def _check(self, expected: ownership.Decision, lists: bool,
-               instance: str | None, current: ring.Ring) -> None:
-        decision = ownership.decide('Me', NODE, instance, {'mine'}, current)
-        self.assertIs(expected, decision)
-        self.assertEqual(lists, decision.lists)
+    def test_mine_and_for_me(self):
+        for trust in Trust:
+            self.assertIs(Decision.KEEP, _decide('me', MINE, trust=trust))
 
-    def test_own_instance_wherever_the_ring_has_the_node(self):
-        for current in MINE, OTHERS:
-            self._check(ownership.Decision.LIST_INSTANCE, True, 'mine',
-                        current)
+    def test_mine_and_nobody_to_give_it_to(self):
+        self.assertIs(Decision.KEEP, _decide(None, MINE))
 
-    def test_instance_of_another_wherever_the_ring_has_the_node(self):
-        for current in MINE, OTHERS:
-            self._check(ownership.Decision.LEAVE_INSTANCE, False, 'theirs',
-                        current)
+    def test_mine_and_for_another(self):
+        self.assertIs(Decision.OFFER, _decide('other', MINE))
 
-    def test_free_by_the_ring(self):
-        self._check(ownership.Decision.LIST_FREE, True, None, MINE)
-        self._check(ownership.Decision.LEAVE_FREE, False, None, OTHERS)
+    def test_no_consent_while_a_build_is_under_way(self):
+        self.assertIs(Decision.HOLD, _decide('other', MINE, building=True))
+
+    def test_no_consent_to_one_that_may_be_dead(self):
+        for trust in Trust.STARTING, Trust.BLACKOUT:
+            self.assertIs(Decision.HOLD, _decide('other', MINE, trust=trust))
+
+    def test_new(self):
+        self.assertIs(Decision.CREATE, _decide('me'))
+        self.assertIs(Decision.CREATE, _decide('me', trust=Trust.BLACKOUT))
+
+    def test_for_another(self):
+        for row in (None, THEIRS, OFFERED):
+            self.assertIs(Decision.LEAVE, _decide('third', row))
+            self.assertIs(Decision.LEAVE, _decide(None, row))
+
+    def test_nothing_is_taken_while_starting(self):
+        for row in (None, THEIRS, OFFERED):
+            for owner in State:
+                self.assertIs(Decision.WAIT, _decide(
+                    'me', row, owner=owner, trust=Trust.STARTING,
+                    overdue=True))
+
+    def test_with_consent(self):
+        for trust in Trust.BLACKOUT, Trust.FULL:
+            self.assertIs(Decision.TAKE_OFFERED, _decide(
+                'me', OFFERED, owner=State.MEMBER, trust=trust))
+
+    def test_from_the_dead_and_from_strangers(self):
+        for owner in (State.DOWN, State.FORCED_DOWN, State.GONE,
+                      State.STRANGER):
+            for row in THEIRS, OFFERED_TO_ANOTHER:
+                self.assertIs(Decision.TAKE_ABANDONED,
+                              _decide('me', row, owner=owner))
+                self.assertIs(Decision.WAIT, _decide(
+                    'me', row, owner=owner, trust=Trust.BLACKOUT))
+
+    def test_from_the_living(self):
+        for owner in State.MEMBER, State.DISABLED:
+            for row in THEIRS, OFFERED_TO_ANOTHER:
+                self.assertIs(Decision.WAIT, _decide('me', row, owner=owner))
+
+    def test_from_the_silent(self):
+        for owner in State.MEMBER, State.DISABLED:
+            self.assertIs(Decision.TAKE_SILENT, _decide(
+                'me', THEIRS, owner=owner, overdue=True))
+            self.assertIs(Decision.WAIT, _decide(
+                'me', THEIRS, owner=owner, overdue=True,
+                trust=Trust.BLACKOUT))
+
+
+class DecideAtOnceTestCase(base.BaseTestCase):
+    """The stock rule."""
+
+    def test_by_the_ring(self):
+        self.assertIs(Decision.KEEP, ownership.decide_at_once('me', 'me'))
+        self.assertIs(Decision.LEAVE, ownership.decide_at_once('me', 'other'))
+
+    def test_nobody_else(self):
+        self.assertIs(Decision.KEEP, ownership.decide_at_once('me', None))
+
+
+class DecideOnInstanceTestCase(base.BaseTestCase):
+
+    def test_mine(self):
+        self.assertIs(Decision.KEEP_INSTANCE,
+                      ownership.decide_on_instance('mine', {'mine'}))
+
+    def test_of_another(self):
+        self.assertIs(Decision.LEAVE_INSTANCE,
+                      ownership.decide_on_instance('theirs', {'mine'}))
+
+
+class DecisionTestCase(base.BaseTestCase):
+
+    def test_what_is_taken_is_listed(self):
+        for decision in Decision:
+            if decision.takes:
+                self.assertTrue(decision.lists)
+
+    def test_what_is_left_is_not_listed(self):
+        self.assertEqual(
+            {Decision.WAIT, Decision.LEAVE, Decision.LEAVE_INSTANCE},
+            {decision for decision in Decision if not decision.lists})

@@ -1,0 +1,97 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Nodes that two services take from each other, because they see two rings.
+
+Each is right by its own ring, as with peer lists that differ. One has to stop,
+and the one whose taking was undone does.
+"""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+import dataclasses
+
+from nova_ironic_ring import membership
+from nova_ironic_ring import ownership
+
+
+@dataclasses.dataclass(frozen=True)
+class Dispute:
+    """A service that takes back what was taken from it without its consent.
+
+    :ivar host: its name
+    :ivar nodes: UUIDs of the nodes
+    """
+
+    host: str
+    nodes: Sequence[str]
+
+
+class Contention:
+    """Remembers what this service took from whom without consent."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, str] = {}
+        self._disputed: dict[str, membership.State] = {}
+
+    def find(self, wanted: Mapping[str, ownership.Row],
+             mine: Container[str], held: Container[str],
+             picture: membership.Picture) -> list[Dispute]:
+        """Find who has taken back what was taken from it.
+
+        :param wanted: the rows of the free nodes that this service desires
+            and does not own
+        :param mine: the nodes that this service owns
+        :param held: the nodes that the resource tracker did take
+        :param picture: the present states of the services
+        :returns: those with whom there was no dispute before
+        """
+        # A service that was restarted may have another configuration.
+        self._disputed = {
+            host: state for host, state in self._disputed.items()
+            if picture.state(host) is state}
+        found: dict[str, list[str]] = {}
+        for node, host in list(self._taken.items()):
+            row = wanted.get(node)
+            if node in held and row is not None and (
+                    membership.canonical(row.owner) == host):
+                found.setdefault(host, []).append(node)
+            if node not in mine:
+                del self._taken[node]
+        new = [Dispute(host, sorted(nodes))
+               for host, nodes in sorted(found.items())
+               if host not in self._disputed]
+        self._disputed.update(
+            (host, picture.state(host)) for host in found)
+        return new
+
+    def with_(self, host: str) -> bool:
+        """Say whether there is a dispute with a service.
+
+        :param host: its name
+        """
+        return membership.canonical(host) in self._disputed
+
+    def take(self, node: str, owner: str) -> None:
+        """Note that a node is taken without its owner's consent.
+
+        :param node: the node's UUID
+        :param owner: the name of its owner until now
+        """
+        self._taken[node] = membership.canonical(owner)
+
+    def release(self, nodes: Iterable[str]) -> None:
+        """Note that nodes were offered, and may go wherever they like.
+
+        :param nodes: their UUIDs
+        """
+        for node in nodes:
+            self._taken.pop(node, None)

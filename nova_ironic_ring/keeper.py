@@ -1,0 +1,276 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What one service makes of what it sees, pass by pass.
+
+It joins the ring, the membership and the rule of ownership, and remembers what
+has to be known from one pass to the next: since when a node is waited for,
+what was taken without consent, and whether the picture was good. It does no
+I/O, so that a simulation can drive many of them.
+"""
+
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+import dataclasses
+import datetime
+import hashlib
+
+from nova_ironic_ring import blackout
+from nova_ironic_ring import contention
+from nova_ironic_ring import membership
+from nova_ironic_ring import ownership
+from nova_ironic_ring import ring
+from nova_ironic_ring import settings
+
+Decision = ownership.Decision
+Trust = ownership.Trust
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What to do in a pass.
+
+    :ivar decisions: by the node's UUID
+    :ivar offers: who may take a node, by the node's UUID
+    :ivar owners: who has to own a free node still when this service takes it,
+        by the node's UUID; None for a node without a row
+    :ivar disputes: new ones, for the operator
+    """
+
+    decisions: Mapping[str, Decision]
+    offers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    owners: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    disputes: Sequence[contention.Dispute] = ()
+
+
+class Keeper:
+    """Decides for one service."""
+
+    def __init__(self) -> None:
+        self.trust = Trust.STARTING
+        self.picture = membership.Picture(frozenset(), {})
+        self.ring = ring.Ring((), 1)
+        self._settings: settings.Settings | None = None
+        self._blackout = blackout.Blackout()
+        self._contention = contention.Contention()
+        self._waits: dict[str, tuple[str, datetime.datetime]] = {}
+
+    def fail(self, now: datetime.datetime) -> None:
+        """Note that Nova could not be asked.
+
+        :param now: the present time, with time zone
+        """
+        self._blackout.fail(now)
+
+    def look(self, current: settings.Settings,
+             services: Iterable[membership.Service],
+             own: membership.Service | None,
+             now: datetime.datetime) -> None:
+        """Look at the services, which makes the ring.
+
+        Where the picture is not to be trusted, the last one stays in force.
+
+        :param current: the settings
+        :param services: the records of the services that run an ironic driver
+        :param own: the record of this service; None if there is none
+        :param now: the present time, with time zone
+        """
+        if current != self._settings:
+            # What was disputed may be settled.
+            self._contention = contention.Contention()
+        known = [*services, *([own] if own else [])]
+        trusted = self._blackout.trusts(
+            own, now, current.down_time, current.report_interval)
+        seen = current.view.picture(known, (), now)
+        if trusted or not self._blackout.started or not self.picture.members:
+            self.picture = seen
+        self._settings = current
+        if trusted:
+            self.trust = Trust.FULL
+        else:
+            self.trust = (Trust.BLACKOUT if self._blackout.started
+                          else Trust.STARTING)
+        self.ring = ring.Ring(self.picture.members, current.partitions)
+
+    def desired(self, node: str) -> str | None:
+        """Return the desired owner of a node.
+
+        :param node: the node's UUID
+        :returns: a canonical host name; None if the ring has no members
+        """
+        return self.ring.owner(node) if self.ring.members else None
+
+    def wanted(self, nodes: Mapping[str, str | None],
+               mine: Container[str]) -> list[str]:
+        """Name the nodes whose rows this service has to know.
+
+        :param nodes: the instance on each node, None for a free one
+        :param mine: the nodes that it owns
+        :returns: the free ones among them that it should own and does not
+        """
+        me = membership.canonical(self._current.host)
+        return [node for node, instance in nodes.items()
+                if instance is None and node not in mine
+                and self.desired(node) == me]
+
+    def unwanted(self, nodes: Mapping[str, str | None],
+                 mine: Iterable[str]) -> list[str]:
+        """Name the nodes that this service is about to offer.
+
+        :param nodes: the instance on each node, None for a free one
+        :param mine: the nodes that it owns
+        :returns: the free ones among them that are for another service
+        """
+        me = membership.canonical(self._current.host)
+        return [node for node in mine
+                if nodes.get(node, '') is None
+                and self.desired(node) not in (me, None)]
+
+    def knows(self, hosts: Iterable[str]) -> bool:
+        """Say whether the last look has told what all of these hosts are.
+
+        :param hosts: the names of services
+        """
+        return all(membership.canonical(host) in self.picture.states
+                   for host in hosts)
+
+    def plan_at_once(self, nodes: Mapping[str, str | None],
+                     instances: Container[str]) -> Plan:
+        """Decide on all nodes by the stock rule.
+
+        :param nodes: the instance on each node, None for a free one
+        :param instances: the instances of this service
+        """
+        me = membership.canonical(self._current.host)
+        return Plan({
+            node: ownership.decide_on_instance(instance, instances)
+            if instance is not None
+            else ownership.decide_at_once(me, self.desired(node))
+            for node, instance in nodes.items()})
+
+    def plan(self, nodes: Mapping[str, str | None],
+             instances: Container[str], building: Container[str],
+             rows: Mapping[str, ownership.Row],
+             others: Iterable[membership.Service], is_alone: bool,
+             held: Container[str], now: datetime.datetime) -> Plan:
+        """Decide on all nodes by consent.
+
+        :param nodes: the instance on each node, None for a free one
+        :param instances: the instances of this service
+        :param building: the nodes that an instance is being built for here
+        :param rows: the rows of this service's nodes, and of those that are
+            :meth:`wanted`; one without a row is not in it
+        :param others: the records of more services, among them all owners of
+            these rows that are not enabled
+        :param is_alone: whether Nova has no record of another nova-compute
+        :param held: the nodes that Nova's resource tracker did take in the
+            pass before
+        :param now: the present time, with time zone
+        """
+        me = membership.canonical(self._current.host)
+        states = self._current.view.picture((), others, now)
+        mine = {node for node, row in rows.items()
+                if membership.canonical(row.owner) == me}
+        picture = dataclasses.replace(
+            self.picture, states={**states.states, **self.picture.states})
+        disputes = self._contention.find(
+            {node: rows[node] for node in self.wanted(nodes, mine)
+             if node in rows}, mine, held, picture)
+
+        decisions = {}
+        waits = {}
+        for node, instance in nodes.items():
+            if instance is not None:
+                decisions[node] = ownership.decide_on_instance(
+                    instance, instances)
+                continue
+            row = rows.get(node)
+            decisions[node] = ownership.decide(me, ownership.Free(
+                self.desired(node), row,
+                picture.state(row.owner) if row else membership.State.GONE,
+                # Nobody is there to be disturbed.
+                Trust.FULL if is_alone else self.trust,
+                node in building, self._is_overdue(node, row, now)))
+            if row is not None and self._contention.with_(row.owner) and (
+                    decisions[node] in _FORCED):
+                decisions[node] = Decision.WAIT
+            if decisions[node] is Decision.WAIT and row is not None:
+                waits[node] = self._wait(node, row, now)
+        if not mine and not is_alone:
+            self._make_one_claim(me, decisions, rows)
+        self._waits = waits
+
+        offers = {node: owner for node, decision in decisions.items()
+                  if decision is Decision.OFFER
+                  and (owner := self.desired(node)) is not None}
+        self._contention.release(offers)
+        for node, decision in decisions.items():
+            if decision in _FORCED and node in rows:
+                self._contention.take(node, rows[node].owner)
+        owners = {node: rows[node].owner if node in rows else None
+                  for node, decision in decisions.items()
+                  if decision.lists and nodes[node] is None}
+        return Plan(decisions, offers, owners, disputes)
+
+    @property
+    def _current(self) -> settings.Settings:
+        """The settings of the last look."""
+        assert self._settings is not None
+        return self._settings
+
+    def _wait(self, node: str, row: ownership.Row, now: datetime.datetime
+              ) -> tuple[str, datetime.datetime]:
+        """Say who has been waited for to give a node, and since when."""
+        owner, since = self._waits.get(node, (row.owner, now))
+        if owner != row.owner or self.trust is not Trust.FULL:
+            since = now
+        return row.owner, since
+
+    def _is_overdue(self, node: str, row: ownership.Row | None,
+                    now: datetime.datetime) -> bool:
+        if row is None or node not in self._waits:
+            return False
+        _, since = self._wait(node, row, now)
+        return ((now - since).total_seconds()
+                >= self._current.handover_timeout)
+
+    def _make_one_claim(self, me: str, decisions: dict[str, Decision],
+                        rows: Mapping[str, ownership.Row]) -> None:
+        """Have a newcomer take no more than one node, but that at once.
+
+        Without a row its peers do not see it, and neither do other newcomers,
+        who would take the same nodes as it does.
+        """
+        if self.trust is not Trust.FULL or (
+                self.picture.state(me) is not membership.State.MEMBER):
+            return
+        takes = [node for node, decision in decisions.items()
+                 if decision.takes]
+        for node in takes:
+            decisions[node] = Decision.WAIT
+        choice = takes or [
+            node for node, decision in decisions.items()
+            if decision is Decision.WAIT
+            and not self._contention.with_(rows[node].owner)]
+        if choice:
+            first = min(choice, key=lambda node: _distance(me, node))
+            decisions[first] = (Decision.TAKE_FIRST if first in rows
+                                else Decision.CREATE)
+
+
+#: Without the consent of the owner.
+_FORCED: Collection[Decision] = frozenset({
+    Decision.TAKE_ABANDONED, Decision.TAKE_SILENT, Decision.TAKE_FIRST})
+
+
+def _distance(host: str, node: str) -> bytes:
+    """Order nodes for each host in another way."""
+    return hashlib.sha256(f'{host} {node}'.encode()).digest()

@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Nova's database says, through conductor and as records of our own."""
+
+from collections.abc import Callable, Iterable
+
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from nova.objects import fields
+
+from nova_ironic_ring import membership
+from nova_ironic_ring import ownership
+
+# The keys of compute_nodes.stats that a consent is made of. It names its giver
+# as well: a former owner's last writing may come after another has the node.
+_GIVER = 'ironic_ring_from'
+_TAKER = 'ironic_ring_to'
+
+
+def consent(giver: str, taker: str) -> dict[str, str]:
+    """Return what lets a service take a node, for the node's statistics.
+
+    :param giver: the name of the owner
+    :param taker: the name of the service that may take the node
+    """
+    return {_GIVER: membership.canonical(giver),
+            _TAKER: membership.canonical(taker)}
+
+
+class Records:
+    """Asks Nova."""
+
+    def __init__(self, is_up: Callable[[objects.Service], bool] | None
+                 ) -> None:
+        """Say how to know that a service is alive.
+
+        :param is_up: asked of each service; None where the heartbeats in the
+            database tell
+        """
+        self._is_up = is_up
+
+    def ring_services(self, context: nova_context.RequestContext
+                      ) -> list[membership.Service]:
+        """Read the enabled services that have nodes of Ironic.
+
+        :param context: with the rights of an administrator
+        """
+        return list(map(
+            self._service, objects.ServiceList.get_all_computes_by_hv_type(
+                context, fields.HVType.IRONIC)))
+
+    def all_services(self, context: nova_context.RequestContext
+                     ) -> list[membership.Service]:
+        """Read all nova-compute services, whatever their driver.
+
+        :param context: with the rights of an administrator
+        """
+        return list(map(self._service, objects.ServiceList.get_by_binary(
+            context, 'nova-compute', include_disabled=True)))
+
+    def service(self, context: nova_context.RequestContext, host: str
+                ) -> membership.Service | None:
+        """Read the record of one nova-compute service.
+
+        :param context: with the rights of an administrator
+        :param host: its name
+        :returns: None if there is none
+        """
+        try:
+            return self._service(
+                objects.Service.get_by_compute_host(context, host))
+        except exception.NotFound:
+            return None
+
+    def rows_of_host(self, context: nova_context.RequestContext, host: str
+                     ) -> dict[str, ownership.Row]:
+        """Read the rows of the nodes that a service owns.
+
+        :param context: with the rights of an administrator
+        :param host: its name
+        :returns: by the node's UUID
+        """
+        try:
+            found = objects.ComputeNodeList.get_all_by_host(context, host)
+        except exception.NotFound:
+            return {}
+        return _rows(found)
+
+    def rows_of_nodes(self, context: nova_context.RequestContext,
+                      nodes: list[str]) -> dict[str, ownership.Row]:
+        """Read the rows of nodes.
+
+        :param context: with the rights of an administrator
+        :param nodes: their UUIDs
+        :returns: by the node's UUID, of those that have one
+        """
+        return _rows(objects.ComputeNodeList.get_all_by_uuids(context, nodes))
+
+    def instances(self, context: nova_context.RequestContext, host: str
+                  ) -> frozenset[str]:
+        """Read the UUIDs of the instances that belong to a service.
+
+        :param context: with the rights of an administrator
+        :param host: its name
+        """
+        return frozenset(
+            objects.InstanceList.get_uuids_by_host(context, host))
+
+    def nodes_of(self, context: nova_context.RequestContext,
+                 instances: Iterable[str]) -> frozenset[str]:
+        """Read which nodes instances are meant for.
+
+        :param context: with the rights of an administrator
+        :param instances: UUIDs of instances
+        :returns: UUIDs of nodes
+        """
+        found = objects.InstanceList.get_by_filters(
+            context, {'uuid': sorted(instances), 'deleted': False},
+            expected_attrs=[])
+        return frozenset(instance.node for instance in found if instance.node)
+
+    def _service(self, service: objects.Service) -> membership.Service:
+        return membership.Service(
+            service.host, service.last_seen_up or service.created_at,
+            forced_down=service.forced_down, disabled=service.disabled,
+            alive=self._is_up(service) if self._is_up else None,
+            beats=service.report_count)
+
+
+def _rows(found: Iterable[objects.ComputeNode]) -> dict[str, ownership.Row]:
+    return {row.uuid: ownership.Row(row.host, _taker(row)) for row in found}
+
+
+def _taker(row: objects.ComputeNode) -> str | None:
+    stats = row.stats or {}
+    if stats.get(_GIVER) != membership.canonical(row.host):
+        return None
+    return stats.get(_TAKER)

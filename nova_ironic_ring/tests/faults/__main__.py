@@ -1,0 +1,181 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Measures what a fault costs: ``python -m nova_ironic_ring.tests.faults``."""
+
+import argparse
+from collections.abc import Sequence
+import dataclasses
+import re
+import sys
+import time
+
+import prettytable
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import place
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.tests.faults import events
+from nova_ironic_ring.tests.faults import watch
+
+_DRIVERS = {'ring': lab_state.RING_DRIVER, 'stock': lab_state.STOCK_DRIVER}
+_COMPUTES = 3
+_NODES = 30
+_SERVERS = 6
+# Seconds: two passes and more without a change, and how long to wait for that.
+_QUIET = 12
+_PATIENCE = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What an event has cost.
+
+    :ivar changes: how often nodes changed hands
+    :ivar needed: how often would have been enough
+    :ivar most: how often the one did that did so most often
+    :ivar settled: seconds from the beginning to the last change; None if
+        nodes went on to change hands, or are not where they belong
+    :ivar deleted: records that were deleted
+    :ivar providers: resource providers that were deleted
+    :ivar passed: whether it is no more than it may be
+    """
+
+    changes: int
+    needed: int
+    most: int
+    settled: float | None
+    deleted: int
+    providers: int
+    passed: bool
+
+    def cells(self) -> list[str]:
+        """Return the cells of the table."""
+        settled = 'never' if self.settled is None else f'{self.settled:.0f} s'
+        return [f'{self.changes} ({self.needed})', str(self.most), settled,
+                f'{self.deleted}/{self.providers}']
+
+
+def _providers(lab: cloud.Lab) -> set[str]:
+    return {provider.id
+            for provider in lab.connect().placement.resource_providers()}
+
+
+def measure(lab: cloud.Lab, observer: watch.Watch,
+            event: events.Event) -> Result:
+    """Let something happen, and say what it has cost.
+
+    :param lab: the lab
+    :param observer: watches its nodes' records
+    :param event: what is to happen
+    """
+    before, providers = lab.owners(), _providers(lab)
+    observer.restart()
+    start = observer.now()
+    event.happen(lab)
+
+    deadline = time.monotonic() + _PATIENCE
+    settled = False
+    while not settled and time.monotonic() < deadline:
+        time.sleep(1)
+        last = max([change.at for change in observer.changes()],
+                   default=start)
+        settled = ((observer.now() - last).total_seconds() > _QUIET
+                   and (not event.settles or lab.is_settled(_NODES)))
+    changes = observer.changes()
+    moved = [change for change in changes if change.new is not None]
+    needed = watch.needed(before, lab.owners())
+    most = watch.most_for_one_node(changes)
+    deleted = len(changes) - len(moved)
+    lost = len(providers - _providers(lab))
+    last = max([change.at for change in changes], default=start)
+    return Result(
+        len(changes), needed, most,
+        (last - start).total_seconds() if settled else None, deleted, lost,
+        # What is needed, or what the event allows each node.
+        settled and not deleted and not lost
+        and (most <= event.allowance if event.allowance
+             else len(changes) == needed))
+
+
+def run(driver: str, chosen: Sequence[events.Event]) -> list[Result]:
+    """Bring a lab up and let it all happen.
+
+    :param driver: ``ring`` or ``stock``
+    :param chosen: what is to happen
+    """
+    results = []
+    fixture = cloud.Cloud(
+        place.directory(f'faults-{driver}'), driver=_DRIVERS[driver],
+        computes=_COMPUTES, node_count=_NODES, progress=print)
+    with fixture:
+        lab = fixture.lab
+        connection = lab.connect()
+        for number in range(_SERVERS):
+            servers.wait_active(connection, servers.boot(
+                connection, f'server-{number}',
+                f'compute-{number % _COMPUTES + 1}'))
+        observer = watch.Watch(lab)
+        for event in chosen:
+            result = measure(lab, observer, event)
+            print(f'{driver}: {event.name}: {", ".join(result.cells())}'
+                  f'{"" if result.passed else " (too many)"}', flush=True)
+            results.append(result)
+    return results
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the lane.
+
+    :param arguments: of the command line
+    :returns: 1 if our driver does more than it may
+    """
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--driver', choices=[*_DRIVERS, 'both'],
+                        default='ring', help='whose table to print')
+    parser.add_argument('--only', default='', metavar='REGEX',
+                        help='the events whose names match; each takes the '
+                             'lab as the one before has left it')
+    chosen = parser.parse_args(arguments)
+    wanted = [event for event in events.EVENTS
+              if re.search(chosen.only, event.name)]
+    drivers = (list(_DRIVERS) if chosen.driver == 'both'
+               else [chosen.driver])
+    try:
+        results = {driver: run(driver, wanted) for driver in drivers}
+    except errors.LabError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+    table = prettytable.PrettyTable(
+        ['event'] + [f'{driver}: {column}' for driver in drivers
+                     for column in ('changes (needed)', 'most for a node',
+                                    'settled after', 'rows/providers lost')])
+    table.align['event'] = 'l'
+    for number, event in enumerate(wanted):
+        table.add_row([event.name] + [
+            cell for driver in drivers
+            for cell in results[driver][number].cells()])
+    print(table)
+    ours = results.get('ring', [])
+    failed = [event.name for event, result in zip(wanted, ours, strict=False)
+              if not result.passed]
+    if failed:
+        print(f'More than is allowed: {", ".join(failed)}.')
+    print(f'{len(ours) - len(failed)} passed, {len(failed)} failed')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

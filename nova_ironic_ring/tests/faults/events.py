@@ -1,0 +1,165 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What befalls the lab, one thing after the other.
+
+Each event leaves the lab in a state that the next one can begin with.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import dataclasses
+import time
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import services
+
+# Seconds: three times what makes a service look dead.
+_FREEZE = 25
+_MINUTE = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """Something that happens.
+
+    :ivar name: what the table calls it
+    :ivar happen: makes it happen, and returns when it is over
+    :ivar allowance: how often a node may change hands beyond what is needed
+    :ivar settles: whether the nodes are to be with their desired owners after
+    """
+
+    name: str
+    happen: Callable[[cloud.Lab], None]
+    allowance: int = 0
+    settles: bool = True
+
+
+def _kill(lab: cloud.Lab) -> None:
+    lab.compute('compute-2').kill()
+
+
+def _return(lab: cloud.Lab) -> None:
+    lab.start_compute('compute-2')
+
+
+def _stop(lab: cloud.Lab) -> None:
+    lab.compute('compute-3').stop()
+
+
+def _start(lab: cloud.Lab) -> None:
+    lab.start_compute('compute-3')
+
+
+def _set_enabled(lab: cloud.Lab, name: str, enabled: bool) -> None:
+    compute = lab.connect().compute
+    (service,) = compute.services(host=name, binary='nova-compute')
+    if enabled:
+        compute.enable_service(service)
+    else:
+        compute.disable_service(service)
+
+
+def _disable(lab: cloud.Lab) -> None:
+    _set_enabled(lab, 'compute-1', False)
+    time.sleep(_MINUTE)
+
+
+def _enable(lab: cloud.Lab) -> None:
+    _set_enabled(lab, 'compute-1', True)
+
+
+def _join(lab: cloud.Lab) -> None:
+    lab.add_compute('compute-4')
+    lab.wait_alive('compute-4')
+    lab.discover_hosts()
+
+
+def _leave(lab: cloud.Lab) -> None:
+    lab.compute('compute-4').kill()
+
+
+def _freeze(*names: str) -> Callable[[cloud.Lab], None]:
+    def happen(lab: cloud.Lab) -> None:
+        frozen = [lab.state.process(name) for name in names]
+        for process in frozen:
+            process.pause()
+        time.sleep(_FREEZE)
+        for process in frozen:
+            process.resume()
+    return happen
+
+
+def _stop_ironic(lab: cloud.Lab) -> None:
+    ironic = lab.state.process('ironic')
+    ironic.stop()
+    time.sleep(_MINUTE)
+    ironic.start()
+    services.Ironic(lab.context).wait()
+
+
+@contextlib.contextmanager
+def _hidden_nodes(lab: cloud.Lab) -> Iterator[None]:
+    """Have a policy under which Nova's account sees no node."""
+    ironic = services.Ironic(lab.context)
+    ironic.set_policy({
+        'baremetal:node:list_all': '!',
+        'baremetal:node:get': 'project_id:%(node.owner)s'})
+    try:
+        yield
+    finally:
+        ironic.set_policy({})
+
+
+def _hide(lab: cloud.Lab) -> None:
+    with _hidden_nodes(lab):
+        time.sleep(_MINUTE)
+
+
+def _set_peers(lab: cloud.Lab, **peers: str) -> None:
+    """Give services a peer list, as if they served one conductor group."""
+    for name, peer_list in peers.items():
+        lab.reconfigure(name.replace('_', '-'), {
+            'ironic': {'conductor_group': '', 'peer_list': peer_list}}
+            if peer_list else {})
+
+
+def _quarrel(lab: cloud.Lab) -> None:
+    lab.compute('compute-3').stop()
+    _set_peers(lab, compute_1='compute-1', compute_2='compute-1,compute-2')
+    time.sleep(_MINUTE + _FREEZE)
+
+
+def _make_peace(lab: cloud.Lab) -> None:
+    _set_peers(lab, compute_1='', compute_2='')
+    lab.start_compute('compute-3')
+
+
+EVENTS = [
+    Event('kill -9', _kill),
+    Event('return', _return),
+    Event('SIGTERM', _stop),
+    Event('start again', _start),
+    Event('disabled for a minute', _disable),
+    Event('enabled', _enable),
+    Event('join', _join),
+    Event('kill -9 the fourth', _leave),
+    # Away and back.
+    Event('two frozen', _freeze('compute-2', 'compute-3'), allowance=2),
+    Event('conductor frozen', _freeze('nova-conductor')),
+    Event('RabbitMQ frozen', _freeze('rabbitmq')),
+    Event('MariaDB frozen', _freeze('mariadb')),
+    Event('Ironic API down for a minute', _stop_ironic),
+    Event('all nodes hidden for a minute', _hide),
+    Event('peer lists that differ', _quarrel, allowance=2, settles=False),
+    Event('peer lists mended', _make_peace),
+]

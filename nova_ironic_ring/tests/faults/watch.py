@@ -1,0 +1,107 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Counts every change of a node's record, as the database makes it."""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+import datetime
+
+from nova_ironic_ring.lab import cloud
+
+_SCHEMA = 'watch'
+_SETUP = f'''
+CREATE DATABASE IF NOT EXISTS {_SCHEMA};
+CREATE TABLE IF NOT EXISTS {_SCHEMA}.changes (
+    id INT AUTO_INCREMENT PRIMARY KEY, at DATETIME(3), node CHAR(36),
+    old VARCHAR(255), new VARCHAR(255));
+CREATE OR REPLACE TRIGGER nova.watch_owners
+    AFTER UPDATE ON nova.compute_nodes FOR EACH ROW
+    INSERT INTO {_SCHEMA}.changes (at, node, old, new)
+    SELECT UTC_TIMESTAMP(3), NEW.uuid, OLD.host,
+           IF(NEW.deleted, NULL, NEW.host)
+    FROM DUAL WHERE OLD.host <> NEW.host OR OLD.deleted <> NEW.deleted;
+'''
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """A node that went from one service to another.
+
+    :ivar at: when, by the database
+    :ivar node: the node's UUID
+    :ivar old: the owner before
+    :ivar new: the owner from then on; None if the record was deleted
+    """
+
+    at: datetime.datetime
+    node: str
+    old: str
+    new: str | None
+
+
+class Watch:
+    """Watches the nodes' records of a lab."""
+
+    def __init__(self, lab: cloud.Lab) -> None:
+        """Begin to watch.
+
+        :param lab: the lab
+        """
+        self.lab = lab
+        self._last = 0
+        with lab.database.connect() as opened, opened.cursor() as cursor:
+            for statement in _SETUP.split(';\n'):
+                if statement.strip():
+                    cursor.execute(statement)
+
+    def now(self) -> datetime.datetime:
+        """Return the time by the database."""
+        with self.lab.cell() as opened, opened.cursor() as cursor:
+            cursor.execute('SELECT UTC_TIMESTAMP(3)')
+            ((now,),) = cursor.fetchall()
+        return now
+
+    def restart(self) -> None:
+        """Forget the changes until now."""
+        changes = self._read(0)
+        self._last = changes[-1][0] if changes else 0
+
+    def changes(self) -> list[Change]:
+        """Return the changes since the last restart, in their order."""
+        return [Change(*change[1:]) for change in self._read(self._last)]
+
+    def _read(self, after: int) -> list[tuple]:
+        with self.lab.cell() as opened, opened.cursor() as cursor:
+            cursor.execute(
+                'SELECT id, at, node, old, new '
+                f'FROM {_SCHEMA}.changes WHERE id > %s ORDER BY id', (after,))
+            return list(cursor.fetchall())
+
+
+def most_for_one_node(changes: list[Change]) -> int:
+    """Return how often the node changed hands that did so most often.
+
+    :param changes: the changes
+    """
+    counts = collections.Counter(change.node for change in changes)
+    return max(counts.values(), default=0)
+
+
+def needed(before: Mapping[str, str], after: Mapping[str, str]) -> int:
+    """Return how many changes would have been enough.
+
+    :param before: the owner of each node before
+    :param after: the owner of each node after
+    """
+    return sum(after.get(node) != owner for node, owner in before.items())
