@@ -88,6 +88,10 @@ class Contention:
         """
         self._taken[node] = membership.canonical(owner)
 
+    def forget(self) -> None:
+        """Note that others may have thought that this service is dead."""
+        self._taken.clear()
+
     def release(self, nodes: Iterable[str]) -> None:
         """Note that nodes were offered, and may go wherever they like.
 

@@ -33,6 +33,7 @@ from nova_ironic_ring import ownership
 from nova_ironic_ring import records
 from nova_ironic_ring import settings
 from nova_ironic_ring import sighup
+from nova_ironic_ring import sigterm
 from nova_ironic_ring import upstream
 from nova_ironic_ring import vanished
 
@@ -73,6 +74,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         # Not Nova's own init_host, which does nothing but build its own ring.
         self._read_settings()
         self._reloader.install()
+        sigterm.install(lambda: upstream.silence(self))
 
     def list_instance_uuids(self) -> list[str]:
         """List the instances on the nodes that this service looks after.

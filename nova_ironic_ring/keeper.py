@@ -181,9 +181,12 @@ class Keeper:
                 if membership.canonical(row.owner) == me}
         picture = dataclasses.replace(
             self.picture, states={**states.states, **self.picture.states})
+        if self.trust is not Trust.FULL:
+            self._contention.forget()
         disputes = self._contention.find(
             {node: rows[node] for node in self.wanted(nodes, mine)
-             if node in rows}, mine, held, picture)
+             if node in rows and self._is_seen(rows[node].owner, picture)},
+            mine, held, picture)
 
         decisions = {}
         waits = {}
@@ -199,13 +202,13 @@ class Keeper:
                 # Nobody is there to be disturbed.
                 Trust.FULL if is_alone else self.trust,
                 node in building, self._is_overdue(node, row, now)))
-            if row is not None and self._contention.with_(row.owner) and (
-                    decisions[node] in _FORCED):
+            if decisions[node] in _FORCED and not self._may_force(
+                    rows[node].owner, picture):
                 decisions[node] = Decision.WAIT
             if decisions[node] is Decision.WAIT and row is not None:
                 waits[node] = self._wait(node, row, now)
         if not mine and not is_alone:
-            self._make_one_claim(me, decisions, rows)
+            self._make_one_claim(me, decisions, rows, picture)
         self._waits = waits
 
         offers = {node: owner for node, decision in decisions.items()
@@ -242,8 +245,22 @@ class Keeper:
         return ((now - since).total_seconds()
                 >= self._current.handover_timeout)
 
+    def _may_force(self, owner: str, picture: membership.Picture) -> bool:
+        """Say whether a node may be taken without its owner's consent."""
+        return (not self._contention.with_(owner)
+                and self._is_seen(owner, picture))
+
+    def _is_seen(self, owner: str, picture: membership.Picture) -> bool:
+        """Say whether the ring has been made with the owner of a node in mind.
+
+        One that should be a member and is not has taken the node since then.
+        """
+        return (membership.canonical(owner) in self.picture.members
+                or picture.state(owner) is not membership.State.MEMBER)
+
     def _make_one_claim(self, me: str, decisions: dict[str, Decision],
-                        rows: Mapping[str, ownership.Row]) -> None:
+                        rows: Mapping[str, ownership.Row],
+                        picture: membership.Picture) -> None:
         """Have a newcomer take no more than one node, but that at once.
 
         Without a row its peers do not see it, and neither do other newcomers,
@@ -259,7 +276,7 @@ class Keeper:
         choice = takes or [
             node for node, decision in decisions.items()
             if decision is Decision.WAIT
-            and not self._contention.with_(rows[node].owner)]
+            and self._may_force(rows[node].owner, picture)]
         if choice:
             first = min(choice, key=lambda node: _distance(me, node))
             decisions[first] = (Decision.TAKE_FIRST if first in rows

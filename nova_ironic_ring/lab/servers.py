@@ -27,16 +27,22 @@ _POLL = 1
 
 
 def boot(cloud: connection.Connection, name: str,
-         host: str | None = None) -> sdk_server.Server:
+         host: str | None = None,
+         node: str | None = None) -> sdk_server.Server:
     """Ask for a server.
 
     :param cloud: the lab's cloud
     :param name: the server's name
     :param host: the nova-compute that is to have it
+    :param node: the UUID of the node that it is to be on
     :returns: the server, which is still being built
     :raises LabError: if Nova refuses
     """
-    arguments = {'host': host} if host else {}
+    arguments = {}
+    if host:
+        arguments['host'] = host
+    if node:
+        arguments['hypervisor_hostname'] = node
     try:
         image = cloud.image.find_image(tenant.IMAGE, ignore_missing=False)
         flavor = cloud.compute.find_flavor(

@@ -33,9 +33,10 @@ _DRIVERS = {'ring': lab_state.RING_DRIVER, 'stock': lab_state.STOCK_DRIVER}
 _COMPUTES = 3
 _NODES = 30
 _SERVERS = 6
-# Seconds: two passes and more without a change, and how long to wait for that.
-_QUIET = 12
-_PATIENCE = 60
+# Seconds: without a change, for longer than it takes to find out that a
+# service is dead; and how long to wait for that.
+_QUIET = 15
+_PATIENCE = 75
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,13 +85,13 @@ def measure(lab: cloud.Lab, observer: watch.Watch,
     observer.restart()
     start = observer.now()
     event.happen(lab)
+    over = observer.now()
 
     deadline = time.monotonic() + _PATIENCE
     settled = False
     while not settled and time.monotonic() < deadline:
         time.sleep(1)
-        last = max([change.at for change in observer.changes()],
-                   default=start)
+        last = max([over, *(change.at for change in observer.changes())])
         settled = ((observer.now() - last).total_seconds() > _QUIET
                    and (not event.settles or lab.is_settled(_NODES)))
     changes = observer.changes()

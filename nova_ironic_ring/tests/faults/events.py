@@ -134,7 +134,6 @@ def _set_peers(lab: cloud.Lab, **peers: str) -> None:
 
 
 def _quarrel(lab: cloud.Lab) -> None:
-    lab.compute('compute-3').stop()
     _set_peers(lab, compute_1='compute-1', compute_2='compute-1,compute-2')
     time.sleep(_MINUTE + _FREEZE)
 
@@ -160,6 +159,7 @@ EVENTS = [
     Event('MariaDB frozen', _freeze('mariadb')),
     Event('Ironic API down for a minute', _stop_ironic),
     Event('all nodes hidden for a minute', _hide),
+    Event('SIGTERM', _stop),
     Event('peer lists that differ', _quarrel, allowance=2, settles=False),
     Event('peer lists mended', _make_peace),
 ]

@@ -13,6 +13,7 @@
 """Three real nova-computes divide the nodes of a real Ironic."""
 
 import collections
+import time
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import servers
@@ -140,6 +141,30 @@ class RingTestCase(base.LabTestCase):
                 self.assertEqual(
                     'ACTIVE', self.cloud.compute.get_server(server).status)
         self.assertEqual(self._inventory(), self._resource_providers())
+
+    def test_builds_while_one_joins_and_another_is_disabled(self):
+        _, second, _ = computes = list(self.lab.state.computes)
+        self.addCleanup(self.assertDivided, *computes)
+        (service,) = self.cloud.compute.services(
+            host=second, binary='nova-compute')
+        started = []
+        for number in range(20):
+            if number == 4:
+                self.cloud.compute.disable_service(service)
+                self.addCleanup(self.cloud.compute.enable_service, service)
+            if number == 8:
+                self.lab.add_compute('compute-4')
+                self.addCleanup(self.remove_compute, 'compute-4')
+            if number == 12:
+                self.lab.discover_hosts()
+            started.append(servers.boot(self.cloud, f'moving-{number}'))
+            self.addCleanup(self.cloud.compute.delete_server, started[-1],
+                            ignore_missing=True)
+            time.sleep(1.5)
+        hosts = {servers.wait_active(self.cloud, server).compute_host
+                 for server in started}
+        self.assertLessEqual(hosts, {*computes, 'compute-4'})
+        servers.delete(self.cloud, started)
 
     def test_instance_deleted_while_its_service_is_down(self):
         name = self.lab.state.computes[1]

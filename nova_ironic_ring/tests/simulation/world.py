@@ -252,7 +252,8 @@ class World:
 
     def _is_undisturbed(self, host: 'Host') -> bool:
         """Say whether a service has been well for a long time."""
-        return self.now - max(self.disturbed_at, host.disturbed_at) > QUIET
+        return (self.now - max(self.disturbed_at, host.disturbed_at) > QUIET
+                and self.is_up(self.services[host.name]))
 
     def lose(self, node: str, host: 'Host', missing: int, total: int) -> None:
         """Have a service delete the row of a node."""
@@ -279,11 +280,11 @@ class World:
 
     def check_settled(self, groups: list[str | None]) -> None:
         """See that all nodes are where they belong."""
-        rings = {group: ring.Ring(self.members(group), 32)
-                 for group in groups}
+        rings = {group: ring.Ring(members, 32) for group in groups
+                 if (members := self.members(group))}
         for name, node in self.nodes.items():
             row = self.rows.get(name)
-            group = None if None in rings else node.group
+            group = None if None in groups else node.group
             desired = rings[group].owner(name) if group in rings else None
             instance = (self.instances.get(node.instance)
                         if node.instance else None)

@@ -21,7 +21,10 @@ from unittest import mock
 
 import fixtures
 from nova.compute import manager
+from nova.compute import resource_tracker
 from nova.conf import ironic as conf_ironic
+from nova import service
+from nova.servicegroup.drivers import db
 from nova.virt.ironic import driver
 from oslotest import base
 
@@ -58,6 +61,37 @@ class PrivateNamesTestCase(base.BaseTestCase):
         source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
         upstream.reset_manager(source)
         compute.reset.assert_called_once_with()
+
+    def test_heartbeat(self):
+        # What Nova's timer calls, on the object that the manager has.
+        self.assertIn('save', db.DbDriver._report_state.__code__.co_names)
+        self.assertIn('pre_start_hook',
+                      service.Service.start.__code__.co_names)
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        compute.rt = mock.Mock()
+        manager.ComputeManager.pre_start_hook(compute, 'record')
+        self.assertEqual('record', compute.service_ref)
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        compute.service_ref = None
+        upstream.silence(source)
+
+        saved = compute.service_ref = mock.Mock()
+        before = saved.save
+        upstream.silence(source)
+        saved.save()
+        before.assert_not_called()
+
+    def test_resource_tracker(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        compute.rt = resource_tracker.ResourceTracker(
+            'me', mock.Mock(), mock.Mock())
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        self.assertNotIn('node', upstream.tracked_nodes(source))
+        compute.rt.compute_nodes['node'] = object()
+        self.assertIn('node', upstream.tracked_nodes(source))
+        # Another service has it.
+        compute.rt.clean_compute_node_cache([])
+        self.assertNotIn('node', upstream.tracked_nodes(source))
 
     def test_api_version(self):
         self._method('_can_send_version').bind(None, '1.46')

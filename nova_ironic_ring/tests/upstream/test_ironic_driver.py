@@ -19,9 +19,13 @@ its reason, and with the test of our own for the behaviour that it is about.
 
 import importlib
 import unittest
+from unittest import mock
 
 import fixtures
+import nova.conf
+from nova import objects
 from nova.virt.ironic import driver as nova_driver
+from oslo_utils import timeutils
 from oslotest import base
 
 from nova_ironic_ring import driver
@@ -33,6 +37,8 @@ with fixtures.MonkeyPatch('nova.virt.ironic.driver.IronicDriver',
                           driver.IronicRingDriver):
     test_driver = importlib.import_module(
         'nova.tests.unit.virt.ironic.test_driver')
+
+CONF = nova.conf.CONF
 
 _HIS_RING = "replaces the ring of Nova's driver by a mock and asks that one"
 _NO_FALLBACK = ('wants all nodes of an Ironic that is too old for a filter, '
@@ -73,6 +79,28 @@ LEFT_OUT = {
 }
 
 
+class _LoneService(fixtures.Fixture):
+    """A Nova that knows of this service alone, and of no node.
+
+    Nova's tests answer what its own driver asks of the database; this answers
+    the rest.
+    """
+
+    def _setUp(self) -> None:
+        now = timeutils.utcnow(with_timezone=True)
+        me = objects.Service(
+            host=CONF.host, created_at=now, last_seen_up=None,
+            report_count=0, disabled=False, forced_down=False)
+        for owner, name, answer in (
+                (objects.Service, 'get_by_compute_host', me),
+                (objects.ServiceList, 'get_by_binary', [me]),
+                (objects.ComputeNodeList, 'get_all_by_host', []),
+                (objects.ComputeNodeList, 'get_all_by_uuids', []),
+                (objects.InstanceList, 'get_by_filters', [])):
+            self.useFixture(fixtures.MockPatchObject(
+                owner, name, return_value=answer))
+
+
 def _on_our_driver(theirs: type[unittest.TestCase]) -> type:
     """Derive a class of Nova's tests that sees our driver for Nova's."""
 
@@ -80,6 +108,10 @@ def _on_our_driver(theirs: type[unittest.TestCase]) -> type:
         self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.ironic.driver.IronicDriver', driver.IronicRingDriver))
         super(derived, self).setUp()
+        self.useFixture(_LoneService())
+        if hasattr(self, 'driver'):
+            self.driver.virtapi._compute = mock.Mock()
+            self.driver.virtapi._compute.rt.compute_nodes = {}
 
     # What is no method is no test to the loader.
     left_out = dict.fromkeys(LEFT_OUT.get(theirs.__name__, ()))

@@ -1,0 +1,50 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""SIGTERM ends the heartbeat of a nova-compute at once, as a crash does.
+
+It goes on by itself while Nova waits for what is under way, which may be
+minutes, and all that time the service takes no requests and no other service
+takes its nodes.
+"""
+
+from collections.abc import Callable
+import signal
+from types import FrameType
+
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+
+def install(silence: Callable[[], None]) -> None:
+    """Do something more on SIGTERM from now on, and before all else.
+
+    :param silence: ends the heartbeat; called in the middle of anything, so
+        that it must neither wait nor lock
+    """
+    before = signal.getsignal(signal.SIGTERM)
+
+    if not callable(before):
+        # Nobody handles it: it ends the process anyway.
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        silence()
+        before(number, frame)
+
+    try:
+        signal.signal(signal.SIGTERM, end)
+    except ValueError:
+        # Not in the main thread, where Nova starts its drivers.
+        LOG.warning('SIGTERM will not end the heartbeat: its handler can be '
+                    'set in the main thread only.')
