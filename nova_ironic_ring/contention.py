@@ -18,6 +18,7 @@ and the one whose taking was undone does.
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 import dataclasses
+import datetime
 
 from nova_ironic_ring import membership
 from nova_ironic_ring import ownership
@@ -35,16 +36,31 @@ class Dispute:
     nodes: Sequence[str]
 
 
+@dataclasses.dataclass(frozen=True)
+class _Truce:
+    """For how long this service keeps its hands off another's nodes.
+
+    :ivar state: what the other was when it took back what was taken from it
+    :ivar seconds: how long this lasts
+    :ivar until: when it ends
+    """
+
+    state: membership.State
+    seconds: float
+    until: datetime.datetime
+
+
 class Contention:
     """Remembers what this service took from whom without consent."""
 
     def __init__(self) -> None:
         self._taken: dict[str, str] = {}
-        self._disputed: dict[str, membership.State] = {}
+        self._truces: dict[str, _Truce] = {}
 
     def find(self, wanted: Mapping[str, ownership.Row],
              mine: Container[str], held: Container[str],
-             picture: membership.Picture) -> list[Dispute]:
+             picture: membership.Picture, now: datetime.datetime,
+             back_off: float) -> list[Dispute]:
         """Find who has taken back what was taken from it.
 
         :param wanted: the rows of the free nodes that this service desires
@@ -52,12 +68,16 @@ class Contention:
         :param mine: the nodes that this service owns
         :param held: the nodes that the resource tracker did take
         :param picture: the present states of the services
+        :param now: the present time, with time zone
+        :param back_off: seconds during which nothing is taken from a service
+            without its consent after the first time; twice as many after each
+            further time
         :returns: those with whom there was no dispute before
         """
         # A service that was restarted may have another configuration.
-        self._disputed = {
-            host: state for host, state in self._disputed.items()
-            if picture.state(host) is state}
+        self._truces = {
+            host: truce for host, truce in self._truces.items()
+            if picture.state(host) is truce.state}
         found: dict[str, list[str]] = {}
         for node, host in list(self._taken.items()):
             row = wanted.get(node)
@@ -68,17 +88,23 @@ class Contention:
                 del self._taken[node]
         new = [Dispute(host, sorted(nodes))
                for host, nodes in sorted(found.items())
-               if host not in self._disputed]
-        self._disputed.update(
-            (host, picture.state(host)) for host in found)
+               if host not in self._truces]
+        for host in found:
+            last = self._truces.get(host)
+            seconds = 2 * last.seconds if last else back_off
+            self._truces[host] = _Truce(
+                picture.state(host), seconds,
+                now + datetime.timedelta(seconds=seconds))
         return new
 
-    def with_(self, host: str) -> bool:
-        """Say whether there is a dispute with a service.
+    def with_(self, host: str, now: datetime.datetime) -> bool:
+        """Say whether nothing may be taken from a service without consent.
 
         :param host: its name
+        :param now: the present time, with time zone
         """
-        return membership.canonical(host) in self._disputed
+        truce = self._truces.get(membership.canonical(host))
+        return truce is not None and now < truce.until
 
     def take(self, node: str, owner: str) -> None:
         """Note that a node is taken without its owner's consent.

@@ -292,12 +292,13 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                   rows: Mapping[str, ownership.Row]) -> None:
         for dispute in plan.disputes:
             LOG.error(
-                '%(host)s takes back what %(me)s has taken, %(count)d nodes '
-                'such as %(node)s: the two see different rings. Make [ironic] '
-                'peer_list, [ironic] conductor_group and [ironic_ring] '
-                'partitions agree on both, and enable %(host)s if it runs '
-                "Nova's own driver and is disabled. Until then %(me)s takes "
-                'nodes of %(host)s with its consent only.',
+                '%(host)s takes back nodes that %(me)s has taken, such as '
+                '%(node)s (%(count)d in all): the two see different rings. '
+                'Make [ironic] peer_list, [ironic] conductor_group and '
+                '[ironic_ring] partitions agree on both, and enable %(host)s '
+                "if it runs Nova's own driver and is disabled. Until then "
+                '%(me)s hardly ever takes a node of %(host)s without its '
+                'consent.',
                 {'host': dispute.host, 'me': current.host,
                  'count': len(dispute.nodes), 'node': dispute.nodes[0]})
         for node, decision in plan.decisions.items():

@@ -33,6 +33,10 @@ from nova_ironic_ring import settings
 Decision = ownership.Decision
 Trust = ownership.Trust
 
+# How many times the handover timeout a service keeps its hands off the nodes
+# of one that it sees another ring than, at first.
+_BACK_OFF = 10
+
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
@@ -186,7 +190,8 @@ class Keeper:
         disputes = self._contention.find(
             {node: rows[node] for node in self.wanted(nodes, mine)
              if node in rows and self._is_seen(rows[node].owner, picture)},
-            mine, held, picture)
+            mine, held, picture, now,
+            _BACK_OFF * self._current.handover_timeout)
 
         decisions = {}
         waits = {}
@@ -203,12 +208,14 @@ class Keeper:
                 Trust.FULL if is_alone else self.trust,
                 node in building, self._is_overdue(node, row, now)))
             if decisions[node] in _FORCED and not self._may_force(
-                    rows[node].owner, picture):
+                    rows[node].owner, picture, now):
                 decisions[node] = Decision.WAIT
-            if decisions[node] is Decision.WAIT and row is not None:
-                waits[node] = self._wait(node, row, now)
+            # Who does not know this service, or is dead, offers it nothing.
+            if decisions[node] is Decision.WAIT and row is not None and (
+                    mine and self.trust is Trust.FULL):
+                waits[node] = row.owner, self._waits_since(node, row, now)
         if not mine and not is_alone:
-            self._make_one_claim(me, decisions, rows, picture)
+            self._make_one_claim(me, decisions, rows, picture, now)
         self._waits = waits
 
         offers = {node: owner for node, decision in decisions.items()
@@ -229,25 +236,24 @@ class Keeper:
         assert self._settings is not None
         return self._settings
 
-    def _wait(self, node: str, row: ownership.Row, now: datetime.datetime
-              ) -> tuple[str, datetime.datetime]:
-        """Say who has been waited for to give a node, and since when."""
+    def _waits_since(self, node: str, row: ownership.Row,
+                     now: datetime.datetime) -> datetime.datetime:
+        """Say since when a node has been waited for."""
         owner, since = self._waits.get(node, (row.owner, now))
-        if owner != row.owner or self.trust is not Trust.FULL:
-            since = now
-        return row.owner, since
+        return since if owner == row.owner else now
 
     def _is_overdue(self, node: str, row: ownership.Row | None,
                     now: datetime.datetime) -> bool:
-        if row is None or node not in self._waits:
+        if row is None:
             return False
-        _, since = self._wait(node, row, now)
-        return ((now - since).total_seconds()
+        waited = now - self._waits_since(node, row, now)
+        return (node in self._waits and waited.total_seconds()
                 >= self._current.handover_timeout)
 
-    def _may_force(self, owner: str, picture: membership.Picture) -> bool:
+    def _may_force(self, owner: str, picture: membership.Picture,
+                   now: datetime.datetime) -> bool:
         """Say whether a node may be taken without its owner's consent."""
-        return (not self._contention.with_(owner)
+        return (not self._contention.with_(owner, now)
                 and self._is_seen(owner, picture))
 
     def _is_seen(self, owner: str, picture: membership.Picture) -> bool:
@@ -260,7 +266,8 @@ class Keeper:
 
     def _make_one_claim(self, me: str, decisions: dict[str, Decision],
                         rows: Mapping[str, ownership.Row],
-                        picture: membership.Picture) -> None:
+                        picture: membership.Picture,
+                        now: datetime.datetime) -> None:
         """Have a newcomer take no more than one node, but that at once.
 
         Without a row its peers do not see it, and neither do other newcomers,
@@ -276,7 +283,7 @@ class Keeper:
         choice = takes or [
             node for node, decision in decisions.items()
             if decision is Decision.WAIT
-            and self._may_force(rows[node].owner, picture)]
+            and self._may_force(rows[node].owner, picture, now)]
         if choice:
             first = min(choice, key=lambda node: _distance(me, node))
             decisions[first] = (Decision.TAKE_FIRST if first in rows
