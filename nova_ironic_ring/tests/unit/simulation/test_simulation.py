@@ -234,7 +234,7 @@ class Machine(stateful.RuleBasedStateMachine):
     def _owners(self) -> dict[str, str]:
         return {node: row.owner for node, row in self.world.rows.items()}
 
-    @stateful.precondition(lambda self: self.settled)
+    @stateful.precondition(lambda self: self.settled and self.IS_LEAST)
     @stateful.rule(data=st.data(), event=st.sampled_from(
         ['start', 'crash', 'disable', 'enroll', 'boot', 'delete']))
     def one_event(self, data, event):
@@ -249,7 +249,7 @@ class Machine(stateful.RuleBasedStateMachine):
                      for node, owner in before.items())
         moved = len(self.world.moves) - count
         # One that has no node is not known to the others.
-        if self.IS_LEAST and moved != needed and self._members() <= set(
+        if moved != needed and self._members() <= set(
                 before.values()) & set(after.values()):
             self.world.fail(f'{moved} moves, where {needed} are needed')
         self.world.check_settled(list(self.GROUPS))
