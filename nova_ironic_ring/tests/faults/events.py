@@ -22,6 +22,7 @@ import time
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab import state as lab_state
 
 # Seconds: three times what makes a service look dead.
 _FREEZE = 25
@@ -127,10 +128,17 @@ def _hide(lab: cloud.Lab) -> None:
 
 def _set_peers(lab: cloud.Lab, **peers: str) -> None:
     """Give services a peer list, as if they served one conductor group."""
-    for name, peer_list in peers.items():
-        lab.reconfigure(name.replace('_', '-'), {
-            'ironic': {'conductor_group': '', 'peer_list': peer_list}}
-            if peer_list else {})
+    for key, peer_list in peers.items():
+        name = key.replace('_', '-')
+        sections = {'ironic': {'conductor_group': '', 'peer_list': peer_list}
+                    } if peer_list else {}
+        if lab.state.driver == lab_state.RING_DRIVER:
+            lab.reconfigure(name, sections)
+            continue
+        # With Nova's own driver SIGHUP ends nova-compute.
+        lab.compute(name).stop()
+        lab.configure_compute(name, sections)
+        lab.start_compute(name)
 
 
 def _quarrel(lab: cloud.Lab) -> None:

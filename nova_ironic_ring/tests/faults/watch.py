@@ -31,6 +31,11 @@ CREATE OR REPLACE TRIGGER nova.watch_owners
     SELECT UTC_TIMESTAMP(3), NEW.uuid, OLD.host,
            IF(NEW.deleted, NULL, NEW.host)
     FROM DUAL WHERE OLD.host <> NEW.host OR OLD.deleted <> NEW.deleted;
+CREATE TABLE IF NOT EXISTS {_SCHEMA}.providers (
+    id INT AUTO_INCREMENT PRIMARY KEY, node CHAR(36));
+CREATE OR REPLACE TRIGGER placement.watch_providers
+    AFTER DELETE ON placement.resource_providers FOR EACH ROW
+    INSERT INTO {_SCHEMA}.providers (node) VALUES (OLD.uuid);
 '''
 
 
@@ -80,6 +85,13 @@ class Watch:
     def changes(self) -> list[Change]:
         """Return the changes since the last restart, in their order."""
         return [Change(*change[1:]) for change in self._read(self._last)]
+
+    def lost_providers(self) -> int:
+        """Return how many resource providers were deleted, from the start."""
+        with self.lab.cell() as opened, opened.cursor() as cursor:
+            cursor.execute(f'SELECT COUNT(*) FROM {_SCHEMA}.providers')
+            ((count,),) = cursor.fetchall()
+        return count
 
     def _read(self, after: int) -> list[tuple]:
         with self.lab.cell() as opened, opened.cursor() as cursor:
