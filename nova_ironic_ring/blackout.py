@@ -23,15 +23,14 @@ from nova_ironic_ring import membership
 
 
 class Blackout:
-    """Watches this service's own heartbeat, as the database shows it.
+    """Watches this service's own heartbeat.
 
-    It beats at regular times in this very process, so where it is late or has
-    missed beats, those of the others may have as well.
+    It is in this very process, and goes the way that those of the others go:
+    where it is late, theirs may be as well.
     """
 
     def __init__(self) -> None:
         self._first: datetime.datetime | None = None
-        self._last: tuple[datetime.datetime, int] | None = None
         self._bad: datetime.datetime | None = None
         #: Whether this service's heartbeat has been seen since it started.
         self.started = False
@@ -44,7 +43,8 @@ class Blackout:
         self._bad = now
 
     def trusts(self, own: membership.Service | None, now: datetime.datetime,
-               down_time: float, report_interval: float) -> bool:
+               down_time: float, report_interval: float,
+               gap: float) -> bool:
         """Say whether services that look dead are to be believed dead.
 
         :param own: the record of this service; None if there is none
@@ -52,12 +52,15 @@ class Blackout:
         :param down_time: seconds without a heartbeat after which a service is
             down; also for how long all must be well until there is trust again
         :param report_interval: seconds between two heartbeats
+        :param gap: the longest time without a heartbeat since the last time,
+            in seconds
         """
         if own is None or not self._has_started(own):
             return False
-        if self._is_late(own, now, down_time, report_interval):
+        # Half way from a heartbeat that is in time to one that is too late.
+        patience = (report_interval + down_time) / 2
+        if gap > patience or self._is_old(own, now, patience):
             self._bad = now
-        self._last = now, own.beats
         return (self._bad is None
                 or (now - self._bad).total_seconds() >= down_time)
 
@@ -70,17 +73,9 @@ class Blackout:
                             if own.alive is None else own.alive)
         return self.started
 
-    def _is_late(self, own: membership.Service, now: datetime.datetime,
-                 down_time: float, report_interval: float) -> bool:
-        """Say whether heartbeats are missing, now or since the last time."""
+    def _is_old(self, own: membership.Service, now: datetime.datetime,
+                patience: float) -> bool:
+        """Say whether the heartbeat that the database has is not in time."""
         if own.alive is not None:
             return not own.alive
-        patience = down_time / 2
-        if abs((now - own.last_seen).total_seconds()) > patience:
-            return True
-        if self._last is None:
-            return False
-        then, beats = self._last
-        missing = ((now - then).total_seconds()
-                   - (own.beats - beats) * report_interval)
-        return missing > patience
+        return abs((now - own.last_seen).total_seconds()) > patience

@@ -77,7 +77,8 @@ Seconds to wait for the consent of a live service before its node is taken.
 Services with this driver give their consent in their next pass. One with
 Nova's own driver gives up a node without saying so, and one that hangs says
 nothing at all: their nodes are taken after this time. The default of 0 means
-two passes of the resource tracker.
+two passes of the resource tracker. Raise it where a pass takes longer than
+that, because a service has thousands of nodes.
 
 Related options:
 
@@ -97,9 +98,9 @@ Percent of a service's nodes that may disappear from Ironic at once.
 The record and the resource provider of a node that Ironic does not have any
 more are deleted. Where more than this share of a service's nodes, and more
 than five of them, are gone from one pass to the next, something else is the
-more likely reason, such as a policy that hides them from Nova's account. Then
-none is deleted, one ERROR says so, and the nodes are looked for again in each
-pass.
+more likely reason, such as a policy that hides them from Nova's account. Those
+that went within the last ten passes count as well. Then none is deleted, one
+ERROR says so, and the nodes are looked for again in each pass.
 
 When that many nodes were deleted on purpose, set this to 100 and send SIGHUP.
 """)

@@ -26,7 +26,7 @@ from nova_ironic_ring import ownership
 
 @dataclasses.dataclass(frozen=True)
 class Dispute:
-    """A service that takes back what was taken from it without its consent.
+    """A service that has nodes which this one took without consent.
 
     :ivar host: its name
     :ivar nodes: UUIDs of the nodes
@@ -61,7 +61,7 @@ class Contention:
              mine: Container[str], held: Container[str],
              picture: membership.Picture, now: datetime.datetime,
              back_off: float) -> list[Dispute]:
-        """Find who has taken back what was taken from it.
+        """Find who has by now what was taken without consent.
 
         :param wanted: the rows of the free nodes that this service desires
             and does not own
@@ -79,17 +79,21 @@ class Contention:
             host: truce for host, truce in self._truces.items()
             if picture.state(host) is truce.state}
         found: dict[str, list[str]] = {}
-        for node, host in list(self._taken.items()):
+        parties: set[str] = set()
+        for node, former in list(self._taken.items()):
             row = wanted.get(node)
-            if node in held and row is not None and (
-                    membership.canonical(row.owner) == host):
-                found.setdefault(host, []).append(node)
+            if node in held and row is not None:
+                # Mostly the former owner has taken it back. But where three
+                # differ, it may have gone round.
+                owner = membership.canonical(row.owner)
+                found.setdefault(owner, []).append(node)
+                parties |= {owner, former}
             if node not in mine:
                 del self._taken[node]
         new = [Dispute(host, sorted(nodes))
                for host, nodes in sorted(found.items())
                if host not in self._truces]
-        for host in found:
+        for host in parties:
             last = self._truces.get(host)
             seconds = 2 * last.seconds if last else back_off
             self._truces[host] = _Truce(

@@ -30,6 +30,7 @@ from nova_ironic_ring import inventory
 from nova_ironic_ring import keeper
 from nova_ironic_ring import membership
 from nova_ironic_ring import ownership
+from nova_ironic_ring import pulse
 from nova_ironic_ring import records
 from nova_ironic_ring import settings
 from nova_ironic_ring import sighup
@@ -59,8 +60,8 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         self._trust = ownership.Trust.STARTING
         #: What was decided in the last pass.
         self._plan = keeper.Plan({})
-        #: Whether too many nodes have vanished to believe it.
-        self._is_guarding = False
+        self._vanished = vanished.Guard()
+        self._pulse = pulse.Pulse()
         #: Instances of others, or of nobody, on nodes for this service.
         self._orphans: frozenset[str] = frozenset()
 
@@ -74,7 +75,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         # Not Nova's own init_host, which does nothing but build its own ring.
         self._read_settings()
         self._reloader.install()
-        sigterm.install(lambda: upstream.silence(self))
+        sigterm.install(self._pulse.end)
 
     def list_instance_uuids(self) -> list[str]:
         """List the instances on the nodes that this service looks after.
@@ -135,7 +136,10 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         :param nodename: the node's UUID
         :returns: False for all nodes while too many of them have vanished
         """
-        return not self._is_guarding and super().is_node_deleted(nodename)
+        if self._vanished.closed or not super().is_node_deleted(nodename):
+            return False
+        self._vanished.note(nodename, timeutils.utcnow(with_timezone=True))
+        return True
 
     def _require_unchanged(self, node: str) -> None:
         """See that a node still has the owner that the decision was made on.
@@ -178,10 +182,8 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                 self, instances - {node.instance_id for node in nodes})
         found = {node.id: node for node in nodes}
 
-        with self._asking_nova():
-            plan = self._decide(context, current, {
-                node.id: node.instance_id for node in nodes}, instances)
-        self._plan = plan
+        self._plan = plan = self._decide(context, current, {
+            node.id: node.instance_id for node in nodes}, instances)
         # A service that is new is refused where it knows of instances.
         self._orphans = frozenset(
             found[node].instance_id
@@ -206,7 +208,9 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                         if membership.canonical(service.host) == me), None)
             # It is not in the ring while it is disabled or has no node.
             own = own or self._records.service(context, current.host)
-        self._keeper.look(current, services, own,
+        self._pulse.watch(upstream.service_record(self))
+        self._keeper.leaving = self._pulse.ended
+        self._keeper.look(current, services, own, self._pulse.longest_gap(),
                           timeutils.utcnow(with_timezone=True))
         self._log_picture(current)
         return own
@@ -220,27 +224,29 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         :param nodes: the instance on each node, None for a free one
         :param instances: the instances of this service
         """
-        rows = self._records.rows_of_host(context, current.host)
+        with self._asking_nova():
+            rows = self._records.rows_of_host(context, current.host)
         self._guard(current, nodes, rows)
         if not current.cooperative:
             return self._keeper.plan_at_once(nodes, instances)
 
-        building: frozenset[str] = frozenset()
-        without_node = instances - set(nodes.values())
-        if without_node and self._keeper.unwanted(nodes, rows):
-            building = self._records.nodes_of(context, without_node)
-        candidates = self._keeper.wanted(nodes, rows)
-        others: list[membership.Service] = []
-        is_alone = False
-        if candidates:
-            wanted = self._records.rows_of_nodes(context, candidates)
-            if not rows or not self._keeper.knows(
-                    row.owner for row in wanted.values()):
-                others = self._records.all_services(context)
-                is_alone = {membership.canonical(service.host)
-                            for service in others} == {
-                    membership.canonical(current.host)}
-            rows = {**rows, **wanted}
+        with self._asking_nova():
+            building: frozenset[str] = frozenset()
+            without_node = instances - set(nodes.values())
+            if without_node and self._keeper.unwanted(nodes, rows):
+                building = self._records.nodes_of(context, without_node)
+            candidates = self._keeper.wanted(nodes, rows)
+            others: list[membership.Service] = []
+            is_alone = False
+            if candidates:
+                wanted = self._records.rows_of_nodes(context, candidates)
+                if not rows or not self._keeper.knows(
+                        row.owner for row in wanted.values()):
+                    others = self._records.all_services(context)
+                    is_alone = {membership.canonical(service.host)
+                                for service in others} == {
+                        membership.canonical(current.host)}
+                rows = {**rows, **wanted}
         plan = self._keeper.plan(
             nodes, instances, building, rows, others, is_alone,
             upstream.tracked_nodes(self),
@@ -253,10 +259,12 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                rows: Mapping[str, ownership.Row]) -> None:
         """Find out whether too many nodes have vanished to believe it."""
         missing = rows.keys() - nodes.keys()
-        guarding = vanished.is_too_many(
+        before = self._vanished.closed
+        self._vanished.look(
             missing, len(rows), current.vanished_nodes_limit,
-            super().is_node_deleted)
-        if guarding and not self._is_guarding:
+            lambda node: upstream.is_deleted(self, node),
+            timeutils.utcnow(with_timezone=True), 10 * current.pass_interval)
+        if self._vanished.closed and not before:
             LOG.error(
                 'Ironic does not show %(missing)d of the %(total)d nodes of '
                 'this service any more, such as %(node)s: none of their '
@@ -265,9 +273,9 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                 'set [ironic_ring] vanished_nodes_limit to 100 and send '
                 'SIGHUP.', {'missing': len(missing), 'total': len(rows),
                             'node': min(missing)})
-        elif self._is_guarding and not guarding:
-            LOG.info('Ironic shows the nodes of this service again.')
-        self._is_guarding = guarding
+        elif before and not self._vanished.closed:
+            LOG.info('The nodes of this service that had vanished are there '
+                     'again, or believed deleted.')
 
     def _log_picture(self, current: settings.Settings) -> None:
         members, trust = self._keeper.picture.members, self._keeper.trust
@@ -279,13 +287,15 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         if trust is not self._trust:
             if trust is ownership.Trust.BLACKOUT:
                 LOG.warning(
-                    'The heartbeats of this service have been late, so those '
-                    'of the others may be as well: until all has been in '
-                    'time for %g s, the members of the ring stay as they are '
-                    'and no node is taken from a service that looks dead.',
+                    'Heartbeats of this service have been late, or Nova '
+                    'could not be asked, so those of the others may be late '
+                    'as well: until all has been in time for %g s, the '
+                    'members of the ring stay as they are and no node is '
+                    'taken from a service that looks dead.',
                     current.down_time)
             elif self._trust is ownership.Trust.BLACKOUT:
-                LOG.info('The heartbeats of this service are in time again.')
+                LOG.info('All has been in time for %g s: services that look '
+                         'dead are believed dead again.', current.down_time)
             self._trust = trust
 
     def _log_plan(self, current: settings.Settings, plan: keeper.Plan,
@@ -294,8 +304,9 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             LOG.error(
                 '%(host)s takes back nodes that %(me)s has taken, such as '
                 '%(node)s (%(count)d in all): the two see different rings. '
-                'Make [ironic] peer_list, [ironic] conductor_group and '
-                '[ironic_ring] partitions agree on both, and enable %(host)s '
+                'Make [ironic] peer_list, conductor_group and shard and '
+                '[ironic_ring] partitions agree on both (a shard is for one '
+                'service alone), and enable %(host)s '
                 "if it runs Nova's own driver and is disabled. Until then "
                 '%(me)s hardly ever takes a node of %(host)s without its '
                 'consent.',
@@ -307,7 +318,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                     'node': node, 'owner': rows[node].owner,
                     'why': decision.value})
         for node, taker in plan.offers.items():
-            if rows[node].taker != taker:
+            if taker and rows[node].taker != taker:
                 LOG.info('Node %(node)s is offered to %(taker)s.',
                          {'node': node, 'taker': taker})
         counts = collections.Counter(plan.decisions.values())

@@ -43,7 +43,8 @@ class Plan:
     """What to do in a pass.
 
     :ivar decisions: by the node's UUID
-    :ivar offers: who may take a node, by the node's UUID
+    :ivar offers: who may take a node, by the node's UUID; empty if nobody may
+        just now
     :ivar owners: who has to own a free node still when this service takes it,
         by the node's UUID; None for a node without a row
     :ivar disputes: new ones, for the operator
@@ -60,6 +61,8 @@ class Keeper:
 
     def __init__(self) -> None:
         self.trust = Trust.STARTING
+        #: Whether this service is about to end, so that it takes nothing.
+        self.leaving = False
         self.picture = membership.Picture(frozenset(), {})
         self.ring = ring.Ring((), 1)
         self._settings: settings.Settings | None = None
@@ -76,7 +79,7 @@ class Keeper:
 
     def look(self, current: settings.Settings,
              services: Iterable[membership.Service],
-             own: membership.Service | None,
+             own: membership.Service | None, gap: float,
              now: datetime.datetime) -> None:
         """Look at the services, which makes the ring.
 
@@ -85,6 +88,8 @@ class Keeper:
         :param current: the settings
         :param services: the records of the services that run an ironic driver
         :param own: the record of this service; None if there is none
+        :param gap: the longest time without a heartbeat of it since the last
+            look, in seconds
         :param now: the present time, with time zone
         """
         if current != self._settings:
@@ -92,7 +97,7 @@ class Keeper:
             self._contention = contention.Contention()
         known = [*services, *([own] if own else [])]
         trusted = self._blackout.trusts(
-            own, now, current.down_time, current.report_interval)
+            own, now, current.down_time, current.report_interval, gap)
         seen = current.view.picture(known, (), now)
         if trusted or not self._blackout.started or not self.picture.members:
             self.picture = seen
@@ -100,7 +105,8 @@ class Keeper:
         if trusted:
             self.trust = Trust.FULL
         else:
-            self.trust = (Trust.BLACKOUT if self._blackout.started
+            # Without a record it is nobody's peer, as when it starts.
+            self.trust = (Trust.BLACKOUT if self._blackout.started and own
                           else Trust.STARTING)
         self.ring = ring.Ring(self.picture.members, current.partitions)
 
@@ -207,8 +213,9 @@ class Keeper:
                 # Nobody is there to be disturbed.
                 Trust.FULL if is_alone else self.trust,
                 node in building, self._is_overdue(node, row, now)))
-            if decisions[node] in _FORCED and not self._may_force(
-                    rows[node].owner, picture, now):
+            if decisions[node].takes and self.leaving or (
+                    decisions[node] in _FORCED and not self._may_force(
+                        rows[node].owner, picture, now)):
                 decisions[node] = Decision.WAIT
             # Who does not know this service, or is dead, offers it nothing.
             if decisions[node] is Decision.WAIT and row is not None and (
@@ -218,9 +225,10 @@ class Keeper:
             self._make_one_claim(me, decisions, rows, picture, now)
         self._waits = waits
 
-        offers = {node: owner for node, decision in decisions.items()
+        offers = {node: '' if node in building else str(self.desired(node))
+                  for node, decision in decisions.items()
                   if decision is Decision.OFFER
-                  and (owner := self.desired(node)) is not None}
+                  or decision is Decision.HOLD and node in building}
         self._contention.release(offers)
         for node, decision in decisions.items():
             if decision in _FORCED and node in rows:
@@ -240,7 +248,8 @@ class Keeper:
                      now: datetime.datetime) -> datetime.datetime:
         """Say since when a node has been waited for."""
         owner, since = self._waits.get(node, (row.owner, now))
-        return since if owner == row.owner else now
+        # One that says that nobody may have it now is not silent.
+        return since if owner == row.owner and row.taker != '' else now
 
     def _is_overdue(self, node: str, row: ownership.Row | None,
                     now: datetime.datetime) -> bool:
@@ -273,7 +282,7 @@ class Keeper:
         Without a row its peers do not see it, and neither do other newcomers,
         who would take the same nodes as it does.
         """
-        if self.trust is not Trust.FULL or (
+        if self.trust is not Trust.FULL or self.leaving or (
                 self.picture.state(me) is not membership.State.MEMBER):
             return
         takes = [node for node, decision in decisions.items()
@@ -284,6 +293,13 @@ class Keeper:
             node for node, decision in decisions.items()
             if decision is Decision.WAIT
             and self._may_force(rows[node].owner, picture, now)]
+        # Others may be newcomers as well, and have the first right to some.
+        all_alive = ring.Ring(
+            {me} | {host for host, state in picture.states.items()
+                    if state is membership.State.MEMBER},
+            self.ring.partitions)
+        choice = [node for node in choice
+                  if all_alive.owner(node) == me] or choice
         if choice:
             first = min(choice, key=lambda node: _distance(me, node))
             decisions[first] = (Decision.TAKE_FIRST if first in rows

@@ -62,7 +62,6 @@ class Service:
     :ivar disabled: whether an operator has disabled it
     :ivar alive: whether Nova says that it is, where it does not judge by the
         heartbeat in the database; None where it does
-    :ivar beats: how many heartbeats there have been
     """
 
     host: str
@@ -70,7 +69,6 @@ class Service:
     forced_down: bool = False
     disabled: bool = False
     alive: bool | None = None
-    beats: int = 0
 
 
 def peers(me: str, conductor_group: str | None, shard: str | None,

@@ -80,7 +80,8 @@ class Row:
     """What Nova's database says of a node.
 
     :ivar owner: the name of the service that the node is recorded for
-    :ivar taker: canonical name of the service that the owner lets take it
+    :ivar taker: canonical name of the service that the owner lets take it;
+        empty if it says that none may just now; None if it says nothing
     """
 
     owner: str

@@ -32,7 +32,8 @@ def consent(giver: str, taker: str) -> dict[str, str]:
     """Return what lets a service take a node, for the node's statistics.
 
     :param giver: the name of the owner
-    :param taker: the name of the service that may take the node
+    :param taker: the name of the service that may take the node; empty if none
+        may just now
     """
     return {_GIVER: membership.canonical(giver),
             _TAKER: membership.canonical(taker)}
@@ -134,8 +135,7 @@ class Records:
         return membership.Service(
             service.host, service.last_seen_up or service.created_at,
             forced_down=service.forced_down, disabled=service.disabled,
-            alive=self._is_up(service) if self._is_up else None,
-            beats=service.report_count)
+            alive=self._is_up(service) if self._is_up else None)
 
 
 def _rows(found: Iterable[objects.ComputeNode]) -> dict[str, ownership.Row]:

@@ -33,6 +33,7 @@ class Settings:
     :ivar peers: canonical names of the only hosts that may be members; None
         if all may
     :ivar partitions: points on the ring for each member
+    :ivar pass_interval: seconds between two passes of the resource tracker
     :ivar report_interval: seconds between two heartbeats
     :ivar cooperative: whether nodes are handed over with consent
     :ivar handover_timeout: seconds to wait for the consent of a live owner
@@ -46,6 +47,7 @@ class Settings:
     shard: str | None
     peers: frozenset[str] | None
     partitions: int
+    pass_interval: float
     report_interval: float
     cooperative: bool
     handover_timeout: float
@@ -79,6 +81,7 @@ def read(conf: cfg.ConfigOpts) -> Settings:
         peers=membership.peers(conf.host, ironic.conductor_group,
                                ironic.shard, ironic.peer_list),
         partitions=ours.partitions,
+        pass_interval=_pass_interval(conf),
         report_interval=conf.report_interval,
         cooperative=ours.handover == 'cooperative',
         handover_timeout=ours.handover_timeout or 2 * _pass_interval(conf),

@@ -39,8 +39,10 @@ def install(silence: Callable[[], None]) -> None:
         return
 
     def end(number: int, frame: FrameType | None) -> None:
-        silence()
-        before(number, frame)
+        try:
+            silence()
+        finally:
+            before(number, frame)
 
     try:
         signal.signal(signal.SIGTERM, end)

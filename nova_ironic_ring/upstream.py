@@ -22,6 +22,8 @@ import time
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova.conf import ironic as conf_ironic
 from nova import exception
+from nova import objects
+from nova import utils
 from nova.virt.ironic import driver
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
@@ -40,6 +42,8 @@ _NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
 class NovaIronicDriver(driver.IronicDriver):
     """Nova's ironic driver, with the choice of nodes left to a subclass."""
 
+    node_cache_time: float
+
     # No public method more: Nova's own tests hold a driver to the interface.
 
     def _nodes_to_manage(self) -> dict[str, sdk_node.Node]:
@@ -52,6 +56,17 @@ class NovaIronicDriver(driver.IronicDriver):
 
     def _refresh_cache(self) -> None:
         """Fill the cache that Nova's driver answers from."""
+        self._refresh_cache_from(time.time())
+
+    # Nova's driver asks in many threads at once where it has no node at all.
+    @utils.synchronized('ironic-ring-pass')
+    def _refresh_cache_from(self, asked: float) -> None:
+        """Fill the cache, unless another thread has done so meanwhile.
+
+        :param asked: since when this was wanted, in seconds of the epoch
+        """
+        if self.node_cache_time > asked:
+            return
         # One assignment: other threads may be reading the old cache.
         self.node_cache = self._nodes_to_manage()
         self.node_cache_time = time.time()
@@ -80,17 +95,28 @@ def reset_manager(source: NovaIronicDriver) -> None:
     source.virtapi._compute.reset()
 
 
-def silence(source: NovaIronicDriver) -> None:
-    """End the heartbeat of this service, without any waiting.
-
-    Nova's timer goes on to save the record of the service that the manager
-    has as well, and its last saving is what the others judge by.
+def service_record(source: NovaIronicDriver) -> objects.Service | None:
+    """Return the record that Nova saves at each heartbeat.
 
     :param source: the driver that the manager has
+    :returns: None until the service has one
     """
-    record = source.virtapi._compute.service_ref
-    if record is not None:
-        record.save = lambda: None
+    return getattr(source.virtapi._compute, 'service_ref', None)
+
+
+def is_deleted(source: NovaIronicDriver, node: str) -> bool:
+    """Say whether Ironic does not have a node.
+
+    :param source: what speaks to Ironic
+    :param node: the node's UUID
+    :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+    """
+    try:
+        return driver.IronicDriver.is_node_deleted(source, node)
+    except _NO_ANSWER as error:
+        LOG.error('Ironic does not tell of node %(node)s: %(error)s',
+                  {'node': node, 'error': error})
+        raise exception.VirtDriverNotReady() from error
 
 
 def tracked_nodes(source: NovaIronicDriver) -> Container[str]:

@@ -12,27 +12,53 @@
 
 """Whether nodes that are missing from Ironic are believed deleted."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
+import datetime
 import itertools
 
-#: So many may always go at once.
+#: So many may always go.
 _HANDFUL = 5
 
 
-def is_too_many(missing: Iterable[str], total: int, limit: int,
-                is_deleted: Callable[[str], bool]) -> bool:
-    """Say whether more nodes have vanished than are believed deleted.
+class Guard:
+    """Watches how many of a service's nodes vanish in some time."""
 
-    :param missing: the UUIDs of this service's nodes that were not listed;
-        some may only have left the group that is listed
-    :param total: how many nodes this service has
-    :param limit: percent of them that may vanish at once
-    :param is_deleted: says whether Ironic does not have a node; asked only
-        where the missing ones are too many, and of no more than it takes
-    """
-    missing = list(missing)
-    allowed = max(_HANDFUL, total * limit // 100)
-    if len(missing) <= allowed:
-        return False
-    gone = filter(is_deleted, missing)
-    return len(list(itertools.islice(gone, allowed + 1))) > allowed
+    def __init__(self) -> None:
+        #: Whether none is believed deleted just now.
+        self.closed = False
+        self._deleted: dict[str, datetime.datetime] = {}
+
+    def look(self, missing: Collection[str], total: int, limit: int,
+             is_deleted: Callable[[str], bool], now: datetime.datetime,
+             window: float) -> None:
+        """Open or close.
+
+        :param missing: the UUIDs of this service's nodes that were not listed;
+            some may only have left the group that is listed
+        :param total: how many nodes this service has
+        :param limit: percent of them that may vanish
+        :param is_deleted: says whether Ironic does not have a node; asked only
+            where the missing ones are too many, and of no more than it takes
+        :param now: the present time, with time zone
+        :param window: seconds in which so many may vanish
+        """
+        self._deleted = {
+            node: at for node, at in self._deleted.items()
+            if (now - at).total_seconds() < window}
+        before = self._deleted.keys() - missing
+        allowed = max(_HANDFUL, (total + len(before)) * limit // 100)
+        allowed = max(0, allowed - len(before))
+        if len(missing) > allowed:
+            gone = filter(is_deleted, missing)
+            count = len(list(itertools.islice(gone, allowed + 1)))
+            self.closed = count > allowed
+        else:
+            self.closed = False
+
+    def note(self, node: str, now: datetime.datetime) -> None:
+        """Remember that a node was believed deleted.
+
+        :param node: its UUID
+        :param now: the present time, with time zone
+        """
+        self._deleted[node] = now

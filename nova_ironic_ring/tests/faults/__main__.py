@@ -68,6 +68,14 @@ class Result:
                 f'{self.deleted}/{self.providers}']
 
 
+def _errors(lab: cloud.Lab, text: str) -> dict[str, int]:
+    """Count the ERRORs of each nova-compute that say something."""
+    return {name: sum(
+        ' ERROR ' in line and text in line
+        for line in lab.compute(name).log.read_text().splitlines())
+        for name in lab.state.computes} if text else {}
+
+
 def measure(lab: cloud.Lab, observer: watch.Watch,
             event: events.Event) -> Result:
     """Let something happen, and say what it has cost.
@@ -77,6 +85,7 @@ def measure(lab: cloud.Lab, observer: watch.Watch,
     :param event: what is to happen
     """
     before, providers = lab.owners(), observer.lost_providers()
+    told = _errors(lab, event.error)
     observer.restart()
     start = observer.now()
     event.happen(lab)
@@ -101,6 +110,10 @@ def measure(lab: cloud.Lab, observer: watch.Watch,
         (last - start).total_seconds() if settled else None, deleted, lost,
         # What is needed, or what the event allows each node.
         settled and not deleted and not lost
+        # Once, and not in a flood.
+        and all(count <= told[name] + 1
+                for name, count in _errors(lab, event.error).items())
+        and (not event.error or _errors(lab, event.error) != told)
         and (most <= event.allowance if event.allowance
              else len(changes) == needed))
 

@@ -36,12 +36,14 @@ class Event:
     :ivar name: what the table calls it
     :ivar happen: makes it happen, and returns when it is over
     :ivar allowance: how often a node may change hands beyond what is needed
+    :ivar error: what one ERROR in the log of a service has to say about it
     :ivar settles: whether the nodes are to be with their desired owners after
     """
 
     name: str
     happen: Callable[[cloud.Lab], None]
     allowance: int = 0
+    error: str = ''
     settles: bool = True
 
 
@@ -166,8 +168,10 @@ EVENTS = [
     Event('RabbitMQ frozen', _freeze('rabbitmq')),
     Event('MariaDB frozen', _freeze('mariadb')),
     Event('Ironic API down for a minute', _stop_ironic),
-    Event('all nodes hidden for a minute', _hide),
+    Event('all nodes hidden for a minute', _hide,
+          error='Ironic does not show'),
     Event('SIGTERM', _stop),
-    Event('peer lists that differ', _quarrel, allowance=2, settles=False),
+    Event('peer lists that differ', _quarrel, allowance=2, settles=False,
+          error='takes back nodes'),
     Event('peer lists mended', _make_peace),
 ]

@@ -17,6 +17,7 @@ import re
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import tenant
 from nova_ironic_ring import ring
 from nova_ironic_ring.tests.functional import base
 
@@ -71,6 +72,11 @@ class BuildOfAPeerTestCase(base.LabTestCase):
         node, owner = next(
             (node, owner) for node, owner in self.lab.owners().items()
             if joined.owner(node) == 'compute-3')
+        # It is to look alive until the server is scheduled, so that what takes
+        # long for the first time is done before.
+        self.cloud.image.find_image(tenant.IMAGE)
+        self.cloud.compute.find_flavor(tenant.FLAVOR)
+        self._allocations(node)
         self.lab.compute(owner).pause()
         self.addCleanup(self.lab.compute(owner).resume)
         server = servers.boot(self.cloud, 'on-its-way',

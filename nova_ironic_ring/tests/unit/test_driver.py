@@ -44,7 +44,7 @@ def _service(host: str, silent: float = 0, **fields) -> objects.Service:
         'host': host, 'binary': 'nova-compute', 'topic': 'compute',
         'created_at': NOW - datetime.timedelta(days=1),
         'last_seen_up': NOW - datetime.timedelta(seconds=silent),
-        'report_count': 100, 'forced_down': False, 'disabled': False}
+        'forced_down': False, 'disabled': False}
         | fields)
 
 
@@ -302,7 +302,6 @@ class CooperativeTestCase(DriverTestCase):
         for service in self.services + self.others:
             if service.last_seen_up:
                 service.last_seen_up += datetime.timedelta(seconds=1)
-                service.report_count += 1
 
     def _pass(self) -> set[str]:
         """Do what Nova's resource tracker does in a pass."""
@@ -317,7 +316,8 @@ class CooperativeTestCase(DriverTestCase):
             except exception.ComputeHostNotFound:
                 continue
             self._record(node, 'me', **{
-                key: value for key, value in stats.items() if value})
+                key: value for key, value in stats.items()
+                if value is not None})
             self.tracked[node] = object()
         return listed
 
@@ -391,10 +391,77 @@ class ConsentTestCase(CooperativeTestCase):
         self.instances = {'building': node}
         self.assertIn(node, self._pass())
         self.assertIn('builds', self.asked)
-        self.assertNotIn(node, self._offers())
+        self.assertEqual('', self._offers()[node])
+        self.assertNotIn('is offered', self.log.output)
         self.instances = {}
         self._pass()
-        self.assertIn(node, self._offers())
+        self.assertEqual('e', self._offers()[node])
+
+    def test_owner_that_says_not_now_is_not_silent(self):
+        node = sorted(self._desired('me', 'a', 'b'))[0]
+        self._record(node, 'a', ironic_ring_from='a', ironic_ring_to='')
+        self.conf.config(group='ironic_ring', handover_timeout=3)
+        for _ in range(30):
+            self.assertNotIn(node, self._pass())
+            self._beat()
+        # From the last time that it said so.
+        self._record(node, 'a')
+        for _ in range(2):
+            self.assertNotIn(node, self._pass())
+            self._beat()
+        self.assertIn(node, self._pass())
+
+    def test_nothing_is_taken_after_sigterm(self):
+        node = sorted(self._desired('me', 'a', 'b'))[0]
+        self._record(node, 'a', ironic_ring_from='a', ironic_ring_to='me')
+        self.driver._pulse.end()
+        self.assertNotIn(node, self._pass())
+
+    def test_missing_heartbeats(self):
+        self.driver._pulse = mock.Mock(ended=False)
+        self.driver._pulse.longest_gap.return_value = 36
+        self.services[1].last_seen_up -= datetime.timedelta(hours=1)
+        before = self._owned()
+        self.assertEqual(before, self._pass())
+        self.driver._pulse.longest_gap.return_value = 10
+        for _ in range(CONF.service_down_time):
+            self.assertEqual(before, self._pass())
+            self._beat()
+        self.assertEqual(self._desired('me', 'b'), self._pass())
+
+    def test_record_deleted_while_it_runs(self):
+        new = '11111111-1111-1111-1111-111111111111'
+        self.nodes[new] = None
+        before = self._owned()
+        self.services.pop(0)
+        self.assertEqual(before, self._pass())
+
+    def test_ironic_fails_while_nodes_are_missing(self):
+        self.nodes.clear()
+        self.ironic.get_node.side_effect = sdk_exceptions.SDKException('gone')
+        self.assertRaises(exception.VirtDriverNotReady, self._pass)
+        self.assertNotIn('have been late', self.log.output)
+        self.nodes = dict.fromkeys(NODES)
+        self.ironic.get_node.side_effect = self._node
+        self._pass()
+        self.assertNotIn('have been late', self.log.output)
+
+    def test_strangers_are_not_waited_for(self):
+        self.conf.config(group='ironic', conductor_group='', peer_list=[
+            'me', 'a'])
+        self.assertEqual(self._desired('me', 'a'), self._pass())
+
+    def test_quarrel_of_three(self):
+        node = sorted(self._desired('me', 'a', 'b'))[0]
+        self.conf.config(group='ironic_ring', handover_timeout=3)
+        self._record(node, 'a')
+        while node not in self._pass():
+            self._beat()
+        self._record(node, 'b')
+        for _ in range(29):
+            self.assertNotIn(node, self._pass())
+            self._beat()
+        self.assertIn('b takes back nodes', self.log.output)
 
     def test_offer_is_taken(self):
         node = sorted(self._desired('me', 'a', 'b'))[0]
@@ -503,12 +570,12 @@ class ConsentTestCase(CooperativeTestCase):
         self.assertEqual(before, self._pass())
         self.services[0].last_seen_up = timeutils.utcnow(with_timezone=True)
         self.assertEqual(before, self._pass())
-        self.assertEqual(1, self.log.output.count('have been late'))
+        self.assertEqual(1, self.log.output.count('have been late, or'))
         for _ in range(CONF.service_down_time):
             self.assertEqual(before, self._pass())
             self._beat()
         self.assertEqual(self._desired('me'), self._pass())
-        self.assertIn('in time again', self.log.output)
+        self.assertIn('All has been in time for 60 s', self.log.output)
 
     def test_nova_that_does_not_answer(self):
         before = self._owned()
@@ -531,7 +598,7 @@ class ConsentTestCase(CooperativeTestCase):
             f'does not show {len(before)} of the {len(before)} nodes'))
         self.nodes = dict.fromkeys(NODES)
         self.assertEqual(before, self._listed())
-        self.assertIn('shows the nodes of this service again',
+        self.assertIn('that had vanished are there again',
                       self.log.output)
 
     def test_deleted_nodes(self):
@@ -741,6 +808,20 @@ class InitHostTestCase(DriverTestCase):
         self.driver.init_host('me')
         self.assertEqual('', self.log.output)
         self.signal.assert_called_once_with(signal.SIGHUP, mock.ANY)
+
+    def test_sigterm_ends_the_heartbeat(self):
+        self.useFixture(fixtures.MockPatch(
+            'signal.getsignal', return_value=lambda *_: None))
+        self.driver.init_host('me')
+        handlers = {call.args[0]: call.args[1]
+                    for call in self.signal.mock_calls}
+        record = self.driver.virtapi._compute.service_ref
+        save = record.save
+        self._listed()
+        record.save()
+        handlers[signal.SIGTERM](signal.SIGTERM, None)
+        record.save()
+        save.assert_called_once_with()
 
     def test_sighup_takes_effect_in_the_next_pass(self):
         path = self.useFixture(fixtures.TempDir()).join('nova.conf')

@@ -23,9 +23,11 @@ import fixtures
 from nova.compute import manager
 from nova.compute import resource_tracker
 from nova.conf import ironic as conf_ironic
+from nova import exception
 from nova import service
 from nova.servicegroup.drivers import db
 from nova.virt.ironic import driver
+from openstack import exceptions as sdk_exceptions
 from oslotest import base
 
 from nova_ironic_ring import upstream
@@ -63,8 +65,6 @@ class PrivateNamesTestCase(base.BaseTestCase):
         compute.reset.assert_called_once_with()
 
     def test_heartbeat(self):
-        # What Nova's timer calls, on the object that the manager has.
-        self.assertIn('save', db.DbDriver._report_state.__code__.co_names)
         self.assertIn('pre_start_hook',
                       service.Service.start.__code__.co_names)
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
@@ -72,14 +72,25 @@ class PrivateNamesTestCase(base.BaseTestCase):
         manager.ComputeManager.pre_start_hook(compute, 'record')
         self.assertEqual('record', compute.service_ref)
         source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
-        compute.service_ref = None
-        upstream.silence(source)
+        self.assertEqual('record', upstream.service_record(source))
+        del compute.service_ref
+        self.assertIsNone(upstream.service_record(source))
 
-        saved = compute.service_ref = mock.Mock()
-        before = saved.save
-        upstream.silence(source)
-        saved.save()
-        before.assert_not_called()
+        # And that is all that a heartbeat does.
+        record = mock.Mock(report_count=1)
+        reporter = mock.Mock(service_ref=record)
+        db.DbDriver._report_state(mock.Mock(), reporter)
+        self.assertEqual([mock.call.save()], record.mock_calls)
+
+    def test_node_that_ironic_does_not_tell_of(self):
+        source = mock.Mock()
+        source._get_node.side_effect = sdk_exceptions.SDKException('gone')
+        self.assertRaises(exception.VirtDriverNotReady,
+                          upstream.is_deleted, source, 'node')
+        source._get_node.side_effect = sdk_exceptions.NotFoundException
+        self.assertTrue(upstream.is_deleted(source, 'node'))
+        source._get_node.side_effect = None
+        self.assertFalse(upstream.is_deleted(source, 'node'))
 
     def test_resource_tracker(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)

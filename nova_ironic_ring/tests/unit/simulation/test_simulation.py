@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from nova_ironic_ring.tests.unit.simulation import world as simulated
 
 hypothesis.settings.register_profile(
-    'default', max_examples=60, stateful_step_count=25, deadline=None,
+    'default', max_examples=30, stateful_step_count=20, deadline=None,
     derandomize=True, print_blob=True,
     suppress_health_check=list(hypothesis.HealthCheck))
 hypothesis.settings.register_profile(
@@ -235,6 +235,16 @@ class Machine(stateful.RuleBasedStateMachine):
         return {node: row.owner for node, row in self.world.rows.items()}
 
     @stateful.precondition(lambda self: self.settled and self.IS_LEAST)
+    @stateful.rule(length=_LONG)
+    def stall_alone(self, length):
+        """Nothing moves because the database stands still."""
+        before = len(self.world.moves)
+        self.world.stall(length)
+        self.world.run(length + simulated.QUIET)
+        if len(self.world.moves) != before:
+            self.world.fail('A node moves for nothing')
+
+    @stateful.precondition(lambda self: self.settled and self.IS_LEAST)
     @stateful.rule(data=st.data(), event=st.sampled_from(
         ['start', 'crash', 'disable', 'enroll', 'boot', 'delete']))
     def one_event(self, data, event):
@@ -254,6 +264,57 @@ class Machine(stateful.RuleBasedStateMachine):
             self.world.fail(f'{moved} moves, where {needed} are needed')
         self.world.check_settled(list(self.GROUPS))
         self.settled = True
+
+
+class BenignMachine(Machine):
+    """The same, where services only come and go, as they should."""
+
+    def set_up(self, seed, hosts, nodes):
+        super().set_up(seed, hosts, nodes)
+        self.world.is_benign = True
+    set_up = stateful.initialize(
+        seed=st.integers(0, 2**16), hosts=st.integers(1, 4),
+        nodes=st.integers(4, 12))(set_up)
+
+    # What is no rule here.
+    freeze = stall = cut_off = force_down = set_clock = hide = None
+    stall_alone = None
+
+
+class QuarrelMachine(stateful.RuleBasedStateMachine):
+    """Three services, whatever each believes who its peers are."""
+
+    @stateful.initialize(seed=st.integers(0, 2**16))
+    def set_up(self, seed):
+        self.world = simulated.World(seed)
+        for _ in range(12):
+            self.world.enroll()
+        for name in 'abc':
+            self.world.start(name, group='', peers=('a', 'b', 'c'))
+        self.world.run(simulated.QUIET)
+
+    @stateful.rule(data=st.data())
+    def quarrel(self, data):
+        """They agree to disagree, and find together when they see alike."""
+        before = len(self.world.moves)
+        for host in self.world.hosts.values():
+            host.peers = (host.name, *data.draw(st.sets(
+                st.sampled_from('abc'))))
+            host.disturbed_at = float('inf')
+            self.world.log(f'the peers of {host.name} are {host.peers}')
+        self.world.run(60)
+        moves = collections.Counter(
+            move.node for move in self.world.moves[before:])
+        # None of them takes it more than twice.
+        if max(moves.values(), default=0) > 6:
+            self.world.fail('A node goes round and round')
+        self.world.log('from here on, all see the same')
+        for host in self.world.hosts.values():
+            host.peers = ('a', 'b', 'c')
+            host.disturbed_at = self.world.now
+        # One that was left without a node waits until it may try again.
+        self.world.run(simulated.QUIET + 80 * simulated.HANDOVER_TIMEOUT)
+        self.world.check_settled([''])
 
 
 class GroupsMachine(Machine):
@@ -280,8 +341,15 @@ class MixedMachine(Machine):
 
 
 RingTestCase = Machine.TestCase
+BenignTestCase = BenignMachine.TestCase
+QuarrelTestCase = QuarrelMachine.TestCase
 GroupsTestCase = GroupsMachine.TestCase
 MixedTestCase = MixedMachine.TestCase
+# Of these each takes long.
+for _case in MixedTestCase, QuarrelTestCase:
+    _case.settings = hypothesis.settings(
+        _case.settings, max_examples=_case.settings.max_examples // 8,
+        stateful_step_count=10)
 
 
 @atexit.register

@@ -26,6 +26,7 @@ import random
 from nova_ironic_ring import keeper
 from nova_ironic_ring import membership
 from nova_ironic_ring import ownership
+from nova_ironic_ring import pulse
 from nova_ironic_ring import ring
 from nova_ironic_ring import settings
 from nova_ironic_ring import vanished
@@ -84,7 +85,6 @@ class Service:
 
     host: str
     last_seen: float
-    beats: int = 0
     disabled: bool = False
     forced_down: bool = False
 
@@ -117,6 +117,9 @@ class World:
         #: Whether Ironic's policy hides the nodes from the services.
         self.hidden = False
         self.steps = 0
+        #: Whether nothing befalls anybody but what is in order, so that no
+        #: service may go without another's consent or mistake it for dead.
+        self.is_benign = False
         #: When the last thing befell everybody.
         self.disturbed_at = 0.0
         self._numbers = itertools.count(1)
@@ -240,6 +243,12 @@ class World:
         self.log(f'{host.name} takes node {_short(node)} of {row.owner}'
                  f'{host.reason(node)}')
         owner = self.hosts.get(row.owner)
+        reason = host.decisions.get(node)
+        if self.is_benign and owner is not None and reason in (
+                ownership.Decision.TAKE_SILENT,
+                ownership.Decision.TAKE_ABANDONED):
+            self.fail(f'{host.name} takes node {_short(node)} of {row.owner} '
+                      f'({reason.name})')
         if owner is not None and host.decisions.get(node) in (
                 ownership.Decision.TAKE_ABANDONED,
                 ownership.Decision.TAKE_SILENT) and (
@@ -317,6 +326,8 @@ class Host:
         self.disturbed_at = world.now
         self.is_cut_off = False
         self.disputes = 0
+        self.pulse = pulse.Pulse(lambda: self.world.now)
+        self.vanished = vanished.Guard()
         self._beat_at: float | None = None
         self._pass: Iterator[None] | None = None
         self._pass_at = world.now + world.jitter()
@@ -334,7 +345,8 @@ class Host:
             host=self.name, down_time=DOWN_TIME, conductor_group=self.group,
             shard=None, peers=membership.peers(
                 self.name, self.group, None, self.peers),
-            partitions=32, report_interval=REPORT_INTERVAL, cooperative=True,
+            partitions=32, pass_interval=PASS_INTERVAL,
+            report_interval=REPORT_INTERVAL, cooperative=True,
             handover_timeout=HANDOVER_TIMEOUT, vanished_nodes_limit=20)
 
     def reason(self, node: str) -> str:
@@ -364,7 +376,7 @@ class Host:
             if not self.is_cut_off:
                 record = self.world.services[self.name]
                 record.last_seen = now
-                record.beats += 1
+                self.pulse.beat()
             return
         if self._pass is None:
             self._pass = self._run_pass()
@@ -397,8 +409,7 @@ class Host:
         return membership.Service(
             service.host, _EPOCH + datetime.timedelta(
                 seconds=service.last_seen),
-            forced_down=service.forced_down, disabled=service.disabled,
-            beats=service.beats)
+            forced_down=service.forced_down, disabled=service.disabled)
 
     def _ring_services(self) -> list[membership.Service]:
         owners = {row.owner for row in self.world.rows.values()}
@@ -434,7 +445,8 @@ class Host:
         self._ask()
         own = self.world.services.get(self.name)
         self.keeper.look(self.settings, self._ring_services(),
-                         self._record(own) if own else None, self.time())
+                         self._record(own) if own else None,
+                         self.pulse.longest_gap(), self.time())
         yield
         nodes = self._list()
         yield
@@ -450,7 +462,8 @@ class Host:
         self._ask()
         rows = self._my_rows()
         total, missing = len(rows), rows.keys() - nodes.keys()
-        guarding = vanished.is_too_many(missing, total, 20, self._is_deleted)
+        self.vanished.look(missing, total, 20, self._is_deleted, self.time(),
+                           10 * PASS_INTERVAL)
         yield
         self._ask()
         rows |= self._rows(self.keeper.wanted(nodes, rows))
@@ -474,7 +487,8 @@ class Host:
         listed = [node for node, decision in plan.decisions.items()
                   if decision.lists]
         for node in mine.keys() - set(listed):
-            if not guarding and self._is_deleted(node):
+            if not self.vanished.closed and self._is_deleted(node):
+                self.vanished.note(node, self.time())
                 self.world.lose(node, self, len(missing), total)
                 self.tracked.discard(node)
         yield

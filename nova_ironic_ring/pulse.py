@@ -1,0 +1,82 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The heartbeat of this service, watched where it beats."""
+
+from collections.abc import Callable
+import time
+from typing import Protocol
+
+
+class Record(Protocol):
+    """What is saved at each heartbeat."""
+
+    save: Callable[..., object]
+
+
+class Pulse:
+    """Knows when heartbeats succeeded, and can end them.
+
+    The database cannot tell: it has the last one alone, and counts those that
+    failed along with the next that did not.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin without a heartbeat.
+
+        :param clock: returns the time, in seconds, from any beginning
+        """
+        self._clock = clock
+        self._record: Record | None = None
+        self._last: float | None = None
+        self._longest = 0.0
+        #: Whether there are to be no more.
+        self.ended = False
+
+    def watch(self, record: Record | None) -> None:
+        """Watch the saving of a record, instead of any other.
+
+        :param record: the one that Nova saves at each heartbeat, if there is
+            one already
+        """
+        if record is None or record is self._record:
+            return
+        self._record = record
+        before = record.save
+
+        def save(*args: object, **kwargs: object) -> None:
+            if not self.ended:
+                before(*args, **kwargs)
+                self.beat()
+        record.save = save
+
+    def end(self) -> None:
+        """Have no more heartbeats, without waiting or locking."""
+        self.ended = True
+
+    def longest_gap(self) -> float:
+        """Return the longest time without a heartbeat since the last call.
+
+        :returns: seconds; 0 before the first heartbeat
+        """
+        if self._last is None:
+            return 0.0
+        longest = max(self._longest, self._clock() - self._last)
+        self._longest = 0.0
+        return longest
+
+    def beat(self) -> None:
+        """Note that a heartbeat has succeeded."""
+        now = self._clock()
+        if self._last is not None:
+            self._longest = max(self._longest, now - self._last)
+        self._last = now
