@@ -33,6 +33,11 @@ from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.tests.functional import base
 
 
+def _heed_interrupts() -> None:
+    """Undo what a shell does to a job in its background, as tests may be."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class CommandTestCase(base.LabTestCase):
 
     NODES = 9
@@ -67,7 +72,8 @@ class CommandTestCase(base.LabTestCase):
         watching = subprocess.Popen(
             [sys.executable, '-W', 'ignore', '-m', 'nova_ironic_ring.lab',
              '--name', self.name, 'show', '--watch', '1'],
-            stdout=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts)
+        self.addCleanup(watching.kill)
         seen = 0
         for line in watching.stdout:
             seen += 'compute-1' in line
@@ -314,7 +320,8 @@ class FailureTestCase(base.base.BaseTestCase):
             started = subprocess.Popen(
                 [sys.executable, '-W', 'ignore', '-m', 'nova_ironic_ring.lab',
                  '--name', self.name, 'up'],
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                preexec_fn=_heed_interrupts)
             for line in started.stdout:
                 if 'Keystone' in line:
                     break
