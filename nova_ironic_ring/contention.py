@@ -55,6 +55,7 @@ class Contention:
 
     def __init__(self) -> None:
         self._taken: dict[str, str] = {}
+        self._went_on: set[str] = set()
         self._truces: dict[str, _Truce] = {}
 
     def find(self, wanted: Mapping[str, ownership.Row],
@@ -82,12 +83,15 @@ class Contention:
         parties: set[str] = set()
         for node, former in list(self._taken.items()):
             row = wanted.get(node)
-            if node in held and row is not None:
-                # Mostly the former owner has taken it back. But where three
-                # differ, it may have gone round.
-                owner = membership.canonical(row.owner)
+            owner = membership.canonical(row.owner) if row else None
+            if owner is not None and node in held and (
+                    owner == former or node in self._went_on):
                 found.setdefault(owner, []).append(node)
                 parties |= {owner, former}
+            elif owner is not None and node in held:
+                # A third one may have had good reason, as when the node was
+                # in another conductor group for a moment. Not twice, though.
+                self._went_on.add(node)
             if node not in mine:
                 del self._taken[node]
         new = [Dispute(host, sorted(nodes))
@@ -121,6 +125,7 @@ class Contention:
     def forget(self) -> None:
         """Note that others may have thought that this service is dead."""
         self._taken.clear()
+        self._went_on.clear()
 
     def release(self, nodes: Iterable[str]) -> None:
         """Note that nodes were offered, and may go wherever they like.

@@ -194,6 +194,7 @@ class PartitioningTestCase(base.LabTestCase):
         self.assertEqual(self._expected(), self.lab.owners())
 
     def test_bad_configuration_at_the_start(self):
+        self.assertOwners(self._expected())
         self.lab.add_compute('c-one', _group('rack-a', 'a-one'))
         self.addCleanup(self.lab.state.computes.remove, 'c-one')
         started = self.lab.compute('c-one')
