@@ -189,8 +189,8 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             found[node].instance_id
             for node, decision in plan.decisions.items()
             if decision is ownership.Decision.LEAVE_INSTANCE
-            and self._keeper.desired(node) == membership.canonical(
-                current.host)) if own is not None else frozenset()
+            and self._keeper.desired(node) == self._keeper.me
+        ) if own is not None else frozenset()
         return {node: found[node]
                 for node, decision in plan.decisions.items()
                 if decision.lists}
@@ -237,18 +237,14 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                 building = self._records.nodes_of(context, without_node)
             candidates = self._keeper.wanted(nodes, rows)
             others: list[membership.Service] = []
-            is_alone = False
             if candidates:
                 wanted = self._records.rows_of_nodes(context, candidates)
                 if not rows or not self._keeper.knows(
                         row.owner for row in wanted.values()):
                     others = self._records.all_services(context)
-                    is_alone = {membership.canonical(service.host)
-                                for service in others} == {
-                        membership.canonical(current.host)}
                 rows = {**rows, **wanted}
         plan = self._keeper.plan(
-            nodes, instances, building, rows, others, is_alone,
+            nodes, instances, building, rows, others,
             upstream.tracked_nodes(self),
             timeutils.utcnow(with_timezone=True))
         self._log_plan(current, plan, rows)

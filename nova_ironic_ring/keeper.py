@@ -110,6 +110,11 @@ class Keeper:
                           else Trust.STARTING)
         self.ring = ring.Ring(self.picture.members, current.partitions)
 
+    @property
+    def me(self) -> str:
+        """The canonical name of this service, by the settings."""
+        return membership.canonical(self._current.host)
+
     def desired(self, node: str) -> str | None:
         """Return the desired owner of a node.
 
@@ -126,10 +131,9 @@ class Keeper:
         :param mine: the nodes that it owns
         :returns: the free ones among them that it should own and does not
         """
-        me = membership.canonical(self._current.host)
         return [node for node, instance in nodes.items()
                 if instance is None and node not in mine
-                and self.desired(node) == me]
+                and self.desired(node) == self.me]
 
     def unwanted(self, nodes: Mapping[str, str | None],
                  mine: Iterable[str]) -> list[str]:
@@ -139,10 +143,9 @@ class Keeper:
         :param mine: the nodes that it owns
         :returns: the free ones among them that are for another service
         """
-        me = membership.canonical(self._current.host)
         return [node for node in mine
                 if nodes.get(node, '') is None
-                and self.desired(node) not in (me, None)]
+                and self.desired(node) not in (self.me, None)]
 
     def knows(self, hosts: Iterable[str]) -> bool:
         """Say whether the last look has told what all of these hosts are.
@@ -159,17 +162,16 @@ class Keeper:
         :param nodes: the instance on each node, None for a free one
         :param instances: the instances of this service
         """
-        me = membership.canonical(self._current.host)
         return Plan({
             node: ownership.decide_on_instance(instance, instances)
             if instance is not None
-            else ownership.decide_at_once(me, self.desired(node))
+            else ownership.decide_at_once(self.me, self.desired(node))
             for node, instance in nodes.items()})
 
     def plan(self, nodes: Mapping[str, str | None],
              instances: Container[str], building: Container[str],
              rows: Mapping[str, ownership.Row],
-             others: Iterable[membership.Service], is_alone: bool,
+             others: Sequence[membership.Service],
              held: Container[str], now: datetime.datetime) -> Plan:
         """Decide on all nodes by consent.
 
@@ -179,23 +181,25 @@ class Keeper:
         :param rows: the rows of this service's nodes, and of those that are
             :meth:`wanted`; one without a row is not in it
         :param others: the records of more services, among them all owners of
-            these rows that are not enabled
-        :param is_alone: whether Nova has no record of another nova-compute
+            these rows that are not enabled; where there are any, all that
+            Nova has
         :param held: the nodes that Nova's resource tracker did take in the
             pass before
         :param now: the present time, with time zone
         """
-        me = membership.canonical(self._current.host)
-        states = self._current.view.picture((), others, now)
+        me = self.me
+        is_alone = {membership.canonical(service.host)
+                    for service in others} == {me}
         mine = {node for node, row in rows.items()
                 if membership.canonical(row.owner) == me}
+        more = self._current.view.picture((), others, now)
         picture = dataclasses.replace(
-            self.picture, states={**states.states, **self.picture.states})
+            self.picture, states={**more.states, **self.picture.states})
         if self.trust is not Trust.FULL:
             self._contention.forget()
         disputes = self._contention.find(
-            {node: rows[node] for node in self.wanted(nodes, mine)
-             if node in rows and self._is_seen(rows[node].owner, picture)},
+            {node: row for node, row in rows.items()
+             if node not in mine and self._is_seen(row.owner, picture)},
             mine, held, picture, now,
             _BACK_OFF * self._current.handover_timeout)
 
@@ -222,7 +226,7 @@ class Keeper:
                     mine and self.trust is Trust.FULL):
                 waits[node] = row.owner, self._waits_since(node, row, now)
         if not mine and not is_alone:
-            self._make_one_claim(me, decisions, rows, picture, now)
+            self._make_one_claim(decisions, rows, picture, now)
         self._waits = waits
 
         offers = {node: '' if node in building else str(self.desired(node))
@@ -273,7 +277,7 @@ class Keeper:
         return (membership.canonical(owner) in self.picture.members
                 or picture.state(owner) is not membership.State.MEMBER)
 
-    def _make_one_claim(self, me: str, decisions: dict[str, Decision],
+    def _make_one_claim(self, decisions: dict[str, Decision],
                         rows: Mapping[str, ownership.Row],
                         picture: membership.Picture,
                         now: datetime.datetime) -> None:
@@ -283,7 +287,7 @@ class Keeper:
         who would take the same nodes as it does.
         """
         if self.trust is not Trust.FULL or self.leaving or (
-                self.picture.state(me) is not membership.State.MEMBER):
+                self.picture.state(self.me) is not membership.State.MEMBER):
             return
         takes = [node for node, decision in decisions.items()
                  if decision.takes]
@@ -295,13 +299,13 @@ class Keeper:
             and self._may_force(rows[node].owner, picture, now)]
         # Others may be newcomers as well, and have the first right to some.
         all_alive = ring.Ring(
-            {me} | {host for host, state in picture.states.items()
-                    if state is membership.State.MEMBER},
+            {self.me} | {host for host, state in picture.states.items()
+                         if state is membership.State.MEMBER},
             self.ring.partitions)
         choice = [node for node in choice
-                  if all_alive.owner(node) == me] or choice
+                  if all_alive.owner(node) == self.me] or choice
         if choice:
-            first = min(choice, key=lambda node: _distance(me, node))
+            first = min(choice, key=lambda node: _distance(self.me, node))
             decisions[first] = (Decision.TAKE_FIRST if first in rows
                                 else Decision.CREATE)
 

@@ -31,9 +31,6 @@ from oslo_log import log as logging
 
 LOG = logging.getLogger(__name__)
 
-#: The name of the option that upstream is going to remove.
-PEER_LIST = 'peer_list'
-
 # What can come of asking Ironic, or of looking for it in the catalog.
 _NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
               exception.ServiceUnavailable)
@@ -78,7 +75,7 @@ def make_peer_list_mutable() -> bool:
     :returns: whether Nova still has the option
     """
     for option in conf_ironic.ironic_options:
-        if option.name == PEER_LIST:
+        if option.name == 'peer_list':
             # Read whenever a configuration changes.
             option.mutable = True
             return True

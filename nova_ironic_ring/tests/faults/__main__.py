@@ -105,6 +105,7 @@ def measure(lab: cloud.Lab, observer: watch.Watch,
     deleted = len(changes) - len(moved)
     lost = observer.lost_providers() - providers
     last = max([change.at for change in changes], default=start)
+    telling = _errors(lab, event.error)
     return Result(
         len(changes), needed, most,
         (last - start).total_seconds() if settled else None, deleted, lost,
@@ -112,8 +113,8 @@ def measure(lab: cloud.Lab, observer: watch.Watch,
         settled and not deleted and not lost
         # Once, and not in a flood.
         and all(count <= told[name] + 1
-                for name, count in _errors(lab, event.error).items())
-        and (not event.error or _errors(lab, event.error) != told)
+                for name, count in telling.items())
+        and (not event.error or telling != told)
         and (most <= event.allowance if event.allowance
              else len(changes) == needed))
 

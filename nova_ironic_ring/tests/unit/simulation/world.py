@@ -470,9 +470,8 @@ class Host:
         everybody = [self._record(service)
                      for service in self.world.services.values()]
         plan = self.keeper.plan(
-            nodes, instances, (), rows, everybody,
-            {service.host for service in everybody} == {self.name},
-            set(self.tracked), self.time())
+            nodes, instances, (), rows, everybody, set(self.tracked),
+            self.time())
         self.decisions = dict(plan.decisions)
         self.disputes += len(plan.disputes)
         for dispute in plan.disputes:
