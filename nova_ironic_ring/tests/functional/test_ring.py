@@ -153,8 +153,8 @@ class RingTestCase(base.LabTestCase):
                 self.cloud.compute.disable_service(service)
                 self.addCleanup(self.cloud.compute.enable_service, service)
             if number == 8:
-                self.lab.add_compute('compute-4')
-                self.addCleanup(self.remove_compute, 'compute-4')
+                self.lab.add_compute('compute-5')
+                self.addCleanup(self.remove_compute, 'compute-5')
             if number == 12:
                 self.lab.discover_hosts()
             started.append(servers.boot(self.cloud, f'moving-{number}'))
@@ -163,7 +163,7 @@ class RingTestCase(base.LabTestCase):
             time.sleep(1.5)
         hosts = {servers.wait_active(self.cloud, server).compute_host
                  for server in started}
-        self.assertLessEqual(hosts, {*computes, 'compute-4'})
+        self.assertLessEqual(hosts, {*computes, 'compute-5'})
         servers.delete(self.cloud, started)
 
     def test_instance_deleted_while_its_service_is_down(self):
