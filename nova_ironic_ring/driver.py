@@ -122,7 +122,13 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         :raises nova.exception.ComputeHostNotFound: if another service has
             taken the node since it was decided to list it
         """
-        self._require_unchanged(nodename)
+        if nodename in self._plan.decisions and (
+                nodename not in upstream.tracked_nodes(self)):
+            # The resource tracker takes every node that is listed.
+            self._require_unchanged(nodename)
+            # A service that was deleted meanwhile took the provider with it,
+            # which Nova would not notice for minutes.
+            upstream.placement(self).invalidate_resource_provider(nodename)
         resources = super().get_available_resource(nodename)
         taker = self._plan.offers.get(nodename)
         if taker is not None:
@@ -144,13 +150,9 @@ class IronicRingDriver(upstream.NovaIronicDriver):
     def _require_unchanged(self, node: str) -> None:
         """See that a node still has the owner that the decision was made on.
 
-        The resource tracker takes every node that is listed, but for those
-        that it has in hand already.
-
         :raises nova.exception.ComputeHostNotFound: if it has not
         """
-        if node not in self._plan.owners or (
-                node in upstream.tracked_nodes(self)):
+        if node not in self._plan.owners:
             return
         row = self._records.rows_of_nodes(
             nova_context.get_admin_context(), [node]).get(node)

@@ -23,6 +23,7 @@ from keystoneauth1 import exceptions as keystone_exceptions
 from nova.conf import ironic as conf_ironic
 from nova import exception
 from nova import objects
+from nova.scheduler.client import report
 from nova import utils
 from nova.virt.ironic import driver
 from openstack.baremetal.v1 import node as sdk_node
@@ -126,6 +127,14 @@ def tracked_nodes(source: NovaIronicDriver) -> Container[str]:
     :returns: UUIDs; not to be walked, for other threads may add some
     """
     return source.virtapi._compute.rt.compute_nodes
+
+
+def placement(source: NovaIronicDriver) -> report.SchedulerReportClient:
+    """Return what speaks to Placement, for the resource tracker as well.
+
+    :param source: the driver that the manager has
+    """
+    return source.virtapi.reportclient
 
 
 def list_nodes(source: NovaIronicDriver,

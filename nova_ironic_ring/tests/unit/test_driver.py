@@ -368,6 +368,17 @@ class ConsentTestCase(CooperativeTestCase):
         self.assertRaises(exception.ComputeHostNotFound,
                           self.driver.get_available_resource, node)
 
+    def test_nova_looks_anew_for_the_providers_of_nodes_that_are_taken(self):
+        client = self.driver.virtapi.reportclient
+        self._pass()
+        self.assertEqual(
+            {(node,) for node in self._owned()},
+            {call.args for call in
+             client.invalidate_resource_provider.call_args_list})
+        client.invalidate_resource_provider.reset_mock()
+        self._pass()
+        client.invalidate_resource_provider.assert_not_called()
+
     def test_node_offered_before_the_resource_tracker_knows_it(self):
         self.services.append(_service('e'))
         self._listed()

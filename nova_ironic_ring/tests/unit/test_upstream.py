@@ -24,10 +24,12 @@ from nova.compute import manager
 from nova.compute import resource_tracker
 from nova.conf import ironic as conf_ironic
 from nova import exception
+from nova.scheduler.client import report
 from nova import service
 from nova.servicegroup.drivers import db
 from nova.virt.ironic import driver
 from openstack import exceptions as sdk_exceptions
+from oslo_utils.fixture import uuidsentinel
 from oslotest import base
 
 from nova_ironic_ring import upstream
@@ -103,6 +105,19 @@ class PrivateNamesTestCase(base.BaseTestCase):
         # Another service has it.
         compute.rt.clean_compute_node_cache([])
         self.assertNotIn('node', upstream.tracked_nodes(source))
+
+    def test_placement(self):
+        client = report.SchedulerReportClient(adapter=mock.Mock())
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=client)
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        self.assertIs(client, upstream.placement(source))
+        # The resource tracker has the same.
+        self.assertIn('reportclient',
+                      manager.ComputeManager.__init__.__code__.co_names)
+        # What Nova has heard of a provider is forgotten.
+        client._provider_tree.new_root('node', uuidsentinel.node, 1)
+        client.invalidate_resource_provider(uuidsentinel.node)
+        self.assertFalse(client._provider_tree.exists(uuidsentinel.node))
 
     def test_api_version(self):
         self._method('_can_send_version').bind(None, '1.46')

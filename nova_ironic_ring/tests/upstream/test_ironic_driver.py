@@ -111,6 +111,7 @@ def _on_our_driver(theirs: type[unittest.TestCase]) -> type:
         self.useFixture(_LoneService())
         if hasattr(self, 'driver'):
             self.driver.virtapi._compute = mock.Mock()
+            self.driver.virtapi.reportclient = mock.Mock()
             self.driver.virtapi._compute.rt.compute_nodes = {}
 
     # What is no method is no test to the loader.
