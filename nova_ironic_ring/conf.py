@@ -105,8 +105,56 @@ ERROR says so, and the nodes are looked for again in each pass.
 When that many nodes were deleted on purpose, set this to 100 and send SIGHUP.
 """)
 
+instance_mobility_opt = cfg.StrOpt(
+    'instance_mobility',
+    default='failover',
+    mutable=True,
+    choices=[
+        ('pinned',
+         'An instance belongs to the service that has built it, for ever.'),
+        ('failover',
+         'The instances of a service that is dead are taken over by the '
+         'services that the ring maps their nodes to.'),
+        ('follow',
+         'As failover; besides, an instance goes with the ring when its '
+         'service is alive, by consent, while nothing is being done with it. '
+         'So a service that is disabled is emptied of its instances as well, '
+         'and one that is new gets its share of them.'),
+    ],
+    help="""
+Whether an instance may go from one service to another.
+
+The machine of the instance is not touched by that. All services that share
+nodes should have the same value.
+
+Related options:
+
+* ``[ironic_ring] handover``: with ``immediate``, this option is ignored
+* ``[ironic_ring] failover_after``: when a service counts as dead
+""")
+
+failover_after_opt = cfg.IntOpt(
+    'failover_after',
+    default=0,
+    min=0,
+    mutable=True,
+    help="""
+Seconds without a heartbeat after which the instances of a service are taken
+over.
+
+Not earlier than the service looks down to Nova. With the default of 0, nothing
+but an operator's word makes a service dead: one who forces it down, or deletes
+it. Its free nodes do not wait for this.
+
+Related options:
+
+* ``[ironic_ring] instance_mobility``: with ``pinned``, this option is ignored
+* ``[DEFAULT] service_down_time``: when a service looks down to Nova
+""")
+
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
-             vanished_nodes_limit_opt]
+             vanished_nodes_limit_opt, instance_mobility_opt,
+             failover_after_opt]
 
 
 # Nova's, and ours where a release of Nova has it no more.

@@ -13,8 +13,9 @@
 """The compute driver: reads, asks the keeper, and leaves the rest to Nova."""
 
 import collections
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 import contextlib
+import dataclasses
 
 import nova.conf
 from nova import context as nova_context
@@ -25,13 +26,18 @@ from openstack.baremetal.v1 import node as sdk_node
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
+from nova_ironic_ring import builds
 from nova_ironic_ring import conf
+from nova_ironic_ring import failover
 from nova_ironic_ring import inventory
 from nova_ironic_ring import keeper
+from nova_ironic_ring import leftovers
 from nova_ironic_ring import membership
 from nova_ironic_ring import ownership
+from nova_ironic_ring import possession
 from nova_ironic_ring import pulse
 from nova_ironic_ring import records
+from nova_ironic_ring import recovery
 from nova_ironic_ring import settings
 from nova_ironic_ring import sighup
 from nova_ironic_ring import sigterm
@@ -44,6 +50,10 @@ CONF = nova.conf.CONF
 conf.register_opts(CONF)
 if not upstream.make_peer_list_mutable():
     conf.register_peer_list(CONF)
+
+
+# Passes between two looks for what is left of nodes of dead services.
+_CLEANING = 10
 
 
 class IronicRingDriver(upstream.NovaIronicDriver):
@@ -62,6 +72,10 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         self._plan = keeper.Plan({})
         self._vanished = vanished.Guard()
         self._pulse = pulse.Pulse()
+        #: The service of each foreign instance, as last heard of.
+        self._hosts: dict[str, str] = {}
+        self._heir = failover.Heir()
+        self._cleaner = leftovers.Cleaner()
         #: Instances of others, or of nobody, on nodes for this service.
         self._orphans: frozenset[str] = frozenset()
 
@@ -129,12 +143,49 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             # A service that was deleted meanwhile took the provider with it,
             # which Nova would not notice for minutes.
             upstream.placement(self).invalidate_resource_provider(nodename)
+            if self._plan.decisions[nodename] is (
+                    ownership.Decision.TAKE_ABANDONED):
+                builds.end_all(
+                    nova_context.get_admin_context(),
+                    upstream.placement(self), nodename,
+                    str(self._plan.owners[nodename]))
         resources = super().get_available_resource(nodename)
         taker = self._plan.offers.get(nodename)
         if taker is not None:
             resources['stats'] = {
                 **resources['stats'], **records.consent(CONF.host, taker)}
         return resources
+
+    def spawn(self, context: nova_context.RequestContext,
+              instance: objects.Instance, *args: object,
+              **kwargs: object) -> None:
+        """Build an instance, unless that has ended with another service.
+
+        :param context: the context of the request
+        :param instance: the instance; all else is as Nova's own driver has it
+        :raises nova.exception.BuildAbortException: if it has, or another has
+            taken the instance over in the meantime
+        """
+        builds.refuse_ended(instance)
+        try:
+            super().spawn(context, instance, *args, **kwargs)
+        except Exception as error:
+            # Nova would build it somewhere else.
+            if possession.is_mine(instance):
+                raise
+            raise exception.BuildAbortException(
+                instance_uuid=instance.uuid, reason=str(error)) from error
+
+    power_on = possession.required(upstream.NovaIronicDriver.power_on)
+    power_off = possession.required(upstream.NovaIronicDriver.power_off)
+    reboot = possession.required(upstream.NovaIronicDriver.reboot)
+    rebuild = possession.required(upstream.NovaIronicDriver.rebuild)
+    rescue = possession.required(upstream.NovaIronicDriver.rescue)
+    unrescue = possession.required(upstream.NovaIronicDriver.unrescue)
+    attach_interface = possession.required(
+        upstream.NovaIronicDriver.attach_interface)
+    detach_interface = possession.required(
+        upstream.NovaIronicDriver.detach_interface)
 
     def is_node_deleted(self, nodename: str) -> bool:
         """Say whether a node is no more, so that its record can go.
@@ -148,15 +199,21 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         return True
 
     def _require_unchanged(self, node: str) -> None:
-        """See that a node still has the owner that the decision was made on.
+        """See that a node is still as it was when it was decided to list it.
 
-        :raises nova.exception.ComputeHostNotFound: if it has not
+        :raises nova.exception.ComputeHostNotFound: if it is not
         """
-        if node not in self._plan.owners:
+        context = nova_context.get_admin_context()
+        instance = self.node_cache[node].instance_id
+        if instance is not None:
+            host = self._records.hosts_of(context, [instance]).get(instance)
+            unchanged = host == CONF.host
+        elif node in self._plan.owners:
+            row = self._records.rows_of_nodes(context, [node]).get(node)
+            unchanged = (row.owner if row else None) == self._plan.owners[node]
+        else:
             return
-        row = self._records.rows_of_nodes(
-            nova_context.get_admin_context(), [node]).get(node)
-        if (row.owner if row else None) != self._plan.owners[node]:
+        if not unchanged:
             raise exception.ComputeHostNotFound(host=CONF.host)
 
     def _nodes_to_manage(self) -> dict[str, sdk_node.Node]:
@@ -184,8 +241,13 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                 self, instances - {node.instance_id for node in nodes})
         found = {node.id: node for node in nodes}
 
-        self._plan = plan = self._decide(context, current, {
-            node.id: node.instance_id for node in nodes}, instances)
+        found_on = {node.id: node.instance_id for node in nodes}
+        plan = self._decide(context, current, found_on, instances)
+        with self._asking_nova():
+            self._plan = self._take_instances(
+                context, current, found_on, plan)
+            self._clean(context, current, found_on)
+        plan = self._plan
         # A service that is new is refused where it knows of instances.
         self._orphans = frozenset(
             found[node].instance_id
@@ -238,19 +300,93 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             if without_node and self._keeper.unwanted(nodes, rows):
                 building = self._records.nodes_of(context, without_node)
             candidates = self._keeper.wanted(nodes, rows)
+            wanted = (self._records.rows_of_nodes(context, candidates)
+                      if candidates else {})
+            self._find_hosts(context, self._keeper.foreign(nodes, instances), {
+                nodes[node]: row.owner for node, row in wanted.items()})
+            misplaced = self._keeper.misplaced(nodes, instances)
+            idle = (self._records.idle(context, misplaced)
+                    if misplaced else frozenset())
             others: list[membership.Service] = []
-            if candidates:
-                wanted = self._records.rows_of_nodes(context, candidates)
-                if not rows or not self._keeper.knows(
-                        row.owner for row in wanted.values()):
-                    others = self._records.all_services(context)
-                rows = {**rows, **wanted}
+            if (candidates and not rows) or not self._keeper.knows([
+                    *(row.owner for row in wanted.values()),
+                    *self._hosts.values()]):
+                others = self._records.all_services(context)
+            rows = {**rows, **wanted}
         plan = self._keeper.plan(
-            nodes, instances, building, rows, others,
+            nodes, instances, building, rows, self._hosts, idle, others,
             upstream.tracked_nodes(self),
             timeutils.utcnow(with_timezone=True))
         self._log_plan(current, plan, rows)
         return plan
+
+    def _find_hosts(self, context: nova_context.RequestContext,
+                    instances: Collection[str],
+                    owners: Mapping[str | None, str]) -> None:
+        """Find out which services instances belong to.
+
+        :param instances: those that this service has to know of
+        :param owners: the owners of nodes, as far as they are known, by the
+            instance on each: one that has changed says that the instance may
+            have another service as well
+        """
+        unknown = {instance for instance in instances
+                   if owners.get(instance, self._hosts.get(instance))
+                   != self._hosts.get(instance)
+                   or instance not in self._hosts}
+        if unknown:
+            self._hosts |= self._records.hosts_of(context, unknown)
+        self._hosts = {instance: self._hosts[instance]
+                       for instance in instances if instance in self._hosts}
+
+    def _take_instances(self, context: nova_context.RequestContext,
+                        current: settings.Settings,
+                        nodes: Mapping[str, str | None],
+                        plan: keeper.Plan) -> keeper.Plan:
+        """Take over the instances that it was decided on.
+
+        :param nodes: the instance on each node, None for a free one
+        :param plan: what was decided
+        :returns: the same without those that could not be had
+        """
+        wanted = {
+            node: failover.Estate(uuid := str(nodes[node]), self._hosts[uuid])
+            for node, decision in plan.decisions.items()
+            if decision.takes_instance}
+        taken = self._heir.take_over(context, current.host, {
+            node: estate for node, estate in wanted.items()
+            if plan.decisions[node] is ownership.Decision.FAIL_OVER})
+        recovery.start(self, context, taken, {
+            node: wanted[node].host for node in taken})
+        decisions = dict(plan.decisions)
+        for node, estate in wanted.items():
+            # Whoever has it now, it is not the one that had it.
+            del self._hosts[estate.instance]
+            if node not in taken and (
+                    decisions[node] is ownership.Decision.FAIL_OVER
+                    or not failover.take_offered(
+                        context, current.host, node, estate)):
+                decisions[node] = ownership.Decision.LEAVE_INSTANCE
+        return dataclasses.replace(plan, decisions=decisions)
+
+    def _clean(self, context: nova_context.RequestContext,
+               current: settings.Settings,
+               nodes: Mapping[str, str | None]) -> None:
+        """Now and then, remove what is left of nodes of dead services."""
+        now = timeutils.utcnow(with_timezone=True)
+        window = _CLEANING * current.pass_interval
+        if not current.cooperative or (
+                self._keeper.trust is not ownership.Trust.FULL
+                or not self._cleaner.is_due(now, window)):
+            return
+        dead = [service.host
+                for service in self._records.all_services(context)
+                if current.view.state(service, now).is_silent]
+        self._cleaner.clean(
+            context, upstream.placement(self), dead,
+            lambda node: self._keeper.desired(node) == self._keeper.me,
+            nodes, lambda node: upstream.is_deleted(self, node),
+            current.vanished_nodes_limit, now, window)
 
     def _guard(self, current: settings.Settings,
                nodes: Mapping[str, str | None],

@@ -129,11 +129,38 @@ class Keeper:
 
         :param nodes: the instance on each node, None for a free one
         :param mine: the nodes that it owns
-        :returns: the free ones among them that it should own and does not
+        :returns: those that it should own and does not; only free ones, where
+            instances do not go with the ring
         """
         return [node for node, instance in nodes.items()
-                if instance is None and node not in mine
+                if (instance is None or self._current.follows)
+                and node not in mine and self.desired(node) == self.me]
+
+    def foreign(self, nodes: Mapping[str, str | None],
+                instances: Container[str]) -> list[str]:
+        """Name the instances whose service this one has to know.
+
+        :param nodes: the instance on each node, None for a free one
+        :param instances: the instances of this service
+        :returns: those of others, on nodes that this service should own
+        """
+        return [instance for node, instance in nodes.items()
+                if instance is not None and instance not in instances
                 and self.desired(node) == self.me]
+
+    def misplaced(self, nodes: Mapping[str, str | None],
+                  instances: Container[str]) -> list[str]:
+        """Name the instances that should go with the ring.
+
+        :param nodes: the instance on each node, None for a free one
+        :param instances: the instances of this service
+        :returns: those on nodes that another service should own; none where
+            instances do not go with the ring
+        """
+        return [instance for node, instance in nodes.items()
+                if self._current.follows and instance in instances
+                and instance is not None
+                and self.desired(node) not in (self.me, None)]
 
     def unwanted(self, nodes: Mapping[str, str | None],
                  mine: Iterable[str]) -> list[str]:
@@ -163,14 +190,16 @@ class Keeper:
         :param instances: the instances of this service
         """
         return Plan({
-            node: ownership.decide_on_instance(instance, instances)
+            node: ownership.decide_on_instance(
+                self.me, ownership.Occupied(None, instance in instances))
             if instance is not None
             else ownership.decide_at_once(self.me, self.desired(node))
             for node, instance in nodes.items()})
 
     def plan(self, nodes: Mapping[str, str | None],
              instances: Container[str], building: Container[str],
-             rows: Mapping[str, ownership.Row],
+             rows: Mapping[str, ownership.Row], hosts: Mapping[str, str],
+             idle: Container[str],
              others: Sequence[membership.Service],
              held: Container[str], now: datetime.datetime) -> Plan:
         """Decide on all nodes by consent.
@@ -180,9 +209,13 @@ class Keeper:
         :param building: the nodes that an instance is being built for here
         :param rows: the rows of this service's nodes, and of those that are
             :meth:`wanted`; one without a row is not in it
-        :param others: the records of more services, among them all owners of
-            these rows that are not enabled; where there are any, all that
-            Nova has
+        :param hosts: the services of the :meth:`foreign` instances; one that
+            belongs to none is not in it
+        :param idle: the :meth:`misplaced` instances that nothing is being done
+            with
+        :param others: the records of more services, among them all of these
+            owners and services that are not enabled; where there are any, all
+            that Nova has
         :param held: the nodes that Nova's resource tracker did take in the
             pass before
         :param now: the present time, with time zone
@@ -194,7 +227,8 @@ class Keeper:
                 if membership.canonical(row.owner) == me}
         more = self._current.view.picture((), others, now)
         picture = dataclasses.replace(
-            self.picture, states={**more.states, **self.picture.states})
+            self.picture, states={**more.states, **self.picture.states},
+            last_seen={**more.last_seen, **self.picture.last_seen})
         if self.trust is not Trust.FULL:
             self._contention.forget()
         disputes = self._contention.find(
@@ -207,8 +241,17 @@ class Keeper:
         waits = {}
         for node, instance in nodes.items():
             if instance is not None:
+                host = hosts.get(instance)
                 decisions[node] = ownership.decide_on_instance(
-                    instance, instances)
+                    me, ownership.Occupied(
+                        self.desired(node), instance in instances,
+                        host and membership.canonical(host), rows.get(node),
+                        self._fails_over(host, picture, now),
+                        self._current.follows and (
+                            instance in idle or instance not in instances),
+                        self.trust))
+                if decisions[node].takes_instance and self.leaving:
+                    decisions[node] = Decision.LEAVE_INSTANCE
                 continue
             row = rows.get(node)
             decisions[node] = ownership.decide(me, ownership.Free(
@@ -231,7 +274,7 @@ class Keeper:
 
         offers = {node: '' if node in building else str(self.desired(node))
                   for node, decision in decisions.items()
-                  if decision is Decision.OFFER
+                  if decision.offers
                   or decision is Decision.HOLD and node in building}
         self._contention.release(offers)
         for node, decision in decisions.items():
@@ -269,6 +312,15 @@ class Keeper:
         return (not self._contention.with_(owner, now)
                 and self._is_seen(owner, picture))
 
+    def _fails_over(self, host: str | None, picture: membership.Picture,
+                    now: datetime.datetime) -> bool:
+        """Say whether an instance is to be taken over.
+
+        :param host: its service, if it is a foreign one
+        """
+        return (host is not None and self._current.fails_over
+                and picture.is_dead(host, now, self._current.failover_after))
+
     def _is_seen(self, owner: str, picture: membership.Picture) -> bool:
         """Say whether the ring has been made with the owner of a node in mind.
 
@@ -289,25 +341,28 @@ class Keeper:
         if self.trust is not Trust.FULL or self.leaving or (
                 self.picture.state(self.me) is not membership.State.MEMBER):
             return
-        takes = [node for node, decision in decisions.items()
-                 if decision.takes]
-        for node in takes:
-            decisions[node] = Decision.WAIT
-        choice = takes or [
-            node for node, decision in decisions.items()
+        takes = {node: decision for node, decision in decisions.items()
+                 if decision.takes or decision.takes_instance}
+        for node, decision in takes.items():
+            decisions[node] = (Decision.WAIT if decision.takes
+                               else Decision.LEAVE_INSTANCE)
+        choice = takes or {
+            node: Decision.TAKE_FIRST for node, decision in decisions.items()
             if decision is Decision.WAIT
-            and self._may_force(rows[node].owner, picture, now)]
+            and self._may_force(rows[node].owner, picture, now)}
         # Others may be newcomers as well, and have the first right to some.
         all_alive = ring.Ring(
             {self.me} | {host for host, state in picture.states.items()
                          if state is membership.State.MEMBER},
             self.ring.partitions)
-        choice = [node for node in choice
-                  if all_alive.owner(node) == self.me] or choice
+        choice = {node: decision for node, decision in choice.items()
+                  if all_alive.owner(node) == self.me} or choice
         if choice:
             first = min(choice, key=lambda node: _distance(self.me, node))
-            decisions[first] = (Decision.TAKE_FIRST if first in rows
-                                else Decision.CREATE)
+            decisions[first] = (
+                choice[first] if choice[first].takes_instance
+                else Decision.TAKE_FIRST if first in rows
+                else Decision.CREATE)
 
 
 #: Without the consent of the owner.

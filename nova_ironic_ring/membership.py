@@ -51,6 +51,11 @@ class State(enum.Enum):
         """Whether it lives to hand over its nodes itself."""
         return self in (State.MEMBER, State.DISABLED)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether Nova has it, and it does not live."""
+        return self in (State.DOWN, State.FORCED_DOWN)
+
 
 @dataclasses.dataclass(frozen=True)
 class Service:
@@ -108,10 +113,13 @@ class Picture:
 
     :ivar members: canonical names of the members
     :ivar states: what each known service is, by canonical name
+    :ivar last_seen: when each was last heard of
     """
 
     members: frozenset[str]
     states: Mapping[str, State]
+    last_seen: Mapping[str, datetime.datetime] = dataclasses.field(
+        default_factory=dict)
 
     def state(self, host: str) -> State:
         """Say what a service is.
@@ -119,6 +127,23 @@ class Picture:
         :param host: its name, in any case
         """
         return self.states.get(canonical(host), State.GONE)
+
+    def is_dead(self, host: str, now: datetime.datetime,
+                silence: float) -> bool:
+        """Say whether a service is to be given up for dead.
+
+        :param host: its name, in any case
+        :param now: the present time, with time zone
+        :param silence: seconds without a heartbeat after which it is; 0 if
+            only an operator's word makes it so
+        """
+        state = self.state(host)
+        if state in (State.FORCED_DOWN, State.GONE):
+            return True
+        if state is not State.DOWN or not silence:
+            return False
+        seen = self.last_seen[canonical(host)]
+        return (now - seen).total_seconds() >= silence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,16 +191,19 @@ class View:
         :param others: the records of more services, none of them a member
         :param now: the present time, with time zone
         """
+        ring = list(ring)
         me = canonical(self.me)
         states = {canonical(service.host): self.state(service, now)
                   for service in ring}
         states.setdefault(me, State.MEMBER)
         members = frozenset(host for host, state in states.items()
                             if state is State.MEMBER)
-        for service in others:
+        known = [*others, *ring]
+        for service in known:
             states.setdefault(canonical(service.host),
                               self.state(service, now))
-        return Picture(members, states)
+        return Picture(members, states, {
+            canonical(service.host): service.last_seen for service in known})
 
     def _is_alive(self, service: Service, now: datetime.datetime) -> bool:
         if service.alive is not None:

@@ -12,7 +12,6 @@
 
 """What a service does with a node: one decision for each, and its reason."""
 
-from collections.abc import Container
 import dataclasses
 import enum
 
@@ -24,6 +23,12 @@ class Decision(enum.Enum):
 
     #: It holds an instance of this service.
     KEEP_INSTANCE = 'with an instance of this service'
+    #: It holds an instance that its desired owner may take from this service.
+    OFFER_INSTANCE = 'with an instance that is offered to another service'
+    #: It holds an instance, and the instance's service lets this one take it.
+    TAKE_INSTANCE = 'with an instance that is taken with consent'
+    #: It holds an instance of a service that is dead.
+    FAIL_OVER = 'with an instance that is taken over from a dead service'
     #: It is free, and this service is both its owner and the desired one.
     KEEP = 'free and for this service'
     #: It is free, and its desired owner may take it from this service.
@@ -54,15 +59,26 @@ class Decision(enum.Enum):
 
     @property
     def takes(self) -> bool:
-        """Whether the node is not recorded as this service's until now."""
+        """Whether a free node becomes this service's by it."""
         return self in _TAKES
+
+    @property
+    def takes_instance(self) -> bool:
+        """Whether an instance becomes this service's by it."""
+        return self in (Decision.FAIL_OVER, Decision.TAKE_INSTANCE)
+
+    @property
+    def offers(self) -> bool:
+        """Whether another service may take the node."""
+        return self in (Decision.OFFER, Decision.OFFER_INSTANCE)
 
 
 _TAKES = frozenset({
     Decision.CREATE, Decision.TAKE_OFFERED, Decision.TAKE_ABANDONED,
     Decision.TAKE_SILENT, Decision.TAKE_FIRST})
 _LISTS = _TAKES | {
-    Decision.KEEP_INSTANCE, Decision.KEEP, Decision.OFFER, Decision.HOLD}
+    Decision.KEEP_INSTANCE, Decision.OFFER_INSTANCE, Decision.TAKE_INSTANCE,
+    Decision.FAIL_OVER, Decision.KEEP, Decision.OFFER, Decision.HOLD}
 
 
 class Trust(enum.Enum):
@@ -145,13 +161,48 @@ def decide_at_once(me: str, desired: str | None) -> Decision:
     return Decision.KEEP if desired in (me, None) else Decision.LEAVE
 
 
-def decide_on_instance(instance: str,
-                       my_instances: Container[str]) -> Decision:
+@dataclasses.dataclass(frozen=True)
+class Occupied:
+    """All that the decision on a node with an instance hangs on.
+
+    :ivar desired: canonical name of the node's desired owner; None without
+        members
+    :ivar is_mine: whether the instance belongs to this service
+    :ivar host: canonical name of the service that it belongs to, as far as
+        this one knows
+    :ivar row: the node's row, as far as this service knows
+    :ivar is_dead: whether the service that it belongs to is to be given up,
+        and its instances may be taken over
+    :ivar may_follow: whether it may go with the ring now: the configuration
+        lets it, and nothing is being done with it
+    :ivar trust: how far to go
+    """
+
+    desired: str | None
+    is_mine: bool
+    host: str | None = None
+    row: Row | None = None
+    is_dead: bool = False
+    may_follow: bool = False
+    trust: Trust = Trust.FULL
+
+
+def decide_on_instance(me: str, node: Occupied) -> Decision:
     """Decide on a node with an instance.
 
-    :param instance: the UUID of the instance
-    :param my_instances: UUIDs of the instances that belong to this service
+    :param me: the canonical name of this service
+    :param node: the node's circumstances
     """
-    if instance in my_instances:
-        return Decision.KEEP_INSTANCE
+    owner = node.row and membership.canonical(node.row.owner)
+    if node.is_mine:
+        leaves = node.may_follow and owner == me and (
+            node.desired not in (me, None) and node.trust is Trust.FULL)
+        return Decision.OFFER_INSTANCE if leaves else Decision.KEEP_INSTANCE
+    if node.desired != me or node.trust is not Trust.FULL:
+        return Decision.LEAVE_INSTANCE
+    if node.is_dead:
+        return Decision.FAIL_OVER
+    if node.may_follow and node.row and node.row.taker == me and (
+            owner == node.host):
+        return Decision.TAKE_INSTANCE
     return Decision.LEAVE_INSTANCE

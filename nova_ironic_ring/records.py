@@ -14,6 +14,7 @@
 
 from collections.abc import Callable, Iterable
 
+from nova.compute import vm_states
 from nova import context as nova_context
 from nova import exception
 from nova import objects
@@ -117,6 +118,35 @@ class Records:
         """
         return frozenset(
             objects.InstanceList.get_uuids_by_host(context, host))
+
+    def hosts_of(self, context: nova_context.RequestContext,
+                 instances: Iterable[str]) -> dict[str, str]:
+        """Read which services instances belong to.
+
+        :param context: with the rights of an administrator
+        :param instances: UUIDs of instances
+        :returns: the services' names, by UUID, of those that have one
+        """
+        found = objects.InstanceList.get_by_filters(
+            context, {'uuid': sorted(instances), 'deleted': False},
+            expected_attrs=[])
+        return {instance.uuid: instance.host
+                for instance in found if instance.host}
+
+    def idle(self, context: nova_context.RequestContext,
+             instances: Iterable[str]) -> frozenset[str]:
+        """Tell the instances that nothing is being done with.
+
+        :param context: with the rights of an administrator
+        :param instances: UUIDs of instances
+        :returns: those among them that are built, and have no task
+        """
+        found = objects.InstanceList.get_by_filters(
+            context, {'uuid': sorted(instances), 'deleted': False},
+            expected_attrs=[])
+        return frozenset(
+            instance.uuid for instance in found if instance.task_state is None
+            and instance.vm_state != vm_states.BUILDING)
 
     def nodes_of(self, context: nova_context.RequestContext,
                  instances: Iterable[str]) -> frozenset[str]:

@@ -37,6 +37,10 @@ class Settings:
     :ivar report_interval: seconds between two heartbeats
     :ivar cooperative: whether nodes are handed over with consent
     :ivar handover_timeout: seconds to wait for the consent of a live owner
+    :ivar fails_over: whether the instances of dead services are taken over
+    :ivar follows: whether instances go with the ring from live ones as well
+    :ivar failover_after: seconds without a heartbeat after which a service is
+        dead; 0 if only an operator's word makes it so
     :ivar vanished_nodes_limit: percent of this service's nodes that may
         disappear from Ironic at once
     """
@@ -52,6 +56,9 @@ class Settings:
     cooperative: bool
     handover_timeout: float
     vanished_nodes_limit: int
+    fails_over: bool
+    follows: bool
+    failover_after: float
 
     @property
     def is_filtered(self) -> bool:
@@ -85,7 +92,10 @@ def read(conf: cfg.ConfigOpts) -> Settings:
         report_interval=conf.report_interval,
         cooperative=ours.handover == 'cooperative',
         handover_timeout=ours.handover_timeout or 2 * _pass_interval(conf),
-        vanished_nodes_limit=ours.vanished_nodes_limit)
+        vanished_nodes_limit=ours.vanished_nodes_limit,
+        fails_over=ours.instance_mobility in ('failover', 'follow'),
+        follows=ours.instance_mobility == 'follow',
+        failover_after=ours.failover_after)
 
 
 def _pass_interval(conf: cfg.ConfigOpts) -> float:

@@ -21,6 +21,7 @@ import time
 
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova.conf import ironic as conf_ironic
+from nova import context as nova_context
 from nova import exception
 from nova import objects
 from nova.scheduler.client import report
@@ -127,6 +128,29 @@ def tracked_nodes(source: NovaIronicDriver) -> Container[str]:
     :returns: UUIDs; not to be walked, for other threads may add some
     """
     return source.virtapi._compute.rt.compute_nodes
+
+
+def recover(source: NovaIronicDriver, context: nova_context.RequestContext,
+            instance: objects.Instance) -> None:
+    """Bring an instance to order as a restart of its service would.
+
+    :param source: the driver that the manager has
+    :param context: with the rights of an administrator
+    :param instance: an instance of this service
+    """
+    source.virtapi._compute._init_instance(context, instance)
+
+
+def provision_state(source: NovaIronicDriver,
+                    instance: objects.Instance) -> str:
+    """Return what Ironic is doing with an instance's node.
+
+    :param source: what speaks to Ironic
+    :param instance: the instance
+    :returns: Ironic's provision state
+    :raises nova.exception.InstanceNotFound: if no node holds it
+    """
+    return source._validate_instance_and_node(instance).provision_state
 
 
 def placement(source: NovaIronicDriver) -> report.SchedulerReportClient:

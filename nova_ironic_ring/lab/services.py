@@ -287,7 +287,7 @@ class Neutron(Api):
             'database': {'connection': self.context.database.url('neutron')},
             'keystone_authtoken': self.context.credentials('neutron'),
             'ml2': {'type_drivers': 'local', 'tenant_network_types': 'local',
-                    'mechanism_drivers': ''},
+                    'mechanism_drivers': 'ironic_ring_lab'},
         })
         self.serve('nova_ironic_ring.lab.neutron', {
             'OS_NEUTRON_CONFIG_DIR': str(self.etc),

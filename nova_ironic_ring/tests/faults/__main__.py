@@ -13,7 +13,7 @@
 """Measures what a fault costs: ``python -m nova_ironic_ring.tests.faults``."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import re
 import sys
@@ -25,7 +25,10 @@ from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.tests.faults import crowd
+from nova_ironic_ring.tests.faults import deaths
 from nova_ironic_ring.tests.faults import events
 from nova_ironic_ring.tests.faults import watch
 
@@ -37,6 +40,8 @@ _SERVERS = 6
 # service is dead; and how long to wait for that.
 _QUIET = 15
 _PATIENCE = 75
+# Seconds between two passes of a lab's resource tracker.
+_PASS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,13 +124,27 @@ def measure(lab: cloud.Lab, observer: watch.Watch,
              else len(changes) == needed))
 
 
-def run(driver: str, chosen: Sequence[events.Event]) -> list[Result]:
+@dataclasses.dataclass
+class Results:
+    """What has been measured with a driver.
+
+    :ivar results: of the events, in their order; shorter if one has failed
+    :ivar outcomes: of the deaths, likewise
+    """
+
+    results: list[Result] = dataclasses.field(default_factory=list)
+    outcomes: list[deaths.Outcome] = dataclasses.field(default_factory=list)
+
+
+def run(driver: str, chosen: Sequence[events.Event],
+        dying: Sequence[deaths.Death]) -> Results:
     """Bring a lab up and let it all happen.
 
     :param driver: ``ring`` or ``stock``
     :param chosen: what is to happen
+    :param dying: how a service is to die after that
     """
-    results = []
+    found = Results()
     fixture = cloud.Cloud(
         place.directory(f'faults-{driver}'), driver=_DRIVERS[driver],
         computes=_COMPUTES, node_count=_NODES, progress=print)
@@ -137,17 +156,24 @@ def run(driver: str, chosen: Sequence[events.Event]) -> list[Result]:
                 connection, f'server-{number}',
                 f'compute-{number % _COMPUTES + 1}'))
         observer = watch.Watch(lab)
-        for event in chosen:
-            try:
+        name = ''
+        try:
+            for event in chosen:
+                name = event.name
                 result = measure(lab, observer, event)
-            except errors.LabError as error:
-                # What has been measured is worth its table all the same.
-                print(f'{driver}: {event.name}: {error}', file=sys.stderr)
-                break
-            print(f'{driver}: {event.name}: {", ".join(result.cells())}'
-                  f'{"" if result.passed else " (too many)"}', flush=True)
-            results.append(result)
-    return results
+                print(f'{driver}: {name}: {", ".join(result.cells())}'
+                      f'{"" if result.passed else " (too many)"}', flush=True)
+                found.results.append(result)
+            for death in dying:
+                name = death.name
+                outcome = deaths.measure(lab, death)
+                print(f'{driver}: {name}: {", ".join(outcome.cells())}',
+                      flush=True)
+                found.outcomes.append(outcome)
+        except errors.LabError as error:
+            # What has been measured is worth its table all the same.
+            print(f'{driver}: {name}: {error}', file=sys.stderr)
+    return found
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -162,13 +188,21 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument('--only', default='', metavar='REGEX',
                         help='the events whose names match; each takes the '
                              'lab as the one before has left it')
+    parser.add_argument('--crowd', type=int, metavar='N',
+                        help='instead of all that, measure how N servers are '
+                             'taken over in one pass')
     chosen = parser.parse_args(arguments)
+    if chosen.crowd:
+        print(crowd.measure(chosen.crowd))
+        return 0
     wanted = [event for event in events.EVENTS
               if re.search(chosen.only, event.name)]
+    dying = [death for death in deaths.DEATHS
+             if re.search(chosen.only, death.name)]
     drivers = (list(_DRIVERS) if chosen.driver == 'both'
                else [chosen.driver])
     try:
-        results = {driver: run(driver, wanted) for driver in drivers}
+        results = {driver: run(driver, wanted, dying) for driver in drivers}
     except errors.LabError as error:
         print(error, file=sys.stderr)
         return 2
@@ -181,21 +215,51 @@ def main(arguments: Sequence[str]) -> int:
     for number, event in enumerate(wanted):
         table.add_row([event.name] + [
             cell for driver in drivers
-            for cell in _cells(results[driver], number)])
+            for cell in _cells(results[driver].results, number, 4)])
     print(table)
-    ours = results.get('ring', [])
-    failed = [event.name for number, event in enumerate(wanted)
-              if 'ring' in drivers
-              and not (number < len(ours) and ours[number].passed)]
+    if dying:
+        print(_table_of_deaths(dying, results))
+    failed = []
+    if 'ring' in drivers:
+        failed = _failed([event.name for event in wanted],
+                         results['ring'].results) + _failed(
+            [death.name for death in dying], results['ring'].outcomes)
     if failed:
         print(f'More than is allowed: {", ".join(failed)}.')
-    print(f'{len(wanted) - len(failed)} passed, {len(failed)} failed')
+    count = len(wanted) + len(dying)
+    print(f'{count - len(failed)} passed, {len(failed)} failed')
     return 1 if failed else 0
 
 
-def _cells(results: Sequence[Result], number: int) -> list[str]:
+def _table_of_deaths(
+        dying: Sequence[deaths.Death],
+        results: Mapping[str, Results]) -> prettytable.PrettyTable:
+    table = prettytable.PrettyTable(
+        ['event', 'wanted'] + [f'{driver}: {column}' for driver in results
+                               for column in ('rebooted after', 'lost',
+                                              'refused')])
+    table.align['event'] = 'l'
+    for number, death in enumerate(dying):
+        # Found out, given up, and two passes of the resource tracker.
+        wanted = services.DOWN_TIME + 2 * _PASS + (
+            0 if death.forced else deaths.SILENCE)
+        table.add_row([death.name, f'{wanted:.0f} s'] + [
+            cell for found in results.values()
+            for cell in _cells(found.outcomes, number, 3)])
+    return table
+
+
+def _cells(results: Sequence[Result] | Sequence[deaths.Outcome], number: int,
+           count: int) -> list[str]:
     """Return the cells of an event, which may not have come about."""
-    return results[number].cells() if number < len(results) else ['-'] * 4
+    return results[number].cells() if number < len(results) else ['-'] * count
+
+
+def _failed(names: Sequence[str],
+            results: Sequence[Result] | Sequence[deaths.Outcome]) -> list[str]:
+    """Name those of which more came than may, or nothing at all."""
+    return [name for number, name in enumerate(names)
+            if not (number < len(results) and results[number].passed)]
 
 
 if __name__ == '__main__':

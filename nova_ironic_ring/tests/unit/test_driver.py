@@ -11,6 +11,7 @@
 # under the License.
 
 import datetime
+import inspect
 import signal
 import types
 from unittest import mock
@@ -18,6 +19,7 @@ from unittest import mock
 import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
 import nova.conf
+from nova.compute import manager
 from nova import exception
 from nova import objects
 from nova.virt.ironic import driver as nova_driver
@@ -29,6 +31,7 @@ from oslo_utils import timeutils
 from oslotest import base
 
 from nova_ironic_ring import driver
+from nova_ironic_ring import possession
 from nova_ironic_ring import ring
 
 CONF = nova.conf.CONF
@@ -72,8 +75,13 @@ class DriverTestCase(base.BaseTestCase):
         #: All other nova-computes, and those without a node.
         self.others: list[objects.Service] = []
         self.nodes = {name: None for name in NODES}
+        #: Of instances: those that are not active, and that are busy.
+        self.vm_states: dict[str, str] = {}
+        self.tasks: dict[str, str] = {}
         #: The node of each instance of this service.
         self.instances: dict[str, str | None] = {}
+        #: The service of each instance of others.
+        self.hosts: dict[str, str] = {}
         self.rows: dict[str, objects.ComputeNode] = {}
         for owner, name, function in (
                 (objects.ServiceList, 'get_all_computes_by_hv_type',
@@ -100,6 +108,9 @@ class DriverTestCase(base.BaseTestCase):
     def _new_driver(self) -> driver.IronicRingDriver:
         made = driver.IronicRingDriver(mock.Mock())
         made.virtapi._compute.rt.compute_nodes = self.tracked
+        client = made.virtapi.reportclient
+        client.get_allocations_for_resource_provider.return_value = (
+            types.SimpleNamespace(allocations={}))
         made._ironic_connection = self.ironic
         made._can_send_version = mock.Mock()
         return made
@@ -151,8 +162,13 @@ class DriverTestCase(base.BaseTestCase):
 
     def _some_instances(self, context, filters, expected_attrs):
         self.asked.append('builds')
-        return [objects.Instance(uuid=uuid, node=self.instances[uuid])
-                for uuid in filters['uuid']]
+        return [objects.Instance(uuid=uuid, node=self.instances.get(uuid),
+                                 host=self.hosts.get(uuid, CONF.host),
+                                 vm_state=self.vm_states.get(uuid, 'active'),
+                                 task_state=self.tasks.get(uuid),
+                                 system_metadata={})
+                for uuid in filters['uuid']
+                if uuid in self.instances or uuid in self.hosts]
 
     def _desired(self, *members: str, partitions: int = 32) -> set[str]:
         """Return the nodes that are for this service."""
@@ -334,11 +350,17 @@ class ConsentTestCase(CooperativeTestCase):
     """The handover between services that live."""
 
     def test_steady_state_costs_one_listing_of_own_rows(self):
-        self._pass()
+        # Now and then one looks for what is left of dead services.
+        self.assertEqual(1, self._asked_in_a_pass().count('all services'))
         self.assertEqual(
             ['services', 'nodes', 'instances', 'rows'],
-            [each for each in self.asked if each != 'node'])
+            [each for each in self._asked_in_a_pass() if each != 'node'])
         self.assertEqual(len(NODES), self.asked.count('node'))
+
+    def _asked_in_a_pass(self) -> list[str]:
+        self.asked.clear()
+        self._pass()
+        return self.asked
 
     def test_newcomer_is_given_its_share(self):
         before = self._owned()
@@ -620,6 +642,429 @@ class ConsentTestCase(CooperativeTestCase):
             self._listed()
             self.assertTrue(self.driver.is_node_deleted(node))
         self.assertFalse(self.driver.is_node_deleted(min(self.nodes)))
+
+
+class FailoverTestCase(CooperativeTestCase):
+    """What a dead service has left behind."""
+
+    def setUp(self):
+        super().setUp()
+        # The ring gives this one to this service once b is not there.
+        self.node = sorted(self._desired('me', 'a')
+                           - self._desired('me', 'a', 'b'))[0]
+        self.nodes[self.node] = 'theirs'
+        self.hosts['theirs'] = 'b'
+        self.recovery = self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.recovery.start')).mock
+        self.useFixture(fixtures.MockPatchObject(
+            objects.ComputeNode, 'destroy', autospec=True,
+            side_effect=self._destroy))
+        self.saved = self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'save', autospec=True,
+            side_effect=self._save)).mock
+        self.client = self.driver.virtapi.reportclient
+
+    def _destroy(self, row):
+        if self.rows[row.uuid].host != row.host:
+            raise exception.ObjectActionError(action='destroy', reason='')
+        del self.rows[row.uuid]
+
+    def _save(self, instance, **expected):
+        self.hosts[instance.uuid] = instance.host
+
+    def _force_down(self) -> None:
+        self.services[2].forced_down = True
+
+    def _picked_up(self) -> list[str]:
+        return [node for call in self.recovery.mock_calls
+                for node in call.args[2]]
+
+    def test_service_that_is_down(self):
+        self.services[2].last_seen_up -= datetime.timedelta(days=1)
+        self.assertNotIn(self.node, self._pass())
+        self.assertEqual('b', self.hosts['theirs'])
+
+    def test_service_that_is_forced_down(self):
+        self._force_down()
+        self.assertIn(self.node, self._pass())
+        self.assertEqual('me', self.hosts['theirs'])
+        self.assertEqual('me', self.rows[self.node].host)
+        self.assertEqual([self.node], self._picked_up())
+        self.assertIn(f'Instance theirs on node {self.node} is taken over '
+                      'from b', self.log.output)
+        self.assertEqual({self.node: 'b'}, self.recovery.call_args.args[3])
+        self.instances = {'theirs': self.node}
+        self.assertIn(self.node, self._pass())
+        self.assertEqual([self.node], self._picked_up())
+
+    def test_service_without_a_record(self):
+        self.services.pop()
+        self.assertIn(self.node, self._pass())
+        self.assertEqual('me', self.hosts['theirs'])
+
+    def test_service_that_is_silent_for_long(self):
+        self.conf.config(failover_after=300, group='ironic_ring')
+        now = timeutils.utcnow(with_timezone=True)
+        self.services[2].last_seen_up = now - datetime.timedelta(seconds=299)
+        self.assertNotIn(self.node, self._pass())
+        self.services[2].last_seen_up = now - datetime.timedelta(seconds=300)
+        self.assertIn(self.node, self._pass())
+
+    def test_disabled_and_forced_down(self):
+        self.services[2].disabled = True
+        self._force_down()
+        self.assertIn(self.node, self._pass())
+
+    def test_pinned(self):
+        self.conf.config(instance_mobility='pinned', group='ironic_ring')
+        self._force_down()
+        self.assertNotIn(self.node, self._pass())
+
+    def test_blackout(self):
+        self._force_down()
+        self.services[0].last_seen_up -= datetime.timedelta(days=1)
+        self.assertNotIn(self.node, self._pass())
+
+    def test_another_service_is_faster_with_the_row(self):
+        self._force_down()
+        with fixtures.MockPatchObject(
+                objects.ComputeNode, 'destroy',
+                side_effect=exception.ObjectActionError(
+                    action='destroy', reason='host changed')):
+            self.assertNotIn(self.node, self._pass())
+        self.assertEqual('b', self.hosts['theirs'])
+
+    def test_another_service_is_faster_with_the_instance(self):
+        self._pass()
+        self.hosts['theirs'] = 'a'
+        self._force_down()
+        self.assertNotIn(self.node, self._pass())
+        self.assertEqual('b', self.rows[self.node].host)
+        # It is asked anew.
+        self._pass()
+        self.saved.assert_not_called()
+
+    def test_row_that_another_has_deleted_and_not_brought_back(self):
+        del self.rows[self.node]
+        self._force_down()
+        self.assertNotIn(self.node, self._pass())
+        self.assertEqual('b', self.hosts['theirs'])
+        # That one has died over it.
+        self.assertIn(self.node, self._pass())
+        self.assertEqual('me', self.hosts['theirs'])
+
+    def test_row_that_another_brings_back(self):
+        row = self.rows.pop(self.node)
+        self._force_down()
+        self._pass()
+        self.rows[self.node] = row
+        self.hosts['theirs'] = row.host = 'a'
+        self.assertNotIn(self.node, self._pass())
+        self.assertEqual('a', self.hosts['theirs'])
+
+    def test_service_that_is_about_to_end(self):
+        self._force_down()
+        self.driver._pulse.end()
+        self.assertNotIn(self.node, self._pass())
+
+    def test_instance_that_is_taken_over_in_the_middle_of_a_pass(self):
+        own = sorted(self._owned())[0]
+        self.nodes[own] = 'mine'
+        self.instances = {'mine': own}
+        self.hosts['mine'] = 'me'
+        self._listed()
+        self.tracked.pop(own)
+        self.driver.get_available_resource(own)
+        self.hosts['mine'] = 'a'
+        self.assertRaises(exception.ComputeHostNotFound,
+                          self.driver.get_available_resource, own)
+
+    def test_steady_state_asks_once_for_the_services_of_instances(self):
+        own = sorted(self._owned())[0]
+        self.nodes[own] = 'theirs'
+        self._pass()
+        self.assertIn('builds', self.asked)
+        self._pass()
+        self.assertNotIn('builds', self.asked)
+
+    def test_build_on_its_way(self):
+        self.nodes[self.node] = None
+        self.client.get_allocations_for_resource_provider.side_effect = (
+            lambda context, node: types.SimpleNamespace(
+                allocations={'theirs': {}} if node == self.node else {}))
+        self.hosts['theirs'] = None
+        self.vm_states['theirs'] = 'building'
+        self._force_down()
+        with fixtures.MockPatch(
+                'nova.compute.utils.add_instance_fault_from_exc') as fault:
+            self._pass()
+        (ended,) = (call.args[0] for call in self.saved.call_args_list)
+        self.assertEqual('theirs', ended.uuid)
+        self.assertEqual('error', ended.vm_state)
+        self.assertIsNone(ended.host)
+        self.assertIn('the nova-compute b has died',
+                      str(fault.mock.call_args.args[2]))
+        self.client.delete_allocation_for_instance.assert_called_once_with(
+            mock.ANY, 'theirs', force=True)
+        # If b comes back and finds that it was to build it.
+        with fixtures.MockPatch(
+                'nova.virt.ironic.driver.IronicDriver.spawn') as spawn:
+            self.assertRaises(
+                exception.BuildAbortException, self.driver.spawn,
+                mock.sentinel.context, ended, mock.sentinel.image, [], None,
+                {})
+            spawn.mock.assert_not_called()
+
+    def test_build_that_has_arrived_at_another_service(self):
+        self.nodes[self.node] = None
+        self.client.get_allocations_for_resource_provider.return_value = (
+            types.SimpleNamespace(allocations={'theirs': {}}))
+        self.hosts['theirs'] = 'a'
+        self.vm_states['theirs'] = 'building'
+        self._force_down()
+        self.assertIn(self.node, self._pass())
+        self.saved.assert_not_called()
+
+    def test_placement_does_not_answer(self):
+        self.nodes[self.node] = None
+        self.client.get_allocations_for_resource_provider.side_effect = (
+            keystone_exceptions.ConnectFailure())
+        self._force_down()
+        self.assertIn(self.node, self._pass())
+        self.assertIn('Placement does not tell', self.log.output)
+
+
+class LostInstanceTestCase(DriverTestCase):
+    """What is asked of a service that has lost an instance."""
+
+    OPERATIONS = (
+        'power_on', 'power_off', 'reboot', 'rebuild', 'rescue', 'unrescue',
+        'attach_interface', 'detach_interface')
+
+    def setUp(self):
+        super().setUp()
+        self.instance = objects.Instance(
+            uuid='lost', system_metadata={}, task_state='powering-on')
+        self.host = 'other'
+        self.task = None
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'get_by_uuid', side_effect=self._instance))
+
+    def _instance(self, context, uuid, expected_attrs):
+        if self.host is None:
+            raise exception.InstanceNotFound(instance_id=uuid)
+        return objects.Instance(uuid=uuid, host=self.host,
+                                task_state=self.task)
+
+    def _call(self, name: str) -> None:
+        method = getattr(self.driver, name)
+        method(**{parameter.name: (
+            self.instance if parameter.name == 'instance' else None)
+            for parameter in inspect.signature(method).parameters.values()
+            if parameter.default is parameter.empty})
+
+    def test_nothing_is_done_with_it(self):
+        for name in self.OPERATIONS:
+            error = self.assertRaises(
+                possession.NotMineError, self._call, name)
+            self.assertEqual('Instance lost was taken over by other: me does '
+                             'nothing with it.', str(error))
+        self.assertEqual([], self.ironic.mock_calls)
+
+    def test_nova_leaves_its_state_alone(self):
+        self.assertTrue(issubclass(possession.NotMineError,
+                                   exception.UnexpectedTaskStateError))
+
+    def test_nova_cannot_set_it_to_error(self):
+        self.assertRaises(possession.NotMineError, self._call, 'rescue')
+        compute = mock.Mock(spec=manager.ComputeManager)
+        self.assertRaises(
+            possession.NotMineError,
+            manager.ComputeManager._set_instance_obj_error_state, compute,
+            self.instance)
+
+    def test_task_that_another_is_at(self):
+        self.task = 'reboot_pending'
+        self.assertRaises(possession.NotMineError, self._call, 'power_on')
+
+    def test_without_a_task(self):
+        self.instance.task_state = None
+        self.assertRaises(possession.NotMineError, self._call,
+                          'attach_interface')
+
+    def test_task_that_nobody_has_taken_up_is_done(self):
+        self.nodes = {}
+        self.task = 'powering-on'
+        self.assertRaises(exception.InstanceNotFound, self._call, 'power_on')
+        self.ironic.nodes.assert_called_once()
+
+    def test_own_instance_and_one_that_is_deleted(self):
+        self.nodes = {}
+        for host in 'ME', None:
+            self.host = host
+            self.ironic.reset_mock()
+            # Nova's own driver looks for its node.
+            self.assertRaises(exception.InstanceNotFound, self._call,
+                              'power_on')
+            self.ironic.nodes.assert_called_once()
+
+    def _spawn(self) -> None:
+        self.driver.spawn(mock.sentinel.context, self.instance,
+                          mock.sentinel.image, [], None, {})
+
+    def test_build_of_it_fails_for_good(self):
+        with fixtures.MockPatch(
+                'nova.virt.ironic.driver.IronicDriver.spawn',
+                side_effect=exception.InstanceDeployFailure(reason='frozen')):
+            self.assertRaises(exception.BuildAbortException, self._spawn)
+            self.host = 'me'
+            self.assertRaises(exception.InstanceDeployFailure, self._spawn)
+
+
+class LeftoversTestCase(CooperativeTestCase):
+    """Records of nodes that Ironic has no more."""
+
+    def setUp(self):
+        super().setUp()
+        self.client = self.driver.virtapi.reportclient
+        self.useFixture(fixtures.MockPatchObject(
+            objects.ComputeNode, 'destroy', autospec=True,
+            side_effect=lambda row: self.rows.pop(row.uuid)))
+        self.services[2].forced_down = True
+        self.gone = sorted(self._desired('me', 'a')
+                           - self._desired('me', 'a', 'b'))
+
+    def _vanish(self, count: int) -> list[str]:
+        nodes = self.gone[:count]
+        for node in nodes:
+            del self.nodes[node]
+        # Until it looks again.
+        for _ in range(11):
+            self.clock.advance_time_seconds(60)
+            for service in self.services[:2]:
+                service.last_seen_up += datetime.timedelta(seconds=60)
+            self._pass()
+        return nodes
+
+    def test_nodes_of_a_dead_service(self):
+        (node,) = self._vanish(1)
+        self.assertNotIn(node, self.rows)
+        (call,) = self.client.delete_resource_provider.mock_calls
+        self.assertEqual(node, call.args[1].uuid)
+        self.assertEqual({'cascade': True}, call.kwargs)
+        self.assertIn(f'Node {node} of b, which is dead, is no more',
+                      self.log.output)
+
+    def test_nodes_that_the_ring_gives_another(self):
+        theirs = next(name for name, row in sorted(self.rows.items())
+                      if row.host == 'b' and name not in self.gone)
+        del self.nodes[theirs]
+        self._vanish(0)
+        self.assertIn(theirs, self.rows)
+
+    def test_too_many(self):
+        for row in self.rows.values():
+            row.host = 'b' if row.host != 'me' else 'me'
+        self.services[1].forced_down = True
+        self.nodes = {node: None for node in self._owned()}
+        # The ring maps all to this service now, and it takes none.
+        before = dict(self.rows)
+        self._vanish(0)
+        self.assertEqual(before.keys(), self.rows.keys())
+        self.assertEqual(1, self.log.output.count('nodes of b, which is dead'))
+
+
+class FollowTestCase(CooperativeTestCase):
+    """Instances that go with the ring."""
+
+    def setUp(self):
+        super().setUp()
+        self.conf.config(instance_mobility='follow', group='ironic_ring')
+        self.saved = self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'save', autospec=True,
+            side_effect=self._save)).mock
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'get_by_uuid', side_effect=self._instance))
+
+    def _instance(self, context, uuid, expected_attrs):
+        return objects.Instance(uuid=uuid, host=self.hosts[uuid],
+                                task_state=self.tasks.get(uuid))
+
+    def _save(self, instance, expected_task_state):
+        self.assertEqual([None], expected_task_state)
+        if self.tasks.get(instance.uuid):
+            raise exception.UnexpectedTaskStateError(
+                instance_uuid=instance.uuid, expected='', actual='')
+        self.hosts[instance.uuid] = instance.host
+
+    def _have_instance(self) -> str:
+        current = ring.Ring({'me', 'a', 'b', 'e'}, 32)
+        node = next(node for node in sorted(self._owned())
+                    if current.owner(node) == 'e')
+        self.nodes[node] = 'mine'
+        self.instances = {'mine': node}
+        self.hosts['mine'] = 'me'
+        return node
+
+    def test_idle_instance_is_offered(self):
+        node = self._have_instance()
+        self._pass()
+        self.assertNotIn(node, self._offers())
+        self.services.append(_service('e'))
+        self.assertIn(node, self._pass())
+        self.assertEqual('e', self._offers()[node])
+        self.assertIn(f'Node {node} is offered to e', self.log.output)
+        # It is withdrawn when something is to be done.
+        self.tasks['mine'] = 'rebooting'
+        self._pass()
+        self.assertNotIn(node, self._offers())
+
+    def test_instance_that_is_being_built_is_not_offered(self):
+        node = self._have_instance()
+        self.vm_states['mine'] = 'building'
+        self.services.append(_service('e'))
+        self._pass()
+        self.assertNotIn(node, self._offers())
+
+    def test_only_where_the_configuration_lets_it(self):
+        self.conf.config(instance_mobility='failover', group='ironic_ring')
+        node = self._have_instance()
+        self.services.append(_service('e'))
+        self._pass()
+        self.assertNotIn(node, self._offers())
+
+    def _be_offered(self) -> str:
+        node = sorted(self._owned())[0]
+        self.nodes[node] = 'theirs'
+        self.hosts['theirs'] = 'b'
+        del self.tracked[node]
+        self._record(node, 'b', ironic_ring_from='b', ironic_ring_to='me')
+        return node
+
+    def test_what_is_offered_is_taken(self):
+        node = self._be_offered()
+        self.assertIn(node, self._pass())
+        self.assertEqual('me', self.hosts['theirs'])
+        self.assertEqual('me', self.rows[node].host)
+        self.assertIn(f'Instance theirs on node {node} is taken over from b '
+                      'with its consent', self.log.output)
+
+    def test_what_is_busy_by_now_is_not_taken(self):
+        node = self._be_offered()
+        self.tasks['theirs'] = 'rebooting'
+        self.assertNotIn(node, self._pass())
+        self.assertEqual('b', self.hosts['theirs'])
+        del self.tasks['theirs']
+        self.assertIn(node, self._pass())
+
+    def test_what_is_with_another_by_now_is_not_taken(self):
+        node = self._be_offered()
+        self._record(node, 'b')
+        self._pass()
+        self.hosts['theirs'] = 'a'
+        self._record(node, 'a', ironic_ring_from='a', ironic_ring_to='me')
+        self.assertIn(node, self._pass())
+        self.assertEqual('me', self.hosts['theirs'])
 
 
 class StartTestCase(CooperativeTestCase):

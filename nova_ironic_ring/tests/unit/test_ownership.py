@@ -108,20 +108,64 @@ class DecideAtOnceTestCase(base.BaseTestCase):
 
 class DecideOnInstanceTestCase(base.BaseTestCase):
 
+    def _decide(self, desired: str | None, is_mine: bool = False,
+                **circumstances) -> Decision:
+        return ownership.decide_on_instance('me', ownership.Occupied(
+            desired, is_mine, **circumstances))
+
     def test_mine(self):
-        self.assertIs(Decision.KEEP_INSTANCE,
-                      ownership.decide_on_instance('mine', {'mine'}))
+        self.assertIs(Decision.KEEP_INSTANCE, self._decide('me', True))
+        self.assertIs(Decision.KEEP_INSTANCE, self._decide('other', True))
 
     def test_of_another(self):
+        self.assertIs(Decision.LEAVE_INSTANCE, self._decide('other'))
+        self.assertIs(Decision.LEAVE_INSTANCE, self._decide('me'))
+
+    def test_of_a_dead_one(self):
+        self.assertIs(Decision.FAIL_OVER, self._decide('me', is_dead=True))
         self.assertIs(Decision.LEAVE_INSTANCE,
-                      ownership.decide_on_instance('theirs', {'mine'}))
+                      self._decide('other', is_dead=True))
+        for trust in ownership.Trust.STARTING, ownership.Trust.BLACKOUT:
+            self.assertIs(Decision.LEAVE_INSTANCE, self._decide(
+                'me', is_dead=True, trust=trust))
+
+    def test_mine_that_may_follow(self):
+        row = ownership.Row('Me')
+        self.assertIs(Decision.OFFER_INSTANCE, self._decide(
+            'other', True, row=row, may_follow=True))
+        for desired in 'me', None:
+            self.assertIs(Decision.KEEP_INSTANCE, self._decide(
+                desired, True, row=row, may_follow=True))
+        self.assertIs(Decision.KEEP_INSTANCE, self._decide(
+            'other', True, row=row, may_follow=True,
+            trust=ownership.Trust.BLACKOUT))
+        # Its row has not come here yet.
+        self.assertIs(Decision.KEEP_INSTANCE, self._decide(
+            'other', True, row=ownership.Row('other'), may_follow=True))
+
+    def test_offered(self):
+        offered = {'host': 'other', 'row': ownership.Row('Other', 'me')}
+        self.assertIs(Decision.TAKE_INSTANCE, self._decide(
+            'me', may_follow=True, **offered))
+        self.assertIs(Decision.LEAVE_INSTANCE, self._decide('me', **offered))
+        self.assertIs(Decision.LEAVE_INSTANCE, self._decide(
+            'other', may_follow=True, **offered))
+        self.assertIs(Decision.LEAVE_INSTANCE, self._decide(
+            'me', may_follow=True, trust=ownership.Trust.BLACKOUT, **offered))
+        # By one that it is not with any more.
+        self.assertIs(Decision.LEAVE_INSTANCE, self._decide(
+            'me', may_follow=True, host='third', row=offered['row']))
+        for taker in None, '', 'third':
+            self.assertIs(Decision.LEAVE_INSTANCE, self._decide(
+                'me', may_follow=True, host='other',
+                row=ownership.Row('other', taker)))
 
 
 class DecisionTestCase(base.BaseTestCase):
 
     def test_what_is_taken_is_listed(self):
         for decision in Decision:
-            if decision.takes:
+            if decision.takes or decision.takes_instance or decision.offers:
                 self.assertTrue(decision.lists)
 
     def test_what_is_left_is_not_listed(self):

@@ -119,6 +119,23 @@ class PrivateNamesTestCase(base.BaseTestCase):
         client.invalidate_resource_provider(uuidsentinel.node)
         self.assertFalse(client._provider_tree.exists(uuidsentinel.node))
 
+    def test_recovery(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        upstream.recover(source, 'context', 'instance')
+        compute._init_instance.assert_called_once_with('context', 'instance')
+        inspect.signature(manager.ComputeManager._init_instance).bind(
+            compute, 'context', 'instance')
+        # That is what Nova does with each instance when it starts.
+        self.assertIn('_init_instance',
+                      manager.ComputeManager.init_host.__code__.co_names)
+
+    def test_provision_state(self):
+        self._method('_validate_instance_and_node').bind(None, 'instance')
+        source = mock.Mock()
+        source._validate_instance_and_node.return_value.provision_state = 'up'
+        self.assertEqual('up', upstream.provision_state(source, 'instance'))
+
     def test_api_version(self):
         self._method('_can_send_version').bind(None, '1.46')
 

@@ -48,12 +48,14 @@ class Machine(stateful.RuleBasedStateMachine):
     GROUPS: tuple[str | None, ...] = (None,)
     KINDS: tuple[type[simulated.Host], ...] = (simulated.Host,)
     IS_LEAST = True
+    FOLLOWS = False
     QUIET = simulated.QUIET
 
     @stateful.initialize(seed=st.integers(0, 2**16), hosts=st.integers(1, 4),
                          nodes=st.integers(0, 12))
     def set_up(self, seed, hosts, nodes):
         self.world = simulated.World(seed)
+        self.world.follows = self.FOLLOWS
         for number in range(nodes):
             self.world.enroll(self._group(number) or '')
         for number in range(hosts):
@@ -194,6 +196,16 @@ class Machine(stateful.RuleBasedStateMachine):
         self.world.delete(self.world.nodes[node].instance)
         self._then(seconds)
 
+    @stateful.rule(data=st.data(), seconds=_SECONDS)
+    def work(self, data, seconds):
+        """Something is being done with an instance, or is done."""
+        node = self._node(data, free=False)
+        instance = self.world.instances[self.world.nodes[node].instance]
+        instance.is_busy = not instance.is_busy
+        self.world.log(f'{instance.name} is '
+                       f'{"busy" if instance.is_busy else "idle"}')
+        self._then(seconds)
+
     @stateful.precondition(lambda self: len(self.GROUPS) > 1)
     @stateful.rule(data=st.data(), free=st.booleans(), seconds=_SECONDS)
     def regroup(self, data, free, seconds):
@@ -211,6 +223,8 @@ class Machine(stateful.RuleBasedStateMachine):
             host.is_cut_off = False
             host.skew = 0
             host.disturbed_at = min(host.disturbed_at, self.world.now)
+        for instance in self.world.instances.values():
+            instance.is_busy = False
 
     @stateful.rule()
     def settle(self):
@@ -221,7 +235,7 @@ class Machine(stateful.RuleBasedStateMachine):
                      *(host.frozen_until
                        for host in self.world.hosts.values())])
         self.world.run(until - self.world.now + self.QUIET)
-        self.world.check_settled(list(self.GROUPS))
+        self.world.check_settled(list(self.GROUPS), self.IS_LEAST)
         before = len(self.world.moves)
         self.world.run(3 * simulated.PASS_INTERVAL)
         if len(self.world.moves) != before:
@@ -262,7 +276,7 @@ class Machine(stateful.RuleBasedStateMachine):
         if moved != needed and self._members() <= set(
                 before.values()) & set(after.values()):
             self.world.fail(f'{moved} moves, where {needed} are needed')
-        self.world.check_settled(list(self.GROUPS))
+        self.world.check_settled(list(self.GROUPS), self.IS_LEAST)
         self.settled = True
 
 
@@ -314,7 +328,13 @@ class QuarrelMachine(stateful.RuleBasedStateMachine):
             host.disturbed_at = self.world.now
         # One that was left without a node waits until it may try again.
         self.world.run(simulated.QUIET + 80 * simulated.HANDOVER_TIMEOUT)
-        self.world.check_settled([''])
+        self.world.check_settled([''], True)
+
+
+class FollowMachine(Machine):
+    """The same where instances go with the ring."""
+
+    FOLLOWS = True
 
 
 class GroupsMachine(Machine):
@@ -343,6 +363,7 @@ class MixedMachine(Machine):
 RingTestCase = Machine.TestCase
 BenignTestCase = BenignMachine.TestCase
 QuarrelTestCase = QuarrelMachine.TestCase
+FollowTestCase = FollowMachine.TestCase
 GroupsTestCase = GroupsMachine.TestCase
 MixedTestCase = MixedMachine.TestCase
 # Of these each takes long.

@@ -17,7 +17,7 @@ different times, so that anything can happen in between, as it does between the
 queries of a real nova-compute.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 import dataclasses
 import datetime
 import itertools
@@ -38,6 +38,7 @@ REPORT_INTERVAL = 2.0
 DOWN_TIME = 8.0
 PASS_INTERVAL = 5.0
 HANDOVER_TIMEOUT = 2 * PASS_INTERVAL
+FAILOVER_AFTER = 12.0
 #: From the last event until all is where it belongs: a service that has gone
 #: is found out, after a blackout of as long; then three passes.
 QUIET = 2 * DOWN_TIME + HANDOVER_TIMEOUT + 4 * PASS_INTERVAL
@@ -68,6 +69,8 @@ class Instance:
     host: str
     node: str
     since: float
+    #: Whether its service is doing something with it.
+    is_busy: bool = False
 
 
 @dataclasses.dataclass
@@ -117,6 +120,10 @@ class World:
         #: Whether Ironic's policy hides the nodes from the services.
         self.hidden = False
         self.steps = 0
+        #: Whether instances go with the ring.
+        self.follows = False
+        #: Who had the rows that heirs have deleted and not brought back yet.
+        self.heirless: dict[str, str] = {}
         #: Whether nothing befalls anybody but what is in order, so that no
         #: service may go without another's consent or mistake it for dead.
         self.is_benign = False
@@ -230,6 +237,9 @@ class World:
         if row is None:
             self.rows[node] = Row(host.name)
             self.log(f'{host.name} creates the row of node {_short(node)}')
+            old = self.heirless.pop(node, host.name)
+            if old != host.name:
+                self.moves.append(Move(self.now, node, old, host.name))
             return
         if row.owner == host.name:
             return
@@ -264,6 +274,43 @@ class World:
         return (self.now - max(self.disturbed_at, host.disturbed_at) > QUIET
                 and self.is_up(self.services[host.name]))
 
+    def win(self, node: str, host: 'Host', expected: str) -> bool:
+        """Have a service delete the row of a node that it takes over."""
+        row = self.rows.get(node)
+        if row is None or row.owner != expected:
+            return False
+        self.log(f'{host.name} is to take over node {_short(node)}')
+        self.heirless[node] = row.owner
+        del self.rows[node]
+        return True
+
+    def fail_over(self, name: str, host: 'Host', dead: str) -> bool:
+        """Have a service take an instance over from a dead one."""
+        instance = self.instances.get(name)
+        if instance is None:
+            return False
+        self.log(f'{host.name} takes {name} over from {dead}')
+        if instance.host != dead:
+            self.fail(f'{name} is with {instance.host} by now')
+        owner = self.hosts.get(dead)
+        if owner is not None and self._is_undisturbed(owner) and (
+                self._is_undisturbed(host)):
+            self.fail(f'{host.name} takes {name} over from {dead}, '
+                      'which is well')
+        instance.host = host.name
+        # What was being done is finished as its own restart would do.
+        instance.is_busy = False
+        return True
+
+    def follow(self, name: str, host: 'Host', giver: str) -> bool:
+        """Have a service take an instance of one that lets it."""
+        instance = self.instances.get(name)
+        if instance is None or instance.host != giver or instance.is_busy:
+            return False
+        self.log(f'{host.name} takes {name} of {giver}')
+        instance.host = host.name
+        return True
+
     def lose(self, node: str, host: 'Host', missing: int, total: int) -> None:
         """Have a service delete the row of a node."""
         if self.rows[node].owner != host.name:
@@ -287,8 +334,13 @@ class World:
                 if self.is_up(service)
                 and self.hosts[name].group == group}
 
-    def check_settled(self, groups: list[str | None]) -> None:
-        """See that all nodes are where they belong."""
+    def check_settled(self, groups: list[str | None],
+                      fails_over: bool) -> None:
+        """See that all nodes are where they belong.
+
+        :param groups: the conductor groups
+        :param fails_over: whether all services take instances over
+        """
         rings = {group: ring.Ring(members, 32) for group in groups
                  if (members := self.members(group))}
         for name, node in self.nodes.items():
@@ -298,6 +350,15 @@ class World:
             instance = (self.instances.get(node.instance)
                         if node.instance else None)
             if instance is not None:
+                if fails_over and desired is not None and (
+                        instance.host not in self.hosts
+                        or self.services[instance.host].forced_down):
+                    self.fail(f'{instance.name} is with {instance.host}, '
+                              'which is dead')
+                if self.follows and desired not in (None, instance.host) and (
+                        instance.host in self.hosts):
+                    self.fail(f'{instance.name} is with {instance.host} and '
+                              f'not with {desired}')
                 if instance.host in self.hosts and (
                         row is None or row.owner != instance.host):
                     self.fail(f'node {_short(name)} is not with its '
@@ -328,6 +389,7 @@ class Host:
         self.disputes = 0
         self.pulse = pulse.Pulse(lambda: self.world.now)
         self.vanished = vanished.Guard()
+        self._without_row: set[str] = set()
         self._beat_at: float | None = None
         self._pass: Iterator[None] | None = None
         self._pass_at = world.now + world.jitter()
@@ -347,7 +409,9 @@ class Host:
                 self.name, self.group, None, self.peers),
             partitions=32, pass_interval=PASS_INTERVAL,
             report_interval=REPORT_INTERVAL, cooperative=True,
-            handover_timeout=HANDOVER_TIMEOUT, vanished_nodes_limit=20)
+            handover_timeout=HANDOVER_TIMEOUT, vanished_nodes_limit=20,
+            fails_over=True, follows=self.world.follows,
+            failover_after=FAILOVER_AFTER)
 
     def reason(self, node: str) -> str:
         """Say why a node is taken."""
@@ -467,11 +531,17 @@ class Host:
         yield
         self._ask()
         rows |= self._rows(self.keeper.wanted(nodes, rows))
+        hosts = {name: self.world.instances[name].host
+                 for name in self.keeper.foreign(nodes, instances)
+                 if name in self.world.instances}
+        idle = {name for name in self.keeper.misplaced(nodes, instances)
+                if name in self.world.instances
+                and not self.world.instances[name].is_busy}
         everybody = [self._record(service)
                      for service in self.world.services.values()]
         plan = self.keeper.plan(
-            nodes, instances, (), rows, everybody, set(self.tracked),
-            self.time())
+            nodes, instances, (), rows, hosts, idle, everybody,
+            set(self.tracked), self.time())
         self.decisions = dict(plan.decisions)
         self.disputes += len(plan.disputes)
         for dispute in plan.disputes:
@@ -479,12 +549,13 @@ class Host:
         if own is None:
             return
         yield
+        lost = yield from self._take_instances(plan, nodes, hosts)
 
         self._ask()
         mine = self._my_rows()
         self.tracked &= mine.keys()
         listed = [node for node, decision in plan.decisions.items()
-                  if decision.lists]
+                  if decision.lists and node not in lost]
         for node in mine.keys() - set(listed):
             if not self.vanished.closed and self._is_deleted(node):
                 self.vanished.note(node, self.time())
@@ -493,6 +564,10 @@ class Host:
         yield
         for node in listed:
             self._ask()
+            instance = self.world.instances.get(nodes[node] or '')
+            if node not in self.tracked and nodes[node] and (
+                    instance is None or instance.host != self.name):
+                continue
             taker = plan.offers.get(node)
             if node not in self.tracked:
                 row = self.world.rows.get(node)
@@ -507,6 +582,53 @@ class Host:
                     None, None)
             if self.world.random.random() < 0.3:
                 yield
+
+    def _take_instances(self, plan: keeper.Plan,
+                        nodes: dict[str, str | None], hosts: dict[str, str]
+                        ) -> Generator[None, None, set[str]]:
+        """Take instances over, in more than one step.
+
+        :returns: the nodes of those that could not be had
+        """
+        lost = set()
+        without_row = set()
+        heir_of = [node for node, decision in plan.decisions.items()
+                   if decision is ownership.Decision.FAIL_OVER]
+        self._ask()
+        rows = {node: self.world.rows[node].owner for node in heir_of
+                if node in self.world.rows}
+        yield
+        self._ask()
+        read = {node: name for node in heir_of if (name := nodes[node])
+                and name in self.world.instances
+                and self.world.instances[name].host == hosts[name]}
+        for node in heir_of:
+            yield
+            self._ask()
+            if node not in read:
+                lost.add(node)
+                continue
+            if node not in rows:
+                without_row.add(node)
+                if node not in self._without_row:
+                    lost.add(node)
+                    continue
+            elif not self.world.win(node, self, rows[node]):
+                lost.add(node)
+                continue
+            yield
+            self._ask()
+            if not self.world.fail_over(read[node], self, hosts[read[node]]):
+                lost.add(node)
+        self._without_row = without_row
+        for node, decision in plan.decisions.items():
+            if decision is ownership.Decision.TAKE_INSTANCE:
+                yield
+                self._ask()
+                name = nodes[node] or ''
+                if not self.world.follow(name, self, hosts[name]):
+                    lost.add(node)
+        return lost
 
 
 class StockHost(Host):

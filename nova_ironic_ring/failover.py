@@ -1,0 +1,144 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Makes instances of other services, and their nodes, this service's."""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+# What Nova's own recovery wants to know of an instance.
+_ATTRIBUTES = ['info_cache', 'metadata', 'system_metadata', 'numa_topology',
+               'flavor']
+
+
+@dataclasses.dataclass(frozen=True)
+class Estate:
+    """What is to change hands.
+
+    :ivar instance: the instance's UUID
+    :ivar host: the name of the service that it belongs to
+    """
+
+    instance: str
+    host: str
+
+
+class Heir:
+    """Takes over the instances of dead services."""
+
+    def __init__(self) -> None:
+        #: Nodes that had no row when they were to be taken over.
+        self._without_row: frozenset[str] = frozenset()
+
+    def take_over(self, context: nova_context.RequestContext, me: str,
+                  estates: Mapping[str, Estate]
+                  ) -> dict[str, objects.Instance]:
+        """Make instances of dead services this service's.
+
+        Two services cannot both do so with one: the first step is to delete
+        the node's row on condition that it still has the owner that was read,
+        the only change of a row that Nova makes on a condition. The resource
+        tracker brings the very row back in the same pass.
+
+        :param context: with the rights of an administrator
+        :param me: the name of this service
+        :param estates: what to take over, by the node's UUID
+        :returns: the instances that are this service's now, by node
+        """
+        if not estates:
+            return {}
+        # Another heir deletes the row, and then changes the instance: so the
+        # rows are read first.
+        rows = {row.uuid: row for row in
+                objects.ComputeNodeList.get_all_by_uuids(
+                    context, sorted(estates))}
+        instances = {
+            instance.uuid: instance for instance in
+            objects.InstanceList.get_by_filters(
+                context, {'uuid': [each.instance for each in estates.values()],
+                          'deleted': False}, expected_attrs=_ATTRIBUTES)}
+        taken = {}
+        without_row = set()
+        for node, estate in estates.items():
+            instance = instances.get(estate.instance)
+            if instance is None or instance.host != estate.host:
+                continue
+            if node not in rows:
+                # Another heir is at it, unless it has died over it.
+                without_row.add(node)
+                if node not in self._without_row:
+                    continue
+            elif not _delete(rows[node]):
+                continue
+            if _rename(instance, me):
+                taken[node] = instance
+                LOG.info('Instance %(instance)s on node %(node)s is taken '
+                         'over from %(host)s, which is dead.', {
+                             'instance': estate.instance, 'node': node,
+                             'host': estate.host})
+        self._without_row = frozenset(without_row)
+        return taken
+
+
+def take_offered(context: nova_context.RequestContext, me: str, node: str,
+                 estate: Estate) -> bool:
+    """Make an instance this service's, with the consent of its own.
+
+    The consent names one taker, so there is no other. The row follows in the
+    resource tracker, as that of a free node does.
+
+    :param context: with the rights of an administrator
+    :param me: the name of this service
+    :param node: the node's UUID
+    :param estate: the instance
+    :returns: False if something is being done with it by now
+    """
+    try:
+        instance = objects.Instance.get_by_uuid(
+            context, estate.instance, expected_attrs=[])
+    except exception.InstanceNotFound:
+        return False
+    if instance.host != estate.host or not _rename(
+            instance, me, expected_task_state=[None]):
+        return False
+    LOG.info('Instance %(instance)s on node %(node)s is taken over from '
+             '%(host)s with its consent.', {
+                 'instance': estate.instance, 'node': node,
+                 'host': estate.host})
+    return True
+
+
+def _delete(row: objects.ComputeNode) -> bool:
+    """Delete a row, unless its owner has changed or it is gone."""
+    try:
+        row.destroy()
+    except (exception.ObjectActionError, exception.NotFound):
+        return False
+    return True
+
+
+def _rename(instance: objects.Instance, host: str, **expected: object) -> bool:
+    """Change the service of an instance, if it is as expected."""
+    instance.host = host
+    try:
+        instance.save(**expected)
+    except (exception.InstanceNotFound, exception.InstanceUpdateConflict,
+            exception.UnexpectedTaskStateError):
+        return False
+    return True

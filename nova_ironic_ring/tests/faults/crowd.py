@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What it costs to take over very many instances in one pass."""
+
+import concurrent.futures
+import dataclasses
+import threading
+import time
+
+import psutil
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import place
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import view
+
+_DEAD, _HEIR = 'compute-2', 'compute-1'
+# Seconds.
+_PATIENCE = 3600
+_POLL = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Crowd:
+    """How long it has taken, and what others have felt of it.
+
+    :ivar servers: how many there were
+    :ivar found: seconds from the death to the first that was taken over
+    :ivar instances: seconds from the first to the last instance
+    :ivar rows: seconds from the first instance to the last row
+    :ivar silence: the longest that the heir's heartbeat was late, in seconds
+    :ivar conductor: seconds of processor time that nova-conductor took
+    """
+
+    servers: int
+    found: float
+    instances: float
+    rows: float
+    silence: float
+    conductor: float
+
+    def __str__(self) -> str:
+        return (f'{self.servers} servers: the first one taken over '
+                f'{self.found:.1f} s after the death, the last one '
+                f'{self.instances:.1f} s later, the last row after '
+                f'{self.rows:.1f} s; heartbeat no older than '
+                f'{self.silence:.1f} s; {self.conductor:.1f} s of '
+                f"nova-conductor's time")
+
+
+def measure(count: int) -> Crowd:
+    """Have one service take over all the servers of another.
+
+    :param count: how many servers
+    """
+    with cloud.Cloud(place.directory('faults-crowd'), computes=2,
+                     node_count=count + 10, progress=print) as fixture:
+        lab = fixture.lab
+        link = lab.connect()
+        # So that all nodes are with the one that is to die.
+        (service,) = link.compute.services(host=_HEIR, binary='nova-compute')
+        link.compute.disable_service(service)
+        lab.wait('All nodes with one service', lambda: (
+            set(lab.owners().values()) == {_DEAD}), _PATIENCE)
+        print(f'Booting {count} servers')
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(
+                lambda number: servers.wait_active(link, servers.boot(
+                    link, f'server-{number}', _DEAD), _PATIENCE),
+                range(count)))
+        return _measure(lab, count)
+
+
+def _measure(lab: cloud.Lab, count: int) -> Crowd:
+    link = lab.connect()
+    conductor = _processor_time(lab)
+    watch = _Heartbeat(lab)
+    watch.start()
+    lab.compute(_DEAD).kill()
+    (dead,) = link.compute.services(host=_DEAD, binary='nova-compute')
+    link.compute.update_service_forced_down(
+        dead, _DEAD, 'nova-compute', True)
+    (heir,) = link.compute.services(host=_HEIR, binary='nova-compute')
+    link.compute.enable_service(heir)
+    start = time.monotonic()
+    first = last = rows = 0.0
+    while not rows:
+        with lab.cell() as opened, opened.cursor() as cursor:
+            cursor.execute('SELECT COUNT(*) FROM instances '
+                           'WHERE deleted = 0 AND host = %s', (_HEIR,))
+            ((taken,),) = cursor.fetchall()
+        now = time.monotonic() - start
+        first = first or (now if taken else 0.0)
+        last = last or (now if taken == count else 0.0)
+        if last and set(lab.owners().values()) == {_HEIR}:
+            rows = now
+        lab.check()
+        if now > _PATIENCE:
+            raise TimeoutError(f'{taken} of {count} taken over')
+        time.sleep(_POLL)
+    watch.stop()
+    return Crowd(count, first, last - first, rows - first, watch.longest,
+                 _processor_time(lab) - conductor)
+
+
+def _processor_time(lab: cloud.Lab) -> float:
+    """Return what nova-conductor has taken of the processor, in seconds."""
+    times = [process.cpu_times() for process in psutil.process_iter(
+        ['cmdline']) if process.info['cmdline'] and any(
+            'nova-conductor' in word for word in process.info['cmdline'])
+        and any(str(lab.state.directory) in word
+                for word in process.info['cmdline'])]
+    return sum(each.user + each.system for each in times)
+
+
+class _Heartbeat(threading.Thread):
+    """Watches how late the heartbeat of the heir gets."""
+
+    def __init__(self, lab: cloud.Lab) -> None:
+        super().__init__(daemon=True)
+        self.longest = 0.0
+        self._lab = lab
+        self._done = threading.Event()
+
+    def run(self) -> None:
+        """Look again and again at when it was last heard of."""
+        seen, since = None, time.monotonic()
+        with self._lab.cell() as opened:
+            while not self._done.wait(_POLL / 2):
+                opened.rollback()
+                now = view.heartbeat(opened, _HEIR)
+                if now != seen:
+                    seen, since = now, time.monotonic()
+                self.longest = max(self.longest, time.monotonic() - since)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._done.set()
+        self.join()

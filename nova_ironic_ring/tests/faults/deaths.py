@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a service that dies costs the servers that it had."""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import dataclasses
+import time
+
+from openstack import connection
+from openstack import exceptions
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import state as lab_state
+
+_HOST = 'compute-2'
+#: Seconds of silence after which a service is dead, where nobody says so.
+SILENCE = 12
+# Seconds: far more than it takes, and how often to look.
+_PATIENCE = 90
+_POLL = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Death:
+    """A way to die.
+
+    :ivar name: what the table calls it
+    :ivar forced: whether an operator says at once that it is dead
+    """
+
+    name: str
+    forced: bool
+
+
+DEATHS = [
+    Death(f'kill -9, dead after {SILENCE} s of silence', False),
+    Death('kill -9, and forced down at once', True),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What has become of the servers of a service that has died.
+
+    :ivar rebooted: seconds from its death to the first reboot of the last of
+        them; None if that has not come about
+    :ivar lost: servers that are not active in the end
+    :ivar refused: reboots after that time that were refused, or never done
+    """
+
+    rebooted: float | None
+    lost: int
+    refused: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is left behind."""
+        return self.rebooted is not None and not self.lost + self.refused
+
+    def cells(self) -> list[str]:
+        """Return the cells of the table."""
+        return ['never' if self.rebooted is None else f'{self.rebooted:.0f} s',
+                str(self.lost), str(self.refused)]
+
+
+def measure(lab: cloud.Lab, death: Death) -> Outcome:
+    """Kill a service, and see when its servers can be rebooted.
+
+    :param lab: the lab, which has servers on each nova-compute
+    :param death: how it is to die
+    """
+    link = lab.connect()
+    compute = link.compute
+    with _silence(lab, 0 if death.forced else SILENCE):
+        servers = [server.id for server in compute.servers()
+                   if server.compute_host == _HOST]
+        assert servers
+        lab.compute(_HOST).kill()
+        start = time.monotonic()
+        if death.forced:
+            _force_down(link, True)
+        for server in servers:
+            compute.reboot_server(server, 'HARD')
+        over = _wait(lambda: all(_is_well(link, each) for each in servers))
+        rebooted = time.monotonic() - start if over else None
+        refused = sum(not _reboot(link, each) for each in servers)
+        lost = sum(not _is_well(link, each) for each in servers)
+        if death.forced:
+            _force_down(link, False)
+        lab.start_compute(_HOST)
+    return Outcome(rebooted, lost, refused)
+
+
+@contextlib.contextmanager
+def _silence(lab: cloud.Lab, seconds: int) -> Iterator[None]:
+    """Have services count as dead after so many seconds of silence."""
+    if lab.state.driver == lab_state.STOCK_DRIVER or not seconds:
+        yield
+        return
+    for name in lab.state.computes:
+        lab.reconfigure(name, {'ironic_ring': {'failover_after': seconds}})
+    try:
+        yield
+    finally:
+        for name in lab.state.computes:
+            lab.reconfigure(name, {})
+
+
+def _force_down(link: connection.Connection, forced: bool) -> None:
+    (service,) = link.compute.services(host=_HOST, binary='nova-compute')
+    link.compute.update_service_forced_down(
+        service, _HOST, 'nova-compute', forced)
+
+
+def _is_well(link: connection.Connection, server: str) -> bool:
+    """Say whether a server is active, and nothing is being done with it."""
+    found = link.compute.find_server(server)
+    return (found is not None and found.task_state is None
+            and found.status == 'ACTIVE')
+
+
+def _reboot(link: connection.Connection, server: str) -> bool:
+    """Reboot a server, and say whether that was done."""
+    try:
+        link.compute.reboot_server(server, 'HARD')
+    except exceptions.HttpException:
+        return False
+    return _wait(lambda: _is_well(link, server))
+
+
+def _wait(done: Callable[[], bool]) -> bool:
+    """Wait until something is true, and say whether it has come about."""
+    deadline = time.monotonic() + _PATIENCE
+    while not done():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL)
+    return True
