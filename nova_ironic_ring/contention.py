@@ -114,6 +114,11 @@ class Contention:
         truce = self._truces.get(membership.canonical(host))
         return truce is not None and now < truce.until
 
+    @property
+    def hosts(self) -> list[str]:
+        """The canonical names of those that there was a dispute with."""
+        return sorted(self._truces)
+
     def take(self, node: str, owner: str) -> None:
         """Note that a node is taken without its owner's consent.
 

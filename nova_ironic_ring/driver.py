@@ -16,6 +16,7 @@ import collections
 from collections.abc import Callable, Collection, Iterator, Mapping
 import contextlib
 import dataclasses
+import time
 
 import nova.conf
 from nova import context as nova_context
@@ -24,6 +25,7 @@ from nova import objects
 from nova import servicegroup
 from openstack.baremetal.v1 import node as sdk_node
 from oslo_log import log as logging
+from oslo_reports import guru_meditation_report as gmr
 from oslo_utils import timeutils
 
 from nova_ironic_ring import builds
@@ -35,9 +37,11 @@ from nova_ironic_ring import leftovers
 from nova_ironic_ring import membership
 from nova_ironic_ring import ownership
 from nova_ironic_ring import possession
+from nova_ironic_ring import profile
 from nova_ironic_ring import pulse
 from nova_ironic_ring import records
 from nova_ironic_ring import recovery
+from nova_ironic_ring import report
 from nova_ironic_ring import settings
 from nova_ironic_ring import sighup
 from nova_ironic_ring import sigterm
@@ -74,7 +78,11 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         self._pulse = pulse.Pulse()
         #: The service of each foreign instance, as last heard of.
         self._hosts: dict[str, str] = {}
+        #: Whether anything moves because of it, and when it was made.
+        self._moves = False
+        self._pass: report.Pass | None = None
         self._heir = failover.Heir()
+        self._ender = builds.Ender()
         self._cleaner = leftovers.Cleaner()
         #: Instances of others, or of nobody, on nodes for this service.
         self._orphans: frozenset[str] = frozenset()
@@ -89,6 +97,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         # Not Nova's own init_host, which does nothing but build its own ring.
         self._read_settings()
         self._reloader.install()
+        gmr.TextGuruMeditation.register_section('Ironic ring', self._report)
         sigterm.install(self._pulse.end)
 
     def list_instance_uuids(self) -> list[str]:
@@ -143,39 +152,30 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             # A service that was deleted meanwhile took the provider with it,
             # which Nova would not notice for minutes.
             upstream.placement(self).invalidate_resource_provider(nodename)
-            if self._plan.decisions[nodename] is (
-                    ownership.Decision.TAKE_ABANDONED):
-                builds.end_all(
-                    nova_context.get_admin_context(),
-                    upstream.placement(self), nodename,
-                    str(self._plan.owners[nodename]))
+            if nodename in self._plan.abandoned:
+                self._end_builds(nodename, self._plan.abandoned[nodename])
         resources = super().get_available_resource(nodename)
+        news = {}
+        if nodename in self._plan.decisions and self._settings is not None:
+            news = profile.publish(profile.of(self._settings))
         taker = self._plan.offers.get(nodename)
         if taker is not None:
-            resources['stats'] = {
-                **resources['stats'], **records.consent(CONF.host, taker)}
+            news |= records.consent(CONF.host, taker)
+        if news:
+            resources['stats'] = {**resources['stats'], **news}
         return resources
 
-    def spawn(self, context: nova_context.RequestContext,
-              instance: objects.Instance, *args: object,
-              **kwargs: object) -> None:
-        """Build an instance, unless that has ended with another service.
+    def _end_builds(self, node: str, dead: str | None) -> None:
+        """End what a dead service was to do with a node that is free."""
+        context = nova_context.get_admin_context()
+        for instance in self._ender.end_all(
+                context, upstream.placement(self), node, dead):
+            if failover.rename(instance, CONF.host):
+                recovery.start(self, context, CONF.host, {node: instance},
+                               {node: str(dead)})
 
-        :param context: the context of the request
-        :param instance: the instance; all else is as Nova's own driver has it
-        :raises nova.exception.BuildAbortException: if it has, or another has
-            taken the instance over in the meantime
-        """
-        builds.refuse_ended(instance)
-        try:
-            super().spawn(context, instance, *args, **kwargs)
-        except Exception as error:
-            # Nova would build it somewhere else.
-            if possession.is_mine(instance):
-                raise
-            raise exception.BuildAbortException(
-                instance_uuid=instance.uuid, reason=str(error)) from error
-
+    spawn = builds.for_good(upstream.NovaIronicDriver.spawn)
+    destroy = possession.spared(upstream.NovaIronicDriver.destroy)
     power_on = possession.required(upstream.NovaIronicDriver.power_on)
     power_off = possession.required(upstream.NovaIronicDriver.power_off)
     reboot = possession.required(upstream.NovaIronicDriver.reboot)
@@ -223,6 +223,8 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
         :raises nova.exception.InvalidConfiguration: as :meth:`init_host`
         """
+        start = time.monotonic()
+        self._moves = False
         context = nova_context.get_admin_context()
         if self._reloader.reload():
             upstream.reset_manager(self)
@@ -246,8 +248,11 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         with self._asking_nova():
             self._plan = self._take_instances(
                 context, current, found_on, plan)
-            self._clean(context, current, found_on)
+        self._look_after_the_dead(context, current, found_on)
         plan = self._plan
+        self._pass = report.Pass(timeutils.utcnow(with_timezone=True),
+                                 time.monotonic() - start)
+        self._log_pass(self._pass.seconds)
         # A service that is new is refused where it knows of instances.
         self._orphans = frozenset(
             found[node].instance_id
@@ -355,8 +360,9 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             if decision.takes_instance}
         taken = self._heir.take_over(context, current.host, {
             node: estate for node, estate in wanted.items()
-            if plan.decisions[node] is ownership.Decision.FAIL_OVER})
-        recovery.start(self, context, taken, {
+            if plan.decisions[node] is ownership.Decision.FAIL_OVER},
+            timeutils.utcnow(with_timezone=True), current.handover_timeout)
+        recovery.start(self, context, current.host, taken, {
             node: wanted[node].host for node in taken})
         decisions = dict(plan.decisions)
         for node, estate in wanted.items():
@@ -368,6 +374,17 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                         context, current.host, node, estate)):
                 decisions[node] = ownership.Decision.LEAVE_INSTANCE
         return dataclasses.replace(plan, decisions=decisions)
+
+    def _look_after_the_dead(self, context: nova_context.RequestContext,
+                             current: settings.Settings,
+                             nodes: Mapping[str, str | None]) -> None:
+        """Do what can wait, and must not stand in the way of a pass."""
+        try:
+            self._ender.look_again(context, upstream.placement(self))
+            self._clean(context, current, nodes)
+        except Exception as error:
+            LOG.error('What dead services have left behind cannot be looked '
+                      'for: %s', error)
 
     def _clean(self, context: nova_context.RequestContext,
                current: settings.Settings,
@@ -386,7 +403,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             context, upstream.placement(self), dead,
             lambda node: self._keeper.desired(node) == self._keeper.me,
             nodes, lambda node: upstream.is_deleted(self, node),
-            current.vanished_nodes_limit, now, window)
+            current.vanished_nodes_limit, now, 2 * window)
 
     def _guard(self, current: settings.Settings,
                nodes: Mapping[str, str | None],
@@ -414,9 +431,17 @@ class IronicRingDriver(upstream.NovaIronicDriver):
     def _log_picture(self, current: settings.Settings) -> None:
         members, trust = self._keeper.picture.members, self._keeper.trust
         if members != self._members:
-            LOG.info('Members of the ring: %(now)s (before: %(before)s).', {
-                'now': ', '.join(sorted(members)) or 'none',
-                'before': ', '.join(sorted(self._members)) or 'none'})
+            # Others may have taken instances over.
+            self._hosts.clear()
+            changes = [f'{host} has come' for host in sorted(
+                members - self._members)] + [
+                f'{host} is {self._keeper.picture.state(host).value}'
+                for host in sorted(self._members - members)]
+            LOG.info('Members of the ring: %(now)s (before: %(before)s): '
+                     '%(changes)s.', {
+                         'now': ', '.join(sorted(members)) or 'none',
+                         'before': ', '.join(sorted(self._members)) or 'none',
+                         'changes': ', '.join(changes)})
             self._members = members
         if trust is not self._trust:
             if trust is ownership.Trust.BLACKOUT:
@@ -455,11 +480,30 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             if taker and rows[node].taker != taker:
                 LOG.info('Node %(node)s is offered to %(taker)s.',
                          {'node': node, 'taker': taker})
-        counts = collections.Counter(plan.decisions.values())
-        LOG.debug('Of %(total)d nodes, %(counts)s.', {
-            'total': len(plan.decisions),
-            'counts': ', '.join(f'{count} {decision.value}'
-                                for decision, count in counts.items())})
+        self._moves = any(
+            decision.takes or decision.takes_instance
+            for decision in plan.decisions.values()) or any(
+            taker and rows[node].taker != taker
+            for node, taker in plan.offers.items())
+
+    def _log_pass(self, seconds: float) -> None:
+        """Say what has been decided, aloud if anything moves."""
+        log = LOG.info if self._moves else LOG.debug
+        log('Of %(total)d nodes, %(counts)s. This took %(seconds).2f s.', {
+            'total': len(self._plan.decisions),
+            'counts': ', '.join(
+                f'{count} {decision.value}' for decision, count
+                in self._counts().items()) or 'none',
+            'seconds': seconds})
+
+    def _counts(self) -> collections.Counter[ownership.Decision]:
+        return collections.Counter(self._plan.decisions.values())
+
+    def _report(self) -> report.Report:
+        """Say how this service is, for Nova's Guru Meditation Report."""
+        return report.make(
+            self._keeper, self._settings, self._counts(), self._pass,
+            self._vanished.closed)
 
     @contextlib.contextmanager
     def _asking_nova(self) -> Iterator[None]:

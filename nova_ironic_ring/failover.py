@@ -14,6 +14,8 @@
 
 from collections.abc import Mapping
 import dataclasses
+import datetime
+import itertools
 
 from nova import context as nova_context
 from nova import exception
@@ -25,6 +27,10 @@ LOG = logging.getLogger(__name__)
 # What Nova's own recovery wants to know of an instance.
 _ATTRIBUTES = ['info_cache', 'metadata', 'system_metadata', 'numa_topology',
                'flavor']
+
+
+# In one pass: it goes by one picture of the services.
+_MOST = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,12 +49,12 @@ class Heir:
     """Takes over the instances of dead services."""
 
     def __init__(self) -> None:
-        #: Nodes that had no row when they were to be taken over.
-        self._without_row: frozenset[str] = frozenset()
+        #: Since when nodes have had no row that were to be taken over.
+        self._without_row: dict[str, datetime.datetime] = {}
 
     def take_over(self, context: nova_context.RequestContext, me: str,
-                  estates: Mapping[str, Estate]
-                  ) -> dict[str, objects.Instance]:
+                  estates: Mapping[str, Estate], now: datetime.datetime,
+                  patience: float) -> dict[str, objects.Instance]:
         """Make instances of dead services this service's.
 
         Two services cannot both do so with one: the first step is to delete
@@ -59,9 +65,13 @@ class Heir:
         :param context: with the rights of an administrator
         :param me: the name of this service
         :param estates: what to take over, by the node's UUID
+        :param now: the present time, with time zone
+        :param patience: seconds that another service may take from one step
+            to the next
         :returns: the instances that are this service's now, by node
         """
         if not estates:
+            self._without_row = {}
             return {}
         # Another heir deletes the row, and then changes the instance: so the
         # rows are read first.
@@ -72,28 +82,48 @@ class Heir:
             instance.uuid: instance for instance in
             objects.InstanceList.get_by_filters(
                 context, {'uuid': [each.instance for each in estates.values()],
-                          'deleted': False}, expected_attrs=_ATTRIBUTES)}
+                          'deleted': False, 'soft_deleted': True},
+                expected_attrs=_ATTRIBUTES)}
+        # Another heir may be at it, unless it has died over it.
+        self._without_row = {
+            node: self._without_row.get(node, now)
+            for node in estates if node not in rows}
         taken = {}
-        without_row = set()
-        for node, estate in estates.items():
+        for node, estate in itertools.islice(estates.items(), _MOST):
             instance = instances.get(estate.instance)
-            if instance is None or instance.host != estate.host:
+            since = self._without_row.get(node)
+            if instance is None or instance.host != estate.host or (
+                    since and (now - since).total_seconds() < patience):
                 continue
-            if node not in rows:
-                # Another heir is at it, unless it has died over it.
-                without_row.add(node)
-                if node not in self._without_row:
-                    continue
-            elif not _delete(rows[node]):
+            try:
+                if _take(instance, rows.get(node), me, estate.host):
+                    taken[node] = instance
+            except Exception as error:
+                # The next pass sees how far it has come.
+                LOG.error('Instance %(instance)s of %(host)s cannot be taken '
+                          'over: %(error)s', {
+                              'instance': estate.instance,
+                              'host': estate.host, 'error': error})
                 continue
-            if _rename(instance, me):
-                taken[node] = instance
+            if node in taken:
                 LOG.info('Instance %(instance)s on node %(node)s is taken '
                          'over from %(host)s, which is dead.', {
                              'instance': estate.instance, 'node': node,
                              'host': estate.host})
-        self._without_row = frozenset(without_row)
         return taken
+
+
+def _take(instance: objects.Instance, row: objects.ComputeNode | None,
+          me: str, dead: str) -> bool:
+    """Delete a row and rename an instance, unless another was faster."""
+    if row is not None:
+        try:
+            row.destroy()
+        except (exception.ObjectActionError, exception.NotFound):
+            return False
+    # The row may have been another heir's, just before it had its owner.
+    instance.refresh()
+    return instance.host == dead and rename(instance, me)
 
 
 def take_offered(context: nova_context.RequestContext, me: str, node: str,
@@ -114,7 +144,7 @@ def take_offered(context: nova_context.RequestContext, me: str, node: str,
             context, estate.instance, expected_attrs=[])
     except exception.InstanceNotFound:
         return False
-    if instance.host != estate.host or not _rename(
+    if instance.host != estate.host or not rename(
             instance, me, expected_task_state=[None]):
         return False
     LOG.info('Instance %(instance)s on node %(node)s is taken over from '
@@ -124,17 +154,14 @@ def take_offered(context: nova_context.RequestContext, me: str, node: str,
     return True
 
 
-def _delete(row: objects.ComputeNode) -> bool:
-    """Delete a row, unless its owner has changed or it is gone."""
-    try:
-        row.destroy()
-    except (exception.ObjectActionError, exception.NotFound):
-        return False
-    return True
+def rename(instance: objects.Instance, host: str, **expected: object) -> bool:
+    """Change the service of an instance, if it is as expected.
 
-
-def _rename(instance: objects.Instance, host: str, **expected: object) -> bool:
-    """Change the service of an instance, if it is as expected."""
+    :param instance: the instance
+    :param host: the name of the service
+    :param expected: as :meth:`nova.objects.Instance.save` has it
+    :returns: False if it is not
+    """
     instance.host = host
     try:
         instance.save(**expected)

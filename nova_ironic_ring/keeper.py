@@ -47,12 +47,16 @@ class Plan:
         just now
     :ivar owners: who has to own a free node still when this service takes it,
         by the node's UUID; None for a node without a row
+    :ivar abandoned: the former owners of free nodes that this service takes,
+        where these are dead, by the node's UUID; None for a node without a row
     :ivar disputes: new ones, for the operator
     """
 
     decisions: Mapping[str, Decision]
     offers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     owners: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    abandoned: Mapping[str, str | None] = dataclasses.field(
+        default_factory=dict)
     disputes: Sequence[contention.Dispute] = ()
 
 
@@ -69,6 +73,8 @@ class Keeper:
         self._blackout = blackout.Blackout()
         self._contention = contention.Contention()
         self._waits: dict[str, tuple[str, datetime.datetime]] = {}
+        #: Since when services are down whose heartbeats the database has not.
+        self._silent: dict[str, datetime.datetime] = {}
 
     def fail(self, now: datetime.datetime) -> None:
         """Note that Nova could not be asked.
@@ -182,6 +188,10 @@ class Keeper:
         return all(membership.canonical(host) in self.picture.states
                    for host in hosts)
 
+    def quarrels(self) -> list[str]:
+        """Name those that see another ring, by their canonical names."""
+        return self._contention.hosts
+
     def plan_at_once(self, nodes: Mapping[str, str | None],
                      instances: Container[str]) -> Plan:
         """Decide on all nodes by the stock rule.
@@ -228,7 +238,8 @@ class Keeper:
         more = self._current.view.picture((), others, now)
         picture = dataclasses.replace(
             self.picture, states={**more.states, **self.picture.states},
-            last_seen={**more.last_seen, **self.picture.last_seen})
+            last_seen={**more.last_seen, **self.picture.last_seen,
+                       **self._find_silent(more, now)})
         if self.trust is not Trust.FULL:
             self._contention.forget()
         disputes = self._contention.find(
@@ -283,7 +294,20 @@ class Keeper:
         owners = {node: rows[node].owner if node in rows else None
                   for node, decision in decisions.items()
                   if decision.lists and nodes[node] is None}
-        return Plan(decisions, offers, owners, disputes)
+        # Without a row, its owner's record was deleted, and the row with it.
+        abandoned = {
+            node: rows[node].owner if node in rows else None
+            for node, decision in decisions.items() if decision.takes
+            and (node not in rows or picture.is_lost(rows[node].owner))}
+        return Plan(decisions, offers, owners, abandoned, disputes)
+
+    def _find_silent(self, more: membership.Picture, now: datetime.datetime
+                     ) -> dict[str, datetime.datetime]:
+        """Say since when services are down whose heartbeats are elsewhere."""
+        unheard = {**more.unheard, **self.picture.unheard}
+        self._silent = {host: self._silent.get(host, now)
+                        for host, is_silent in unheard.items() if is_silent}
+        return self._silent
 
     @property
     def _current(self) -> settings.Settings:

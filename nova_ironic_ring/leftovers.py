@@ -21,6 +21,7 @@ import datetime
 from nova import context as nova_context
 from nova import exception
 from nova import objects
+from nova.objects import fields
 from nova.scheduler.client import report
 from oslo_log import log as logging
 
@@ -70,7 +71,10 @@ class Cleaner:
         for host in dead:
             guard = self._guards[host] = guards.get(host, vanished.Guard())
             try:
-                rows = objects.ComputeNodeList.get_all_by_host(context, host)
+                # A dead service may as well have had another driver.
+                rows = [row for row in objects.ComputeNodeList.get_all_by_host(
+                    context, host)
+                    if row.hypervisor_type == fields.HVType.IRONIC]
             except exception.NotFound:
                 continue
             missing = {row.uuid: row for row in rows if row.uuid not in listed}
@@ -88,9 +92,14 @@ class Cleaner:
                             'host': host, 'node': min(missing)})
                 continue
             for node, row in missing.items():
-                if is_for_me(node) and is_deleted(node) and _remove(
-                        context, client, row):
-                    guard.note(node, now)
+                try:
+                    if is_for_me(node) and is_deleted(node) and _remove(
+                            context, client, row):
+                        guard.note(node, now)
+                except Exception as error:
+                    LOG.error('What is left of node %(node)s of %(host)s '
+                              'cannot be removed: %(error)s', {
+                                  'node': node, 'host': host, 'error': error})
 
 
 def _remove(context: nova_context.RequestContext,

@@ -114,12 +114,23 @@ class Picture:
     :ivar members: canonical names of the members
     :ivar states: what each known service is, by canonical name
     :ivar last_seen: when each was last heard of
+    :ivar unheard: whether each is down whose heartbeats are not in the
+        database
     """
 
     members: frozenset[str]
     states: Mapping[str, State]
     last_seen: Mapping[str, datetime.datetime] = dataclasses.field(
         default_factory=dict)
+    unheard: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+
+    def is_lost(self, host: str) -> bool:
+        """Say whether a service is down, or not in Nova at all.
+
+        :param host: its name, in any case
+        """
+        state = self.state(host)
+        return state.is_silent or state is State.GONE
 
     def state(self, host: str) -> State:
         """Say what a service is.
@@ -203,7 +214,9 @@ class View:
             states.setdefault(canonical(service.host),
                               self.state(service, now))
         return Picture(members, states, {
-            canonical(service.host): service.last_seen for service in known})
+            canonical(service.host): service.last_seen for service in known},
+            {canonical(service.host): not service.alive for service in known
+             if service.alive is not None})
 
     def _is_alive(self, service: Service, now: datetime.datetime) -> bool:
         if service.alive is not None:

@@ -23,13 +23,17 @@ import functools
 import inspect
 from typing import Any
 
+from nova.compute import task_states
+from nova.compute import vm_states
 from nova import context as nova_context
 from nova import exception
 from nova import objects
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from nova_ironic_ring import membership
 
+LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
 
@@ -44,12 +48,38 @@ class NotMineError(exception.UnexpectedTaskStateError):
                '%(me)s does nothing with it.')
 
 
-def is_mine(instance: objects.Instance) -> bool:
-    """Say whether an instance belongs to this service, or to nobody.
+def release(instance: objects.Instance) -> bool:
+    """Let go of an instance whose build has failed, if another has it.
 
     :param instance: the instance; Nova is asked for what it is now
+    :returns: whether it belongs to this service, or to nobody; if not, and if
+        somebody has brought it to life in the meantime, it cannot be saved
+        any more
     """
-    return _lost(instance) is None
+    lost = _lost(instance)
+    if lost is not None and not _is_failed(lost):
+        _forbid_saving(instance, lost)
+    return lost is None
+
+
+def spared(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a driver's method that destroys spare what another service has.
+
+    What was deleted, is being deleted, or whose build has failed, is not
+    spared.
+
+    :param method: one that has a parameter ``instance``
+    """
+    def check(instance: objects.Instance) -> bool:
+        lost = _lost(instance)
+        if lost is None or _is_failed(lost) or (
+                lost.task_state == task_states.DELETING):
+            return True
+        LOG.warning('Instance %(instance)s was taken over by %(host)s: its '
+                    'machine is left alone.',
+                    {'instance': instance.uuid, 'host': lost.host})
+        return False
+    return _checked(method, check)
 
 
 def require(instance: objects.Instance) -> None:
@@ -65,13 +95,9 @@ def require(instance: objects.Instance) -> None:
             instance.task_state and instance.task_state == lost.task_state):
         return
 
-    def refuse(*_: object, **__: object) -> None:
-        raise NotMineError(instance_uuid=instance.uuid, host=lost.host,
-                           me=CONF.host)
-
     # Of some failed tasks Nova would make an instance in ERROR.
-    setattr(instance, 'save', refuse)
-    refuse()
+    _forbid_saving(instance, lost)
+    instance.save()
 
 
 def required(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,13 +105,37 @@ def required(method: Callable[..., Any]) -> Callable[..., Any]:
 
     :param method: one that has a parameter ``instance``
     """
+    def check(instance: objects.Instance) -> bool:
+        require(instance)
+        return True
+    return _checked(method, check)
+
+
+def _checked(method: Callable[..., Any],
+             check: Callable[[objects.Instance], bool]) -> Callable[..., Any]:
+    """Have a method called only where a check of its instance says so."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)
-    def refusing(*args: Any, **kwargs: Any) -> Any:
-        require(signature.bind(*args, **kwargs).arguments['instance'])
-        return method(*args, **kwargs)
-    return refusing
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if check(signature.bind(*args, **kwargs).arguments['instance']):
+            return method(*args, **kwargs)
+        return None
+    # Nova compares it with that of its other drivers.
+    setattr(checked, '__signature__', signature)
+    return checked
+
+
+def _is_failed(instance: objects.Instance) -> bool:
+    return instance.vm_state in (vm_states.BUILDING, vm_states.ERROR)
+
+
+def _forbid_saving(instance: objects.Instance, lost: objects.Instance) -> None:
+    """Have a copy of an instance refuse to be saved."""
+    def refuse(*_: object, **__: object) -> None:
+        raise NotMineError(instance_uuid=instance.uuid, host=lost.host,
+                           me=CONF.host)
+    setattr(instance, 'save', refuse)
 
 
 def _lost(instance: objects.Instance) -> objects.Instance | None:

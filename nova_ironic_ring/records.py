@@ -128,8 +128,8 @@ class Records:
         :returns: the services' names, by UUID, of those that have one
         """
         found = objects.InstanceList.get_by_filters(
-            context, {'uuid': sorted(instances), 'deleted': False},
-            expected_attrs=[])
+            context, {'uuid': sorted(instances), 'deleted': False,
+                      'soft_deleted': True}, expected_attrs=[])
         return {instance.uuid: instance.host
                 for instance in found if instance.host}
 
@@ -162,17 +162,33 @@ class Records:
         return frozenset(instance.node for instance in found if instance.node)
 
     def _service(self, service: objects.Service) -> membership.Service:
-        return membership.Service(
-            service.host, service.last_seen_up or service.created_at,
-            forced_down=service.forced_down, disabled=service.disabled,
-            alive=self._is_up(service) if self._is_up else None)
+        return service_of(
+            service, self._is_up(service) if self._is_up else None)
+
+
+def service_of(service: objects.Service, alive: bool | None = None
+               ) -> membership.Service:
+    """Return what a record says of a service.
+
+    :param service: the record
+    :param alive: as :class:`nova_ironic_ring.membership.Service` has it
+    """
+    return membership.Service(
+        service.host, service.last_seen_up or service.created_at,
+        forced_down=service.forced_down, disabled=service.disabled,
+        alive=alive)
 
 
 def _rows(found: Iterable[objects.ComputeNode]) -> dict[str, ownership.Row]:
-    return {row.uuid: ownership.Row(row.host, _taker(row)) for row in found}
+    return {row.uuid: ownership.Row(row.host, taker_of(row)) for row in found}
 
 
-def _taker(row: objects.ComputeNode) -> str | None:
+def taker_of(row: objects.ComputeNode) -> str | None:
+    """Return who may take a node, by its row.
+
+    :param row: the row
+    :returns: as :class:`nova_ironic_ring.ownership.Row` has it
+    """
     stats = row.stats or {}
     if stats.get(_GIVER) != membership.canonical(row.host):
         return None

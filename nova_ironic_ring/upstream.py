@@ -16,7 +16,7 @@ They are all here, behind names of our own, so that a release of Nova that
 changes one breaks this module and its test, and nothing else.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 import time
 
 from keystoneauth1 import exceptions as keystone_exceptions
@@ -159,6 +159,16 @@ def placement(source: NovaIronicDriver) -> report.SchedulerReportClient:
     :param source: the driver that the manager has
     """
     return source.virtapi.reportclient
+
+
+def list_fields(source: NovaIronicDriver,
+                fields: Sequence[str]) -> list[sdk_node.Node]:
+    """List all nodes of Ironic, with some of their fields.
+
+    :param source: what speaks to Ironic
+    :param fields: names of fields, as Ironic has them
+    """
+    return list(source._get_node_list(fields=fields))
 
 
 def list_nodes(source: NovaIronicDriver,

@@ -19,6 +19,7 @@ import pathlib
 import signal
 import sys
 import time
+from typing import NoReturn
 
 from cliff import app
 from cliff import command
@@ -350,7 +351,33 @@ class Delete(_Lab, command.Command):
         self.say(f'{len(found)} servers are deleted.')
 
 
-class Shell(_Lab, command.Command):
+class _Executing(_Lab):
+    """A command that becomes another program."""
+
+    def execute(self, lab: cloud.Lab, argv: Sequence[str]) -> NoReturn:
+        """Become a program that has the lab's cloud before it.
+
+        :param lab: the lab
+        :param argv: the program, and its arguments
+        :raises LabError: if it cannot be run
+        """
+        env = {key: value for key, value in os.environ.items()
+               if not key.startswith('OS_')}
+        env |= {
+            'OS_CLOUD': tenant.CLOUD,
+            'OS_CLIENT_CONFIG_FILE': str(lab.state.directory / 'clouds.yaml'),
+            'PATH': os.pathsep.join(
+                [os.path.join(sys.prefix, 'bin'),
+                 os.environ.get('PATH', os.defpath)])}
+        program, *arguments = argv
+        try:
+            os.execvpe(program, [program, *arguments], env)
+        except OSError as error:
+            raise errors.LabError(
+                f'{program} cannot be run: {error.strerror}.') from error
+
+
+class Shell(_Executing, command.Command):
     """Open a shell in which "openstack" speaks to the lab."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -362,28 +389,32 @@ class Shell(_Lab, command.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        lab = self.lab()
         argv = [word for index, word in enumerate(parsed_args.argv)
                 if index or word != '--']
         shell = os.environ.get('SHELL') or '/bin/sh'
+        lab = self.lab()
         if not argv:
             self.say(f'OS_CLOUD={tenant.CLOUD} in this shell; '
                      f'{tenant.SYSTEM_CLOUD} is the administrator of the '
                      'whole system. End it with "exit".')
-        env = {key: value for key, value in os.environ.items()
-               if not key.startswith('OS_')}
-        env |= {
-            'OS_CLOUD': tenant.CLOUD,
-            'OS_CLIENT_CONFIG_FILE': str(lab.state.directory / 'clouds.yaml'),
-            'PATH': os.pathsep.join(
-                [os.path.join(sys.prefix, 'bin'),
-                 os.environ.get('PATH', os.defpath)])}
-        program, *arguments = argv or [shell]
-        try:
-            os.execvpe(program, [program, *arguments], env)
-        except OSError as error:
-            raise errors.LabError(
-                f'{program} cannot be run: {error.strerror}.') from error
+        self.execute(lab, argv or [shell])
+
+
+class Ring(_Executing, command.Command):
+    """Run nova-ironic-ring with the lab's nova.conf."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'argv', nargs=argparse.REMAINDER, metavar='COMMAND',
+            help='what it is to do, such as: show')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        lab = self.lab()
+        _, *files = lab.nova.manage
+        self.execute(lab, ['nova-ironic-ring', *files,
+                           *(parsed_args.argv or ['--help'])])
 
 
 class Logs(_Lab, command.Command):
@@ -420,8 +451,8 @@ class Logs(_Lab, command.Command):
                            *chosen])
 
 
-_COMMANDS = (Add, Boot, Delete, Down, Enroll, Kill, Logs, Pause, Resume, Shell,
-             Show, Start, Stop, Up)
+_COMMANDS = (Add, Boot, Delete, Down, Enroll, Kill, Logs, Pause, Resume, Ring,
+             Shell, Show, Start, Stop, Up)
 
 
 class LabApp(app.App):

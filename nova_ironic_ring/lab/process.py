@@ -153,6 +153,10 @@ class Process:
         """Have the process read its configuration again."""
         self._signal(signal.SIGHUP)
 
+    def report(self) -> None:
+        """Have the process write a Guru Meditation Report into its log."""
+        self._signal(signal.SIGUSR2)
+
     def check(self) -> None:
         """See that the process runs, unless it was told to end.
 

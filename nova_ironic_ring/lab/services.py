@@ -365,6 +365,9 @@ class Ironic(Api):
                           'sync_power_state_interval': 60},
             'database': {'connection': self.context.database.url('ironic')},
             'keystone_authtoken': self.context.credentials('ironic'),
+            # Asked what kind of image it is when a server is rebuilt.
+            'glance': self.context.credentials('ironic') | {
+                'region_name': REGION},
             'oslo_concurrency': {
                 'lock_path': self.context.data / 'ironic' / 'lock'},
             'oslo_policy': {'policy_file': self.policy},

@@ -216,7 +216,8 @@ def main(arguments: Sequence[str]) -> int:
         table.add_row([event.name] + [
             cell for driver in drivers
             for cell in _cells(results[driver].results, number, 4)])
-    print(table)
+    if wanted:
+        print(table)
     if dying:
         print(_table_of_deaths(dying, results))
     failed = []

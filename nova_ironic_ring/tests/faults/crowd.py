@@ -74,10 +74,11 @@ def measure(count: int) -> Crowd:
             set(lab.owners().values()) == {_DEAD}), _PATIENCE)
         print(f'Booting {count} servers')
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            # Each on a node of its own: else they would race for the same.
             list(pool.map(
-                lambda number: servers.wait_active(link, servers.boot(
-                    link, f'server-{number}', _DEAD), _PATIENCE),
-                range(count)))
+                lambda node: servers.wait_active(link, servers.boot(
+                    link, f'server-on-{node}', node=node), _PATIENCE),
+                sorted(lab.owners())[:count]))
         return _measure(lab, count)
 
 

@@ -21,9 +21,11 @@ from openstack import connection
 from openstack import exceptions
 
 from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
 
 _HOST = 'compute-2'
+_SERVERS = 3
 #: Seconds of silence after which a service is dead, where nobody says so.
 SILENCE = 12
 # Seconds: far more than it takes, and how often to look.
@@ -77,28 +79,31 @@ class Outcome:
 def measure(lab: cloud.Lab, death: Death) -> Outcome:
     """Kill a service, and see when its servers can be rebooted.
 
-    :param lab: the lab, which has servers on each nova-compute
+    :param lab: the lab
     :param death: how it is to die
     """
     link = lab.connect()
     compute = link.compute
     with _silence(lab, 0 if death.forced else SILENCE):
-        servers = [server.id for server in compute.servers()
-                   if server.compute_host == _HOST]
-        assert servers
+        # The ring gives it more nodes than these.
+        lab.wait(f'Nodes of {_HOST}', lambda: (
+            list(lab.owners().values()).count(_HOST) > _SERVERS))
+        victims = [servers.wait_active(link, servers.boot(
+            link, f'victim-{number}', _HOST)).id for number in range(_SERVERS)]
         lab.compute(_HOST).kill()
         start = time.monotonic()
         if death.forced:
             _force_down(link, True)
-        for server in servers:
+        for server in victims:
             compute.reboot_server(server, 'HARD')
-        over = _wait(lambda: all(_is_well(link, each) for each in servers))
+        over = _wait(lambda: all(_is_well(link, each) for each in victims))
         rebooted = time.monotonic() - start if over else None
-        refused = sum(not _reboot(link, each) for each in servers)
-        lost = sum(not _is_well(link, each) for each in servers)
+        refused = sum(not _reboot(link, each) for each in victims)
+        lost = sum(not _is_well(link, each) for each in victims)
         if death.forced:
             _force_down(link, False)
         lab.start_compute(_HOST)
+        servers.delete(link, [compute.get_server(each) for each in victims])
     return Outcome(rebooted, lost, refused)
 
 

@@ -105,6 +105,24 @@ class LabTestCase(base.BaseTestCase):
         """Run the lab's command line on this cloud."""
         return run_lab(self.name, *arguments)
 
+    def run_program(self, *command: str, status: int = 0) -> str:
+        """Run a program with the lab's clouds.yaml.
+
+        :param command: a program of this virtual environment
+        :param status: the exit status that it is to have
+        :returns: its output
+        """
+        directory = self.lab.state.directory
+        done = subprocess.run(
+            [f'{sys.prefix}/bin/{command[0]}', *command[1:]],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            env=process.environment(directory, {
+                'OS_CLIENT_CONFIG_FILE': str(directory / 'clouds.yaml'),
+                'OS_CLOUD': 'lab'}))
+        self.assertEqual(
+            status, done.returncode, done.stdout + done.stderr)
+        return done.stdout
+
     def assertNothingLeft(self, name: str) -> None:
         """See that a lab has left no process and no file."""
         directory = place.directory(name)

@@ -12,14 +12,11 @@
 
 """A service that dies leaves nothing behind."""
 
-import subprocess
-import sys
 import time
 
 from openstack.compute.v2 import server as sdk_server
 from openstack import exceptions
 
-from nova_ironic_ring.lab import process
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.tests.functional import base
 
@@ -106,24 +103,6 @@ class _FailoverTestCase(base.LabTestCase):
         self.lab.wait(f'"{what}" in the log of {host}', lambda: (
             what in self.lab.compute(host).log.read_text()))
 
-    def _run(self, *command: str, status: int = 0) -> str:
-        """Run a program with the lab's clouds.yaml.
-
-        :param command: a program of this virtual environment
-        :param status: the exit status that it is to have
-        :returns: its output
-        """
-        directory = self.lab.state.directory
-        done = subprocess.run(
-            [f'{sys.prefix}/bin/{command[0]}', *command[1:]],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            env=process.environment(directory, {
-                'OS_CLIENT_CONFIG_FILE': str(directory / 'clouds.yaml'),
-                'OS_CLOUD': 'lab'}))
-        self.assertEqual(
-            status, done.returncode, done.stdout + done.stderr)
-        return done.stdout
-
 
 class FailoverTestCase(_FailoverTestCase):
 
@@ -147,8 +126,11 @@ class FailoverTestCase(_FailoverTestCase):
                 (lambda: compute.unlock_server(server), 'ACTIVE'),
                 (lambda: compute.rescue_server(server), 'RESCUE'),
                 (lambda: compute.unrescue_server(server), 'ACTIVE'),
-                (lambda: compute.rebuild_server(server, image=image),
-                 'ACTIVE')):
+                # From 2.93 on Nova takes each rebuild for one of a volume,
+                # which its ironic driver refuses.
+                (lambda: compute.post(
+                    f'/servers/{server.id}/action', microversion='2.92',
+                    json={'rebuild': {'imageRef': image}}), 'ACTIVE')):
             what()
             self._wait_idle(server)
             self.assertEqual(status, self._show(server).status)
@@ -177,22 +159,22 @@ class FailoverTestCase(_FailoverTestCase):
         for server in wanted:
             self.assertEqual(self.dead, self._show(server).compute_host)
 
-        self._run('openstack', 'compute', 'service', 'set', '--down',
-                  self.dead, 'nova-compute')
+        self.run_program('openstack', 'compute', 'service', 'set', '--down',
+                         self.dead, 'nova-compute')
         self._wait_taken_over(*wanted)
         self.assertEqual(
             before, [self._allocations(server) for server in wanted])
         for server in wanted:
-            self.assertIn('ACTIVE', self._run(
+            self.assertIn('ACTIVE', self.run_program(
                 'openstack', 'server', 'show', server.id))
-            self.assertIn(server.hypervisor_hostname, self._run(
+            self.assertIn(server.hypervisor_hostname, self.run_program(
                 'openstack', 'resource', 'provider', 'allocation', 'show',
                 server.id))
         manage = (*self.lab.nova.manage, 'placement')
-        self._run(*manage, 'audit', '--verbose')
+        self.run_program(*manage, 'audit', '--verbose')
         # Nothing to do:
         # https://docs.openstack.org/nova/latest/cli/nova-manage.html
-        self._run(*manage, 'heal_allocations', '--dry-run', status=4)
+        self.run_program(*manage, 'heal_allocations', '--dry-run', status=4)
         self.assertWorks(wanted[0], network)
         self.lab.wait('No node of the dead one', lambda: (
             self.dead not in self.lab.owners().values()))

@@ -12,14 +12,15 @@
 
 import datetime
 import inspect
+import logging
 import signal
 import types
 from unittest import mock
 
 import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
-import nova.conf
 from nova.compute import manager
+import nova.conf
 from nova import exception
 from nova import objects
 from nova.virt.ironic import driver as nova_driver
@@ -264,8 +265,9 @@ class PassTestCase(DriverTestCase):
         self.services.pop()
         self._listed()
         self.assertEqual(
-            'Members of the ring: a, b, me (before: none).\n'
-            'Members of the ring: a, me (before: a, b, me).\n',
+            'Members of the ring: a, b, me (before: none): a has come, '
+            'b has come, me has come.\n'
+            'Members of the ring: a, me (before: a, b, me): b is gone.\n',
             ''.join(line + '\n' for line in self.log.output.splitlines()
                     if 'Members' in line))
 
@@ -310,7 +312,7 @@ class CooperativeTestCase(DriverTestCase):
 
     def _record(self, node: str, host: str, **stats: str) -> None:
         self.rows[node] = objects.ComputeNode(
-            uuid=node, host=host, stats=stats)
+            uuid=node, host=host, stats=stats, hypervisor_type='ironic')
 
     def _beat(self) -> None:
         """Have time pass, with a heartbeat of all that live."""
@@ -662,7 +664,13 @@ class FailoverTestCase(CooperativeTestCase):
         self.saved = self.useFixture(fixtures.MockPatchObject(
             objects.Instance, 'save', autospec=True,
             side_effect=self._save)).mock
+        self.refresh = self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'refresh', autospec=True,
+            side_effect=self._refresh)).mock
         self.client = self.driver.virtapi.reportclient
+
+    def _refresh(self, instance):
+        instance.host = self.hosts[instance.uuid]
 
     def _destroy(self, row):
         if self.rows[row.uuid].host != row.host:
@@ -677,7 +685,7 @@ class FailoverTestCase(CooperativeTestCase):
 
     def _picked_up(self) -> list[str]:
         return [node for call in self.recovery.mock_calls
-                for node in call.args[2]]
+                for node in call.args[3]]
 
     def test_service_that_is_down(self):
         self.services[2].last_seen_up -= datetime.timedelta(days=1)
@@ -692,7 +700,7 @@ class FailoverTestCase(CooperativeTestCase):
         self.assertEqual([self.node], self._picked_up())
         self.assertIn(f'Instance theirs on node {self.node} is taken over '
                       'from b', self.log.output)
-        self.assertEqual({self.node: 'b'}, self.recovery.call_args.args[3])
+        self.assertEqual({self.node: 'b'}, self.recovery.call_args.args[4])
         self.instances = {'theirs': self.node}
         self.assertIn(self.node, self._pass())
         self.assertEqual([self.node], self._picked_up())
@@ -747,11 +755,37 @@ class FailoverTestCase(CooperativeTestCase):
     def test_row_that_another_has_deleted_and_not_brought_back(self):
         del self.rows[self.node]
         self._force_down()
-        self.assertNotIn(self.node, self._pass())
-        self.assertEqual('b', self.hosts['theirs'])
+        for _ in range(2):
+            self.assertNotIn(self.node, self._pass())
+            self.assertEqual('b', self.hosts['theirs'])
         # That one has died over it.
+        for _ in range(120):
+            self._beat()
         self.assertIn(self.node, self._pass())
         self.assertEqual('me', self.hosts['theirs'])
+
+    def test_instance_that_another_has_renamed_meanwhile(self):
+        self._force_down()
+        self.refresh.side_effect = lambda instance: setattr(
+            instance, 'host', 'a')
+        self.assertNotIn(self.node, self._pass())
+        self.saved.assert_not_called()
+
+    def test_one_failure_does_not_stop_the_others(self):
+        second = sorted(self._desired('me', 'a')
+                        - self._desired('me', 'a', 'b'))[1]
+        self.nodes[second] = 'more'
+        self.hosts['more'] = 'b'
+        self._force_down()
+        self.saved.side_effect = lambda instance: (
+            self._save(instance) if instance.uuid == 'more'
+            else (_ for _ in ()).throw(exception.CellTimeout()))
+        listed = self._pass()
+        self.assertNotIn(self.node, listed)
+        self.assertIn(second, listed)
+        self.assertEqual([second], self._picked_up())
+        self.assertIn('Instance theirs of b cannot be taken over',
+                      self.log.output)
 
     def test_row_that_another_brings_back(self):
         row = self.rows.pop(self.node)
@@ -807,13 +841,79 @@ class FailoverTestCase(CooperativeTestCase):
         self.client.delete_allocation_for_instance.assert_called_once_with(
             mock.ANY, 'theirs', force=True)
         # If b comes back and finds that it was to build it.
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'get_by_uuid', return_value=ended))
+        self.assertRaises(
+            exception.BuildAbortException, self.driver.spawn,
+            mock.sentinel.context, objects.Instance(uuid='theirs'),
+            mock.sentinel.image, [], None, {})
+        self.assertEqual([], self.ironic.update_node.mock_calls)
+
+    def _allocate(self, *consumers: str) -> None:
+        self.nodes[self.node] = None
+        self.client.get_allocations_for_resource_provider.side_effect = (
+            lambda context, node: types.SimpleNamespace(allocations=(
+                dict.fromkeys(consumers, {}) if node == self.node else {})))
+
+    def test_delete_that_ironic_has_done(self):
+        self._allocate('theirs')
+        self.tasks['theirs'] = 'deleting'
+        self._force_down()
+        self._pass()
+        self.assertEqual('me', self.hosts['theirs'])
+        self.assertEqual([self.node], self._picked_up())
+
+    def test_build_that_is_no_instance_yet(self):
+        self._allocate('later')
+        self._force_down()
+        self._pass()
+        self.saved.assert_not_called()
+        self.hosts['later'] = None
+        self.vm_states['later'] = 'building'
         with fixtures.MockPatch(
-                'nova.virt.ironic.driver.IronicDriver.spawn') as spawn:
-            self.assertRaises(
-                exception.BuildAbortException, self.driver.spawn,
-                mock.sentinel.context, ended, mock.sentinel.image, [], None,
-                {})
-            spawn.mock.assert_not_called()
+                'nova.compute.utils.add_instance_fault_from_exc'):
+            self._pass()
+        self.saved.assert_called_once()
+        self.saved.reset_mock()
+        self._pass()
+        self.saved.assert_not_called()
+
+    def test_allocation_that_cannot_be_freed_yet(self):
+        self._allocate('theirs')
+        self.hosts['theirs'] = None
+        self.vm_states['theirs'] = 'building'
+        self._force_down()
+        free = self.client.delete_allocation_for_instance
+        free.side_effect = exception.AllocationDeleteFailed(
+            consumer_uuid='theirs', error='')
+        with fixtures.MockPatch(
+                'nova.compute.utils.add_instance_fault_from_exc'):
+            self._pass()
+            self.assertIn('cannot be ended yet', self.log.output)
+            free.side_effect = None
+            self._pass()
+        self.assertEqual(2, free.call_count)
+
+    def test_offered_node_whose_owner_dies(self):
+        self._allocate('theirs')
+        self.hosts['theirs'] = None
+        self.vm_states['theirs'] = 'building'
+        self._record(self.node, 'b', ironic_ring_from='b',
+                     ironic_ring_to='me')
+        self._force_down()
+        with fixtures.MockPatch(
+                'nova.compute.utils.add_instance_fault_from_exc'):
+            self.assertIn(self.node, self._pass())
+        self.saved.assert_called_once()
+
+    def test_stranger_that_lives(self):
+        self._allocate('theirs')
+        self.hosts['theirs'] = None
+        self.vm_states['theirs'] = 'building'
+        self.conf.config(conductor_group='group', peer_list=['me', 'a'],
+                         group='ironic')
+        self._pass()
+        self.saved.assert_not_called()
 
     def test_build_that_has_arrived_at_another_service(self):
         self.nodes[self.node] = None
@@ -837,6 +937,19 @@ class FailoverTestCase(CooperativeTestCase):
 class LostInstanceTestCase(DriverTestCase):
     """What is asked of a service that has lost an instance."""
 
+    def test_its_machine_is_left_alone(self):
+        self.driver.destroy(mock.sentinel.context, self.instance, [])
+        self.assertEqual([], self.ironic.mock_calls)
+        self.assertIn('its machine is left alone', self.log.output)
+
+    def test_machine_of_one_that_is_deleted(self):
+        self.nodes = {}
+        for state, task in (('error', None), ('active', 'deleting')):
+            self.state, self.task = state, task
+            self.ironic.reset_mock()
+            self.driver.destroy(mock.sentinel.context, self.instance, [])
+            self.ironic.nodes.assert_called_once()
+
     OPERATIONS = (
         'power_on', 'power_off', 'reboot', 'rebuild', 'rescue', 'unrescue',
         'attach_interface', 'detach_interface')
@@ -846,6 +959,7 @@ class LostInstanceTestCase(DriverTestCase):
         self.instance = objects.Instance(
             uuid='lost', system_metadata={}, task_state='powering-on')
         self.host = 'other'
+        self.state = 'active'
         self.task = None
         self.useFixture(fixtures.MockPatchObject(
             objects.Instance, 'get_by_uuid', side_effect=self._instance))
@@ -853,8 +967,9 @@ class LostInstanceTestCase(DriverTestCase):
     def _instance(self, context, uuid, expected_attrs):
         if self.host is None:
             raise exception.InstanceNotFound(instance_id=uuid)
-        return objects.Instance(uuid=uuid, host=self.host,
-                                task_state=self.task)
+        return objects.Instance(
+            uuid=uuid, host=self.host, vm_state=self.state,
+            task_state=self.task, system_metadata={})
 
     def _call(self, name: str) -> None:
         method = getattr(self.driver, name)
@@ -913,12 +1028,82 @@ class LostInstanceTestCase(DriverTestCase):
                           mock.sentinel.image, [], None, {})
 
     def test_build_of_it_fails_for_good(self):
+        # Ironic does not have the node.
+        self.nodes = {}
+        self.instance.node = 'node'
+        self.state = 'building'
+        self.assertRaises(exception.BuildAbortException, self._spawn)
+        # Somebody has built it anew.
+        self.state = 'active'
+        self.assertRaises(exception.BuildAbortException, self._spawn)
+        self.assertRaises(possession.NotMineError, self.instance.save)
+        self.host = 'me'
+        self.assertRaises(sdk_exceptions.NotFoundException, self._spawn)
+
+
+class SilenceTestCase(CooperativeTestCase):
+    """Services whose heartbeats are not in the database."""
+
+    def test_silence_begins_when_it_is_seen(self):
+        self.conf.config(failover_after=300, group='ironic_ring')
+        node = sorted(self._desired('me', 'a')
+                      - self._desired('me', 'a', 'b'))[0]
+        self.nodes[node] = 'theirs'
+        self.hosts['theirs'] = 'b'
+        self.driver._records._is_up = lambda service: service.host != 'b'
+        with fixtures.MockPatchObject(
+                self.driver._heir, 'take_over', return_value={}) as heir:
+            self._pass()
+            self.assertEqual({}, heir.mock.call_args.args[2])
+            for _ in range(301):
+                self._beat()
+            self._pass()
+            self.assertEqual({node}, set(heir.mock.call_args.args[2]))
+
+
+class ReportTestCase(CooperativeTestCase):
+    """What the service tells of itself."""
+
+    def _text(self, section) -> str:
+        section.set_current_view_type('text')
+        return str(section)
+
+    def test_before_the_first_pass(self):
+        report = self._text(self._new_driver()._report())
+        self.assertIn('trust = starting', report)
+
+    def test_section_of_the_guru_meditation_report(self):
         with fixtures.MockPatch(
-                'nova.virt.ironic.driver.IronicDriver.spawn',
-                side_effect=exception.InstanceDeployFailure(reason='frozen')):
-            self.assertRaises(exception.BuildAbortException, self._spawn)
-            self.host = 'me'
-            self.assertRaises(exception.InstanceDeployFailure, self._spawn)
+                'oslo_reports.guru_meditation_report.TextGuruMeditation.'
+                'register_section') as register:
+            self.driver.init_host('me')
+        title, generator = register.mock.call_args.args
+        self.assertEqual('Ironic ring', title)
+        self.services[2].forced_down = True
+        self._pass()
+        report = self._text(generator())
+        for line in ('a = member', 'b = forced down', 'members = a, me',
+                     'partitions = 32', 'trust = full',
+                     'vanished nodes = open', 'quarrels with = nobody',
+                     'TAKE_ABANDONED = ', 'fails_over = True', 'took = '):
+            self.assertIn(line, report)
+
+    def test_members_that_come_and_go(self):
+        self.services[2].forced_down = True
+        self.services.append(_service('e'))
+        self._pass()
+        self.assertIn('Members of the ring: a, e, me (before: a, b, me): '
+                      'e has come, b is forced down.', self.log.output)
+
+    def test_one_line_where_something_moves(self):
+        log = self.useFixture(fixtures.FakeLogger(
+            'nova_ironic_ring.driver', level=logging.INFO))
+        self._pass()
+        self.assertEqual('', log.output)
+        self.services[2].forced_down = True
+        self._pass()
+        self.assertEqual(1, log.output.count('Of 30 nodes, '))
+        self.assertRegex(log.output, r'This took \d\.\d\d s\.')
 
 
 class LeftoversTestCase(CooperativeTestCase):
@@ -961,6 +1146,21 @@ class LeftoversTestCase(CooperativeTestCase):
         del self.nodes[theirs]
         self._vanish(0)
         self.assertIn(theirs, self.rows)
+
+    def test_services_with_another_driver(self):
+        for row in self.rows.values():
+            if row.host == 'b':
+                row.hypervisor_type = 'QEMU'
+        self._vanish(1)
+        self.client.delete_resource_provider.assert_not_called()
+
+    def test_placement_does_not_answer(self):
+        self.client.delete_resource_provider.side_effect = (
+            keystone_exceptions.ConnectFailure('away'))
+        (node,) = self._vanish(1)
+        self.assertIn(node, self.rows)
+        self.assertIn(f'What is left of node {node} of b cannot be removed',
+                      self.log.output)
 
     def test_too_many(self):
         for row in self.rows.values():

@@ -38,6 +38,10 @@ class RecoveryTestCase(base.BaseTestCase):
         self.saved: list[tuple] = []
         self.useFixture(fixtures.MockPatchObject(
             objects.Instance, 'save', autospec=True, side_effect=self._save))
+        self.refreshed: dict[str, object] = {}
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'refresh', autospec=True,
+            side_effect=self._refresh))
         self.fault = self.useFixture(fixtures.MockPatch(
             'nova.compute.utils.add_instance_fault_from_exc')).mock
         self.context = nova_context.get_admin_context()
@@ -46,6 +50,10 @@ class RecoveryTestCase(base.BaseTestCase):
         return mock.Mock(provision_state=(
             self.states.pop(0) if len(self.states) > 1 else self.states[0]))
 
+    def _refresh(self, instance):
+        for name, value in self.refreshed.items():
+            setattr(instance, name, value)
+
     def _save(self, instance, expected_task_state=None):
         self.saved.append((instance.vm_state, instance.task_state,
                            expected_task_state))
@@ -53,9 +61,9 @@ class RecoveryTestCase(base.BaseTestCase):
     def _recover(self, vm_state='active', task_state=None) -> objects.Instance:
         instance = objects.Instance(
             uuid='instance', vm_state=vm_state, task_state=task_state,
-            system_metadata={})
+            host='me', system_metadata={})
         before = set(threading.enumerate())
-        recovery.start(self.source, self.context, {'node': instance},
+        recovery.start(self.source, self.context, 'me', {'node': instance},
                        {'node': 'dead'})
         for thread in set(threading.enumerate()) - before:
             thread.join(10)
@@ -63,14 +71,38 @@ class RecoveryTestCase(base.BaseTestCase):
 
     def test_nothing_taken_over(self):
         with fixtures.MockPatch('threading.Thread') as thread:
-            recovery.start(self.source, self.context, {}, {})
+            recovery.start(self.source, self.context, 'me', {}, {})
         thread.mock.assert_not_called()
 
     def test_nova_does_what_it_does_at_a_start(self):
+        def recover(context, instance):
+            instance.task_state = None
+        self.compute._init_instance.side_effect = recover
         instance = self._recover('active', 'rebooting')
         self.compute._init_instance.assert_called_once_with(
             self.context, instance)
         self.assertEqual([], self.saved)
+
+    def test_task_that_nova_does_not_know_what_to_do_with(self):
+        self._recover('error', 'rebuilding')
+        self.assertEqual([('error', None, ['rebuilding'])], self.saved)
+        self.assertIn('Instance instance was rebuilding when its service '
+                      'died: it is error now', self.log.output)
+
+    def test_delete_that_fails_is_left_to_nova(self):
+        self._recover('error', 'deleting')
+        self.assertEqual([], self.saved)
+
+    def test_another_has_it_by_now(self):
+        self.refreshed['host'] = 'other'
+        self._recover('building', 'spawning')
+        self.compute._init_instance.assert_not_called()
+        self.fault.assert_not_called()
+
+    def test_it_was_built_after_all(self):
+        self.refreshed.update(vm_state='active', task_state=None)
+        self._recover('building', 'spawning')
+        self.fault.assert_not_called()
 
     def test_build(self):
         instance = self._recover('building', 'spawning')
@@ -90,20 +122,48 @@ class RecoveryTestCase(base.BaseTestCase):
     def test_rescue(self):
         for task, states, outcome in (
                 ('rescuing', ['rescuing', 'rescue wait', 'rescue'], 'rescued'),
-                ('rescuing', ['active'], 'active'),
+                ('rescuing', ['active'], 'stopped'),
                 ('rescuing', ['rescue failed'], 'error'),
                 ('unrescuing', ['unrescuing', 'active'], 'active'),
                 ('unrescuing', ['rescue'], 'rescued'),
                 ('unrescuing', ['unrescue failed'], 'error')):
             self.states = states
             self.saved.clear()
-            self._recover('rescued' if task == 'unrescuing' else 'active',
+            self._recover('rescued' if task == 'unrescuing' else 'stopped',
                           task)
             self.assertEqual([(outcome, None, [task])], self.saved)
 
-    def test_one_that_fails_is_said(self):
+    def test_rescue_that_does_not_end(self):
+        self.useFixture(fixtures.MockPatchObject(recovery, '_PATIENCE', -1))
+        self.states = ['rescuing']
+        self._recover('active', 'rescuing')
+        self.assertEqual([], self.saved)
+        self.assertIn('Ironic is rescuing still', self.log.output)
+
+    def test_one_that_fails_is_tried_again(self):
+        self.compute._init_instance.side_effect = [ValueError('once'), None]
+        self._recover()
+        self.assertEqual(2, self.compute._init_instance.call_count)
+        self.assertIn('Instance instance, which was taken over from dead, '
+                      'cannot be brought to order (attempt 1 of 3)',
+                      self.log.output)
+
+    def test_one_that_is_deleted(self):
         self.compute._init_instance.side_effect = (
             exception.InstanceNotFound(instance_id='instance'))
         self._recover()
-        self.assertIn('Instance instance, which was taken over from dead, '
-                      'cannot be brought to order', self.log.output)
+        self.assertEqual('', self.log.output)
+
+    def test_many(self):
+        instances = {f'node-{number}': objects.Instance(
+            uuid=f'instance-{number}', vm_state='active', task_state=None,
+            host='me', system_metadata={}) for number in range(50)}
+        self.compute.rt.compute_nodes = instances
+        before = set(threading.enumerate())
+        recovery.start(self.source, self.context, 'me', instances,
+                       dict.fromkeys(instances, 'dead'))
+        threads = set(threading.enumerate()) - before
+        self.assertLessEqual(len(threads), 8)
+        for thread in threads:
+            thread.join(10)
+        self.assertEqual(50, self.compute._init_instance.call_count)

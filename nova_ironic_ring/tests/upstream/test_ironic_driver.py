@@ -28,7 +28,10 @@ from nova.virt.ironic import driver as nova_driver
 from oslo_utils import timeutils
 from oslotest import base
 
+from nova_ironic_ring import builds
 from nova_ironic_ring import driver
+from nova_ironic_ring import possession
+from nova_ironic_ring import profile
 from nova_ironic_ring.tests.unit import test_driver as our_test_driver
 
 # Their decorators take the class when the module is imported, and the tests
@@ -97,6 +100,12 @@ class _LoneService(fixtures.Fixture):
                 (objects.ComputeNodeList, 'get_all_by_host', []),
                 (objects.ComputeNodeList, 'get_all_by_uuids', []),
                 (objects.InstanceList, 'get_by_filters', [])):
+            self.useFixture(fixtures.MockPatchObject(
+                owner, name, return_value=answer))
+        # Theirs have no records, and some are no instances.
+        for owner, name, answer in (
+                (possession, '_lost', None), (builds, '_died_with', None),
+                (profile, 'publish', {})):
             self.useFixture(fixtures.MockPatchObject(
                 owner, name, return_value=answer))
 

@@ -355,8 +355,11 @@ class World:
                         or self.services[instance.host].forced_down):
                     self.fail(f'{instance.name} is with {instance.host}, '
                               'which is dead')
-                if self.follows and desired not in (None, instance.host) and (
-                        instance.host in self.hosts):
+                # Without a node it is in nobody's ring, and an instance is
+                # not taken without consent.
+                owners = {row.owner for row in self.rows.values()}
+                if self.follows and desired != instance.host and (
+                        desired in owners and instance.host in self.hosts):
                     self.fail(f'{instance.name} is with {instance.host} and '
                               f'not with {desired}')
                 if instance.host in self.hosts and (
