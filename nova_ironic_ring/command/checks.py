@@ -1,0 +1,227 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Finds misconfiguration and leftovers, each with what to do about it."""
+
+from collections.abc import Callable, Iterator, Mapping
+import dataclasses
+
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring import membership
+from nova_ironic_ring import profile
+
+_State = membership.State
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Something to look at.
+
+    :ivar kind: what sort of thing it is; the name of a check
+    :ivar subject: whom or what it is about
+    :ivar what: what was found, in words
+    :ivar advice: what to do
+    """
+
+    kind: str
+    subject: str
+    what: str
+    advice: str
+
+
+Check = Callable[[snapshot.Snapshot], Iterator[Finding]]
+
+
+def find(seen: snapshot.Snapshot) -> list[Finding]:
+    """Run all checks.
+
+    :param seen: what was read
+    :returns: what they have found, in the order of the checks
+    """
+    return [finding for check in CHECKS for finding in check(seen)]
+
+
+def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Members that disagree on what makes the ring.
+
+    :param seen: what was read
+    """
+    for key in seen.keys():
+        said = {host: found for host, found in seen.profiles.items()
+                if host in seen.hosts and seen.key(host) == key
+                and seen.state(host) not in (_State.DOWN, _State.FORCED_DOWN)}
+        for field, option in (
+                ('partitions', '[ironic_ring] partitions'),
+                ('handover', '[ironic_ring] handover'),
+                ('mobility', '[ironic_ring] instance_mobility'),
+                ('peers', '[ironic] peer_list')):
+            values = {host: getattr(found, field)
+                      for host, found in said.items()}
+            if len(set(values.values())) > 1:
+                words = '; '.join(
+                    f'{_hosts_with(values, value)}: {value}'
+                    for value in sorted(set(values.values()), key=str))
+                yield Finding(
+                    'configuration', str(key), f'{option} differs ({words})',
+                    f'set the same {option} on all of them, and send SIGHUP')
+        peers = profile.fingerprint(*said)
+        if key.group is not None and not key.shard and said and {
+                found.peers for found in said.values()} - {peers}:
+            alive = ', '.join(sorted(said))
+            if len({found.peers for found in said.values()}) == 1:
+                yield Finding(
+                    'configuration', str(key),
+                    f'[ironic] peer_list is not what lives there ({alive})',
+                    'start the peers that are missing, or set the list to the '
+                    'hosts that serve the group, and send SIGHUP')
+
+
+def _hosts_with(values: Mapping[str, object], value: object) -> str:
+    return ', '.join(sorted(host for host in values if values[host] == value))
+
+
+def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Rings without a member, and nodes that no ring serves.
+
+    :param seen: what was read
+    """
+    rings = {key: seen.ring(key) for key in seen.keys()}
+    for key, current in rings.items():
+        if not current.members and seen.served(key):
+            yield Finding(
+                'groups', str(key), 'no service of this ring lives and is '
+                f'enabled, and it has {len(seen.served(key))} nodes',
+                'start one, or enable one: see "nova-ironic-ring show"')
+    for node in seen.nodes.values():
+        if not any(key.serves(node) for key in rings):
+            yield Finding(
+                'groups', node.uuid,
+                f'the node is in conductor group "{node.group}"'
+                f'{f" and shard {node.shard}" if node.shard else ""}, which '
+                'no nova-compute serves',
+                'start a nova-compute with that [ironic] conductor_group and '
+                'shard, or change the node')
+
+
+def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Services of Nova's own driver, and those whose driver does not load.
+
+    :param seen: what was read
+    """
+    owners = {membership.canonical(row.owner) for row in seen.rows.values()}
+    for host, service in seen.hosts.items():
+        if seen.state(host) not in (_State.MEMBER, _State.DISABLED):
+            continue
+        if host in owners and host not in seen.profiles:
+            yield Finding(
+                'drivers', service.record.host,
+                "it does not say anything of itself: it runs Nova's own "
+                'driver, or an old release of this one',
+                'set [DEFAULT] compute_driver = ironic_ring.IronicRingDriver '
+                'there, and restart it')
+        elif host not in owners and seen.nodes and (
+                seen.state(host) is _State.MEMBER):
+            yield Finding(
+                'drivers', service.record.host,
+                'it lives and has no node: its driver does not load or finds '
+                'no nodes, or there are fewer nodes than services',
+                'look for ERROR in its log; if it is to have no nodes, '
+                'disable it')
+
+
+def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Records of dead services, and records and nodes without each other.
+
+    :param seen: what was read
+    """
+    for node, row in seen.rows.items():
+        if node not in seen.nodes:
+            yield Finding(
+                'rows', node, f'the record of {row.owner} is of a node that '
+                'Ironic does not have',
+                'wait for ten passes of the resource tracker, then run '
+                '"nova-ironic-ring clean rows"')
+    for host in sorted({row.owner for row in seen.rows.values()}):
+        count = sum(row.owner == host and row.node in seen.nodes
+                    for row in seen.rows.values())
+        if count and seen.state(host) in (
+                _State.DOWN, _State.FORCED_DOWN, _State.GONE):
+            yield Finding(
+                'services', host,
+                f'it is {seen.state(host).value}, and {count} records of '
+                'nodes are still in its name',
+                'where they stay so for more than two passes: see that a '
+                'member of its ring lives, and for nodes with instances run '
+                f'"nova-ironic-ring failover {host}"')
+    served = {node.uuid for key in seen.keys() if seen.ring(key).members
+              for node in seen.served(key)}
+    for node in sorted(served - seen.rows.keys()):
+        yield Finding(
+            'rows', node, 'the node has no record in Nova',
+            'wait for a pass of the resource tracker; if it stays so, look '
+            'for ERROR in the log of the service that "nova-ironic-ring node '
+            'show" names')
+
+
+def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Resource providers and nodes without each other.
+
+    :param seen: what was read
+    """
+    if seen.providers is None:
+        return
+    for uuid in sorted(seen.providers - seen.nodes.keys() - seen.rows.keys()):
+        yield Finding(
+            'providers', uuid, 'Placement has a resource provider of a node '
+            'that neither Ironic nor Nova has',
+            'run "nova-ironic-ring clean providers"')
+    for uuid in sorted(
+            seen.rows.keys() & seen.nodes.keys() - seen.providers):
+        yield Finding(
+            'providers', uuid, 'the node has a record and no resource '
+            'provider, so nothing is built on it',
+            f'wait for a pass; if it stays so, restart {seen.rows[uuid].owner}'
+            ' and look for ERROR in its log')
+
+
+def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Instances that are not with the service that has their node.
+
+    :param seen: what was read
+    """
+    for node in seen.nodes.values():
+        instance = seen.instance_on(node)
+        row = seen.rows.get(node.uuid)
+        if instance is None:
+            if node.instance is not None:
+                yield Finding(
+                    'instances', node.uuid,
+                    f'the node holds instance {node.instance}, which Nova '
+                    'does not have',
+                    "Nova's task for such frees it within [DEFAULT] "
+                    'running_deleted_instance_poll_interval; if the instance '
+                    'was never of this Nova, undeploy the node in Ironic')
+            continue
+        if row is not None and instance.host is not None and (
+                membership.canonical(instance.host)
+                != membership.canonical(row.owner)):
+            yield Finding(
+                'instances', instance.uuid,
+                f'it belongs to {instance.host}, and its node {node.uuid} is '
+                f'recorded for {row.owner}',
+                f'wait for a pass of {instance.host}; if that is dead, run '
+                f'"nova-ironic-ring failover {instance.host}"')
+
+
+#: All checks, in their order.
+CHECKS: tuple[Check, ...] = (
+    configuration, groups, drivers, rows, providers, instances)

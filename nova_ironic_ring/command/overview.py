@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the services are, and what each has."""
+
+import dataclasses
+
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring import membership
+
+_State = membership.State
+
+
+@dataclasses.dataclass
+class Line:
+    """A service.
+
+    :ivar ring: the ring that it is in
+    :ivar host: its name
+    :ivar state: what it is to that ring, and why
+    :ivar owned: nodes recorded as its own
+    :ivar desired: nodes that the ring maps to it
+    :ivar to_hand_over: free nodes among its own that are for another
+    :ivar to_fail_over: instances that it is too dead to look after
+    :ivar instances: instances that belong to it
+    """
+
+    ring: str
+    host: str
+    state: str
+    owned: int = 0
+    desired: int = 0
+    to_hand_over: int = 0
+    to_fail_over: int = 0
+    instances: int = 0
+
+
+def lines(seen: snapshot.Snapshot) -> list[Line]:
+    """Put together what each service is and has.
+
+    :param seen: what was read
+    :returns: ring by ring; a line for each service that may run an ironic
+        driver, and one for each other host that a node's record names
+    """
+    found: dict[str, Line] = {}
+    for key in seen.keys():
+        for host, service in sorted(seen.hosts.items()):
+            if seen.key(host) == key:
+                found[host] = Line(
+                    str(key), service.record.host, describe(seen, service))
+
+    def line(host: str, cell: str) -> Line:
+        return found.setdefault(membership.canonical(host), Line(
+            f'cell {cell}', host, 'Nova has no record of it'))
+
+    rings = {key: seen.ring(key) for key in seen.keys()}
+    desired: dict[str, str] = {}
+    for key, current in rings.items():
+        for node in seen.served(key) if current.members else ():
+            owner = desired[node.uuid] = current.owner(node.uuid)
+            found[owner].desired += 1
+    for row in seen.rows.values():
+        owner_line = line(row.owner, row.cell)
+        owner_line.owned += 1
+        recorded = seen.nodes.get(row.node)
+        if recorded is not None and recorded.instance is None and desired.get(
+                row.node, row.owner) != membership.canonical(row.owner):
+            owner_line.to_hand_over += 1
+    for instance in seen.instances.values():
+        if instance.host:
+            owner_line = line(instance.host, instance.cell)
+            owner_line.instances += 1
+            if seen.state(instance.host) in (
+                    _State.GONE, _State.FORCED_DOWN, _State.DOWN):
+                owner_line.to_fail_over += 1
+    return list(found.values())
+
+
+def describe(seen: snapshot.Snapshot, service: snapshot.Service) -> str:
+    """Say in words what a service is to its ring.
+
+    :param seen: what was read
+    :param service: the service
+    """
+    record = service.record
+    host = membership.canonical(record.host)
+    state = seen.state(host)
+    silence = (seen.now - record.last_seen).total_seconds()
+    if state is _State.DOWN:
+        words = (f'down since {record.last_seen:%Y-%m-%d %H:%M:%S} UTC '
+                 f'({silence:.0f} s)')
+        return f'{words}, disabled' if record.disabled else words
+    if state is _State.FORCED_DOWN:
+        return 'forced down' + (
+            '' if silence > seen.down_time else ', but alive')
+    if state is _State.DISABLED:
+        return 'disabled' + (f': {service.reason}' if service.reason else '')
+    if host not in {membership.canonical(row.owner)
+                    for row in seen.rows.values()}:
+        return 'alive, but without a node, so in no ring'
+    if host not in seen.profiles:
+        return "member, with Nova's own driver"
+    return 'member'

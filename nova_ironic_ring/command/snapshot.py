@@ -1,0 +1,299 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""All that the command knows of a deployment at one time.
+
+Records in, answers out: what was read is here, and who reads it is not.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import datetime
+
+from nova_ironic_ring import membership
+from nova_ironic_ring import ownership
+from nova_ironic_ring import profile as profiles
+from nova_ironic_ring import ring
+
+
+@dataclasses.dataclass(frozen=True)
+class Service:
+    """A nova-compute.
+
+    :ivar record: what Nova says of it
+    :ivar cell: the name of its cell
+    :ivar reason: why it was disabled, if somebody said so
+    """
+
+    record: membership.Service
+    cell: str
+    reason: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The record of a node.
+
+    :ivar node: the node's UUID
+    :ivar owner: the name of the service that it is recorded for
+    :ivar cell: the name of the cell that it is in
+    :ivar taker: as :class:`nova_ironic_ring.ownership.Row` has it
+    :ivar profile: what its owner says of itself; None if it says nothing
+    """
+
+    node: str
+    owner: str
+    cell: str
+    taker: str | None = None
+    profile: profiles.Profile | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """An instance.
+
+    :ivar uuid: its UUID
+    :ivar name: its name
+    :ivar host: the name of its service; None if it has none
+    :ivar node: the UUID of its node; None if it has none
+    :ivar cell: the name of its cell
+    :ivar is_idle: whether it is built, and nothing is being done with it
+    """
+
+    uuid: str
+    name: str
+    host: str | None
+    node: str | None
+    cell: str
+    is_idle: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A node of Ironic.
+
+    :ivar uuid: its UUID
+    :ivar name: its name, if it has one
+    :ivar group: its conductor group
+    :ivar shard: its shard, if it has one
+    :ivar instance: the UUID of the instance on it, if there is one
+    """
+
+    uuid: str
+    name: str | None = None
+    group: str = ''
+    shard: str | None = None
+    instance: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """What makes services one ring.
+
+    :ivar cell: the name of their cell
+    :ivar group: the conductor group that they are limited to; None if there is
+        no limit
+    :ivar shard: the shard, likewise
+    """
+
+    cell: str
+    group: str | None = None
+    shard: str | None = None
+
+    def serves(self, node: Node) -> bool:
+        """Say whether the services of this ring list a node.
+
+        :param node: the node
+        """
+        return (self.group is None
+                or self.group.lower() == node.group.lower()) and (
+            not self.shard or self.shard == node.shard)
+
+    def __str__(self) -> str:
+        parts = [f'cell {self.cell}']
+        if self.group is not None:
+            parts.append(f'group "{self.group}"')
+        if self.shard:
+            parts.append(f'shard "{self.shard}"')
+        return ', '.join(parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """What was read.
+
+    :ivar now: when, with time zone
+    :ivar down_time: seconds without a heartbeat after which a service is down
+    :ivar services: the nova-computes
+    :ivar rows: the records of nodes of Ironic, by node
+    :ivar instances: by UUID
+    :ivar nodes: what Ironic has, by UUID
+    :ivar others: canonical names of the services with another driver
+    :ivar providers: the UUIDs of the resource providers that are named as
+        nodes are; None if nobody has asked Placement
+    """
+
+    now: datetime.datetime
+    down_time: float
+    services: Sequence[Service]
+    rows: Mapping[str, Row]
+    instances: Mapping[str, Instance]
+    nodes: Mapping[str, Node]
+    others: frozenset[str] = frozenset()
+    providers: frozenset[str] | None = None
+
+    @property
+    def hosts(self) -> dict[str, Service]:
+        """The services that may run an ironic driver, by canonical name."""
+        return {name: service for service in self.services
+                if (name := membership.canonical(service.record.host))
+                not in self.others}
+
+    @property
+    def profiles(self) -> dict[str, profiles.Profile]:
+        """What services say of themselves, by canonical name."""
+        return {membership.canonical(row.owner): row.profile
+                for row in self.rows.values() if row.profile is not None}
+
+    def state(self, host: str) -> membership.State:
+        """Say what a service is.
+
+        :param host: its name, in any case
+        """
+        service = self.hosts.get(membership.canonical(host))
+        if service is None:
+            return membership.State.GONE
+        return membership.View('', self.down_time).state(
+            service.record, self.now)
+
+    def key(self, host: str) -> Key:
+        """Say which ring a service is in.
+
+        One that says nothing of itself is taken to have no limit.
+
+        :param host: its canonical name
+        """
+        found = self.profiles.get(host, profiles.Profile())
+        return Key(self.hosts[host].cell, found.conductor_group, found.shard)
+
+    def keys(self) -> list[Key]:
+        """Name the rings, in their order."""
+        return sorted({self.key(host) for host in self.hosts},
+                      key=lambda key: (key.cell, key.group or '',
+                                       key.group is not None, key.shard or ''))
+
+    def ring(self, key: Key) -> ring.Ring:
+        """Return a ring as its members see it.
+
+        One without a row is in no ring: its peers do not know it.
+
+        :param key: the ring
+        """
+        owners = {membership.canonical(row.owner)
+                  for row in self.rows.values()}
+        return ring.Ring(
+            (host for host in self.hosts if host in owners
+             and self.key(host) == key
+             and self.state(host) is membership.State.MEMBER),
+            self.partitions(key))
+
+    def partitions(self, key: Key) -> int:
+        """Return the points for each member, as most of them have it.
+
+        :param key: the ring
+        """
+        said = [found.partitions for host, found in self.profiles.items()
+                if host in self.hosts and self.key(host) == key]
+        return max(said, key=said.count) if said else 32
+
+    def served(self, key: Key) -> list[Node]:
+        """Return the nodes that a ring divides.
+
+        In a ring without limits, these are also the ones of other groups.
+
+        :param key: the ring
+        """
+        return [node for node in self.nodes.values() if key.serves(node)
+                and (node.uuid not in self.rows
+                     or self.rows[node.uuid].cell == key.cell)]
+
+    def instance_on(self, node: Node) -> Instance | None:
+        """Return the instance on a node, if Nova has it.
+
+        :param node: the node
+        """
+        return self.instances.get(node.instance) if node.instance else None
+
+    def find(self, name: str) -> Node:
+        """Find a node.
+
+        :param name: its UUID, its name, or the beginning of its UUID
+        :raises ValueError: if there is none, or more than one
+        """
+        found = [node for node in self.nodes.values()
+                 if name in (node.uuid, node.name)]
+        found = found or [node for node in self.nodes.values()
+                          if len(name) >= 4 and node.uuid.startswith(name)]
+        if not found:
+            raise ValueError(
+                f'Ironic has no node "{name}": see "openstack baremetal node '
+                'list" for those that it has.')
+        if len(found) > 1:
+            raise ValueError(
+                f'"{name}" fits {len(found)} nodes, {found[0].uuid} and '
+                f'{found[1].uuid} among them: give the whole UUID.')
+        return found[0]
+
+    def service(self, name: str) -> Service:
+        """Find a service that may run an ironic driver.
+
+        :param name: its host name, in any case
+        :raises ValueError: if there is none, or more than one
+        """
+        host = membership.canonical(name)
+        found = [service for service in self.services
+                 if membership.canonical(service.record.host) == host]
+        if len(found) > 1:
+            raise ValueError(
+                f'There is a nova-compute on "{name}" in more than one cell '
+                f'({", ".join(service.cell for service in found)}): choose '
+                'one with --cell.')
+        if not found:
+            raise ValueError(
+                f'There is no nova-compute on "{name}": the hosts are '
+                f'{_list(each.record.host for each in self.services)}.')
+        if host in self.others:
+            raise ValueError(
+                f'The nova-compute on "{name}" does not run an ironic '
+                'driver: nothing of it is in a ring.')
+        return found[0]
+
+    def picture(self) -> membership.Picture:
+        """Return what all services are, without anybody's peer list."""
+        view = membership.View('', self.down_time)
+        return view.picture((), (service.record for service in self.services),
+                            self.now)
+
+
+def row_of(row: Row) -> ownership.Row:
+    """Return a row as the rule of ownership has it.
+
+    :param row: the row
+    """
+    return ownership.Row(row.owner, row.taker)
+
+
+def _list(names: Iterable[str]) -> str:
+    """Join names, but not very many."""
+    names = sorted(names)
+    return ', '.join(names[:20]) + (', ...' if len(names) > 20 else '') or (
+        'none')

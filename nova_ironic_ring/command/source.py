@@ -1,0 +1,238 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Reads a deployment: Nova's databases, Ironic and, where asked, Placement."""
+
+from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+import datetime
+
+from keystoneauth1 import exceptions as keystone_exceptions
+from nova.compute import vm_states
+import nova.conf
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from nova.objects import fields
+from nova.scheduler.client import report
+from openstack import exceptions as sdk_exceptions
+from oslo_db import exception as db_exception
+import requests
+
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring import membership
+from nova_ironic_ring import profile
+from nova_ironic_ring import records
+from nova_ironic_ring import upstream
+
+CONF = nova.conf.CONF
+
+_NODE_FIELDS = ('uuid', 'name', 'conductor_group', 'shard', 'instance_uuid')
+
+
+class Source:
+    """A deployment."""
+
+    def __init__(self, cell: str | None = None) -> None:
+        """Choose the cells.
+
+        :param cell: the name or the UUID of the only one to look at; None for
+            all but cell0
+        """
+        self._cell = cell
+        self._ironic = upstream.NovaIronicDriver(None)
+
+    def cells(self) -> list[objects.CellMapping]:
+        """Return the cells.
+
+        :raises CommandError: if there is no such cell, or no access
+        """
+        with _database('the API database', 'api_database'):
+            found = [cell for cell in objects.CellMappingList.get_all(
+                nova_context.get_admin_context()) if not cell.is_cell0()]
+        chosen = [cell for cell in found
+                  if self._cell in (None, cell.name, cell.uuid)]
+        if not chosen:
+            names = ', '.join(cell.name or cell.uuid for cell in found)
+            raise errors.CommandError(
+                f'There is no cell "{self._cell}": Nova has '
+                f'{names or "none"}.' if self._cell else
+                'Nova has no cell: see "nova-manage cell_v2 create_cell".')
+        return chosen
+
+    @contextlib.contextmanager
+    def cell_of(self, name: str) -> Iterator[nova_context.RequestContext]:
+        """Enter a cell.
+
+        :param name: its name, or its UUID where it has none
+        :returns: a context to read and write its database with
+        :raises CommandError: if its database cannot be reached
+        """
+        cell = next(cell for cell in self.cells()
+                    if name in (cell.name, cell.uuid))
+        with _database(f'the database of cell {name}', 'database'), (
+                nova_context.target_cell(
+                    nova_context.get_admin_context(), cell)) as context:
+            yield context
+
+    def read(self, providers: bool = False) -> snapshot.Snapshot:
+        """Read all of it.
+
+        :param providers: whether to ask Placement as well
+        :raises CommandError: if something cannot be reached
+        """
+        nodes = self.nodes()
+        services: list[snapshot.Service] = []
+        rows: dict[str, snapshot.Row] = {}
+        instances: dict[str, snapshot.Instance] = {}
+        others: set[str] = set()
+        for cell in self.cells():
+            name = cell.name or cell.uuid
+            with self.cell_of(name) as context:
+                found = objects.ServiceList.get_by_binary(
+                    context, 'nova-compute', include_disabled=True)
+                services += [snapshot.Service(
+                    records.service_of(service), name,
+                    service.disabled_reason) for service in found]
+                kept, foreign = _rows(context, name)
+                rows |= kept
+                others |= foreign - {membership.canonical(row.owner)
+                                     for row in kept.values()}
+                instances |= _instances(
+                    context, name, [
+                        service.host for service in found
+                        if membership.canonical(service.host) not in others],
+                    [node.instance for node in nodes.values()
+                     if node.instance])
+        return snapshot.Snapshot(
+            datetime.datetime.now(datetime.timezone.utc),
+            CONF.service_down_time, services, rows, instances, nodes,
+            frozenset(others), self._providers() if providers else None)
+
+    def nodes(self) -> dict[str, snapshot.Node]:
+        """Read what Ironic has, by UUID.
+
+        :raises CommandError: if it does not answer
+        """
+        try:
+            return {node.id: snapshot.Node(
+                node.id, node.name, node.conductor_group or '', node.shard,
+                node.instance_id)
+                for node in upstream.list_fields(self._ironic, _NODE_FIELDS)}
+        except (sdk_exceptions.SDKException, exception.NovaException,
+                keystone_exceptions.ClientException) as error:
+            # Nova's own driver says no more than that it is not ready.
+            cause = error.__context__ or error
+            raise errors.CommandError(
+                'Ironic does not tell of its nodes: see the credentials and '
+                f'the endpoint in [ironic] of nova.conf ({_line(cause)}).'
+            ) from error
+
+    def has_node(self, node: str) -> bool:
+        """Say whether Ironic has a node just now.
+
+        :param node: its UUID
+        :raises CommandError: if it does not answer
+        """
+        try:
+            return not upstream.is_deleted(self._ironic, node)
+        except exception.VirtDriverNotReady as error:
+            raise errors.CommandError(
+                f'Ironic does not tell of node {node}: see the credentials '
+                'and the endpoint in [ironic] of nova.conf.') from error
+
+    def _providers(self) -> frozenset[str]:
+        return frozenset(
+            each['uuid'] for each in _placement(
+                'GET', '/resource_providers').json()['resource_providers']
+            if each['uuid'] == each['name']
+            and each.get('parent_provider_uuid') is None)
+
+    def delete_provider(self, node: str) -> None:
+        """Delete the resource provider of a node.
+
+        :param node: the node's UUID
+        :raises CommandError: if Placement refuses, because something is
+            allocated of it, for one
+        """
+        _placement('DELETE', f'/resource_providers/{node}')
+
+
+def _rows(context: nova_context.RequestContext, cell: str
+          ) -> tuple[dict[str, snapshot.Row], set[str]]:
+    """Read the rows of nodes of Ironic, and name the other rows' hosts."""
+    kept, foreign = {}, set()
+    for row in objects.ComputeNodeList.get_all(context):
+        if row.hypervisor_type != fields.HVType.IRONIC:
+            foreign.add(membership.canonical(row.host))
+            continue
+        kept[row.uuid] = snapshot.Row(
+            row.uuid, row.host, cell, records.taker_of(row),
+            profile.read(row.stats))
+    return kept, foreign
+
+
+def _instances(context: nova_context.RequestContext, cell: str,
+               hosts: Iterable[str], uuids: Sequence[str]
+               ) -> dict[str, snapshot.Instance]:
+    """Read the instances of services, and more."""
+    found = [instance for host in hosts
+             for instance in objects.InstanceList.get_by_host(
+                 context, host, expected_attrs=[])]
+    found += list(objects.InstanceList.get_by_filters(
+        context, {'deleted': False, 'uuid': list(uuids)}, expected_attrs=[]))
+    return {instance.uuid: snapshot.Instance(
+        instance.uuid, instance.display_name or '', instance.host,
+        instance.node, cell, instance.task_state is None
+        and instance.vm_state != vm_states.BUILDING)
+        for instance in found}
+
+
+def _placement(method: str, url: str) -> requests.Response:
+    """Ask Placement.
+
+    :raises CommandError: if it does not answer, or refuses
+    """
+    try:
+        client = report.report_client_singleton()
+        call = client.get if method == 'GET' else client.delete
+        answer = call(url, version='1.20')
+    except (keystone_exceptions.ClientException,
+            exception.PlacementNotConfigured) as error:
+        raise errors.CommandError(
+            'Placement does not answer: see the credentials and the endpoint '
+            f'in [placement] of nova.conf ({_line(error)}).') from error
+    if answer.status_code >= 400:
+        raise errors.CommandError(
+            f'Placement refuses "{method} {url}" with status '
+            f'{answer.status_code}: see "openstack resource provider show '
+            '--allocations" for what is allocated.')
+    return answer
+
+
+@contextlib.contextmanager
+def _database(what: str, section: str) -> Iterator[None]:
+    """Say in one sentence that a database cannot be reached."""
+    try:
+        yield
+    except (db_exception.DBError, db_exception.CantStartEngineError,
+            exception.CellTimeout) as error:
+        raise errors.CommandError(
+            f'{what[0].upper()}{what[1:]} cannot be reached: see [{section}] '
+            'connection in nova.conf, which this command reads as nova-manage '
+            f'does ({_line(error)}).') from error
+
+
+def _line(error: BaseException) -> str:
+    """Return the first line of what an error says."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The checks, in the form of all OpenStack's upgrade checks."""
+
+from oslo_upgradecheck import upgradecheck
+
+from nova_ironic_ring.command import checks
+from nova_ironic_ring.command import snapshot
+
+_Code, _Result = upgradecheck.Code, upgradecheck.Result
+
+
+class UpgradeChecks(upgradecheck.UpgradeCommands):
+    """One result for each check."""
+
+    def __init__(self, seen: snapshot.Snapshot) -> None:
+        """Choose the deployment.
+
+        :param seen: what was read
+        """
+        self._seen = seen
+
+    def _run(self, check: checks.Check, code: upgradecheck.Code
+             ) -> upgradecheck.Result:
+        found = [f'{finding.subject}: {finding.what}. To do: {finding.advice}.'
+                 for finding in check(self._seen)]
+        return _Result(code, ' '.join(found)) if found else _Result(
+            _Code.SUCCESS)
+
+    # Members that disagree may lose nodes to each other.
+    _upgrade_checks = (
+        ('Configuration of the members', (
+            _run, {'check': checks.configuration, 'code': _Code.FAILURE})),
+        ('Conductor groups and shards', (
+            _run, {'check': checks.groups, 'code': _Code.WARNING})),
+        ('Drivers', (
+            _run, {'check': checks.drivers, 'code': _Code.WARNING})),
+        ('Records of nodes', (
+            _run, {'check': checks.rows, 'code': _Code.WARNING})),
+        ('Resource providers', (
+            _run, {'check': checks.providers, 'code': _Code.WARNING})),
+        ('Instances', (
+            _run, {'check': checks.instances, 'code': _Code.WARNING})),
+    )

@@ -1,0 +1,385 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Changes a deployment, and waits for what the services make of it."""
+
+from collections.abc import Callable, Sequence
+import time
+
+from nova.compute import api
+from nova import exception
+from nova import objects
+from oslo_messaging import exceptions as messaging_exceptions
+
+from nova_ironic_ring.command import checks
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command import source
+from nova_ironic_ring import failover
+from nova_ironic_ring import membership
+
+_State = membership.State
+
+_POLL = 2
+_BAR = 30
+
+
+class Worker:
+    """Does what the commands are for.
+
+    Each change has a ``plan_`` method, which says what would be done, a line
+    each, and raises what is wrong with it.
+    """
+
+    def __init__(self, where: source.Source, say: Callable[[str], None],
+                 progress: Callable[[str], None]) -> None:
+        """Choose the deployment.
+
+        :param where: the deployment
+        :param say: prints a line
+        :param progress: prints a line in the place of the last one, where it
+            can
+        """
+        self._source = where
+        self._say = say
+        self._progress = progress
+
+    # Drain and undrain
+
+    def plan_drain(self, host: str, instances: bool) -> list[str]:
+        """Say what draining a service would do.
+
+        :param host: its name
+        :param instances: whether its instances have to go as well
+        :raises ValueError: if there is no such service
+        :raises CommandError: if it cannot come to an end
+        """
+        seen = self._source.read()
+        service = seen.service(host)
+        name = membership.canonical(host)
+        count = _free(seen, name)
+        held = _held(seen, name)
+        rest = seen.ring(seen.key(name)).members - {name}
+        if not rest and count:
+            raise errors.CommandError(
+                f'No other member of the ring of {seen.key(name)} lives: '
+                f'nobody could take the {count} free nodes of {host}.')
+        if instances and held and (
+                name not in seen.profiles
+                or seen.profiles[name].mobility != 'follow'):
+            raise errors.CommandError(
+                f'The {held} instances of {host} stay with it: set '
+                '[ironic_ring] instance_mobility = follow on all services and '
+                'send SIGHUP, or leave out --instances.')
+        steps = [] if service.record.disabled else [
+            f'disable the nova-compute on {service.record.host}']
+        if count:
+            steps.append(f'wait until its {count} free nodes are with others')
+        if instances and held:
+            steps.append(f'wait until its {held} instances are with others')
+        return steps
+
+    def drain(self, host: str, reason: str, instances: bool,
+              timeout: float) -> bool:
+        """Disable a service and wait.
+
+        :param host: its name
+        :param reason: why
+        :param instances: whether to wait for its instances
+        :param timeout: how long to wait, in seconds
+        :returns: whether it has come to an end
+        """
+        self._update(host, disabled=True, disabled_reason=reason)
+        name = membership.canonical(host)
+        return self._wait(
+            f'nodes of {host}',
+            lambda seen: _free(seen, name) + (
+                _held(seen, name) if instances else 0), timeout)
+
+    def plan_undrain(self, host: str) -> list[str]:
+        """Say what enabling a service would do.
+
+        :param host: its name
+        :raises ValueError: if there is no such service
+        :raises CommandError: if it does not live
+        """
+        seen = self._source.read()
+        service = seen.service(host)
+        if seen.state(host) in (_State.DOWN, _State.FORCED_DOWN):
+            raise errors.CommandError(
+                f'The nova-compute on {host} is {seen.state(host).value}: '
+                'start it, and force it up, before it is enabled.')
+        if not service.record.disabled:
+            return []
+        return [f'enable the nova-compute on {service.record.host}',
+                'wait until it has its share of free nodes']
+
+    def undrain(self, host: str, timeout: float) -> bool:
+        """Enable a service and wait.
+
+        :param host: its name
+        :param timeout: how long to wait, in seconds
+        :returns: whether it has come to an end
+        """
+        self._update(host, disabled=False, disabled_reason=None)
+        name = membership.canonical(host)
+        return self._wait(f'nodes for {host}',
+                          lambda seen: _missing(seen, name), timeout)
+
+    # Failover and move
+
+    def plan_failover(self, host: str) -> list[str]:
+        """Say what forcing a service down would do.
+
+        :param host: its name
+        :raises ValueError: if there is no such service
+        :raises CommandError: if nobody would take its instances
+        """
+        seen = self._source.read()
+        service = seen.service(host)
+        name = membership.canonical(host)
+        key = seen.key(name)
+        heirs = seen.ring(key).members - {name}
+        held = _held(seen, name)
+        if not heirs:
+            raise errors.CommandError(
+                f'No other member of the ring of {key} lives: nobody could '
+                f'take over from {host}.')
+        unable = [heir for heir in sorted(heirs) if heir not in seen.profiles
+                  or seen.profiles[heir].mobility == 'pinned']
+        if held and unable:
+            raise errors.CommandError(
+                f'{", ".join(unable)} would not take over instances: set '
+                '[ironic_ring] instance_mobility = failover there, and send '
+                'SIGHUP.')
+        steps = []
+        if not service.record.forced_down:
+            alive = ('; IT IS ALIVE: stop it first, or fence its host'
+                     if seen.state(host).gives else '')
+            steps.append('force the nova-compute on '
+                         f'{service.record.host} down{alive}')
+        if held + _free(seen, name):
+            steps.append(f'wait until its {held} instances and '
+                         f'{_free(seen, name)} free nodes are with others')
+        return steps
+
+    def failover(self, host: str, timeout: float) -> bool:
+        """Force a service down and wait.
+
+        :param host: its name
+        :param timeout: how long to wait, in seconds
+        :returns: whether it has come to an end
+        """
+        self._update(host, forced_down=True)
+        name = membership.canonical(host)
+        done = self._wait(
+            f'nodes and instances of {host}',
+            lambda seen: _free(seen, name) + _held(seen, name), timeout)
+        if done:
+            self._say(f'When {host} is well again: "openstack compute service '
+                      f'set --up {host} nova-compute".')
+        return done
+
+    def plan_move(self, node: str, host: str) -> list[str]:
+        """Say what moving a node would do.
+
+        :param node: its name or UUID
+        :param host: the name of the service that is to have it
+        :raises ValueError: if there is no such node or service
+        :raises CommandError: if it cannot be moved
+        """
+        seen = self._source.read()
+        found, instance = self._movable(seen, node)
+        target = seen.service(host)
+        if seen.state(host) is not _State.MEMBER:
+            raise errors.CommandError(
+                f'The nova-compute on {host} is {seen.state(host).value}: it '
+                'could not look after the instance.')
+        if target.cell != instance.cell or not seen.key(
+                membership.canonical(host)).serves(found):
+            raise errors.CommandError(
+                f'The nova-compute on {host} does not serve node '
+                f'{found.uuid}: it is in another cell, group or shard.')
+        if membership.canonical(host) == membership.canonical(
+                instance.host or ''):
+            return []
+        following = [name for name, each in seen.profiles.items()
+                     if each.mobility == 'follow']
+        if following:
+            raise errors.CommandError(
+                'With [ironic_ring] instance_mobility = follow, as on '
+                f'{following[0]}, instances are where the ring maps them, and '
+                'would go back.')
+        return [f'give instance {instance.uuid} ({instance.name}) of '
+                f'{instance.host} to {target.record.host}',
+                f'wait until {target.record.host} has node {found.uuid}']
+
+    def _movable(self, seen: snapshot.Snapshot, node: str
+                 ) -> tuple[snapshot.Node, snapshot.Instance]:
+        found = seen.find(node)
+        instance = seen.instance_on(found)
+        if instance is None or instance.host is None:
+            raise errors.CommandError(
+                f'Node {found.uuid} has no instance: free nodes are where the '
+                'ring maps them, and would go back.')
+        if not instance.is_idle:
+            raise errors.CommandError(
+                f'Something is being done with instance {instance.uuid}: '
+                'wait until it is over; if its service is dead, run '
+                f'"nova-ironic-ring failover {instance.host}".')
+        return found, instance
+
+    def move(self, node: str, host: str, timeout: float) -> bool:
+        """Give the instance on a node to another service, and wait.
+
+        :param node: its name or UUID
+        :param host: the name of the service that is to have it
+        :param timeout: how long to wait, in seconds
+        :returns: whether it has come to an end
+        :raises CommandError: if something is being done with it by now
+        """
+        seen = self._source.read()
+        found, instance = self._movable(seen, node)
+        target = seen.service(host).record.host
+        with self._source.cell_of(instance.cell) as context:
+            if not failover.take_offered(
+                    context, target, found.uuid,
+                    failover.Estate(instance.uuid, str(instance.host))):
+                raise errors.CommandError(
+                    f'Something is being done with instance {instance.uuid} '
+                    'by now: try again.')
+        name = membership.canonical(host)
+        return self._wait(f'nodes for {host}', lambda now: int(
+            found.uuid not in now.rows
+            or membership.canonical(now.rows[found.uuid].owner) != name),
+            timeout)
+
+    # Clean
+
+    def leftovers(self, kind: str) -> list[str]:
+        """Name the nodes that something is left of.
+
+        :param kind: ``rows`` or ``providers``
+        """
+        seen = self._source.read(providers=True)
+        return sorted(
+            finding.subject for finding in checks.find(seen)
+            if finding.kind == kind and finding.subject not in seen.nodes)
+
+    def clean(self, kind: str, leftovers: Sequence[str]) -> bool:
+        """Remove what is left of nodes.
+
+        :param kind: ``rows`` or ``providers``
+        :param leftovers: the UUIDs of the nodes
+        :returns: whether all of it is gone
+        """
+        cells = {row.node: row.cell
+                 for row in self._source.read().rows.values()}
+        done = True
+        for node in leftovers:
+            # It may have been enrolled again meanwhile.
+            if self._source.has_node(node):
+                self._say(f'Node {node} is in Ironic: nothing of it is '
+                          'removed.')
+                done = False
+                continue
+            try:
+                if kind == 'rows':
+                    self._remove_row(node, cells[node])
+                else:
+                    self._source.delete_provider(node)
+            except (errors.CommandError, exception.NovaException) as error:
+                self._say(str(error))
+                done = False
+        return done
+
+    def _remove_row(self, node: str, cell: str) -> None:
+        # Without the record, nobody would look for the provider again.
+        if node in (self._source.read(providers=True).providers or ()):
+            self._source.delete_provider(node)
+        with self._source.cell_of(cell) as context:
+            for row in objects.ComputeNodeList.get_all_by_uuids(
+                    context, [node]):
+                row.destroy()
+
+    # Helpers
+
+    def _update(self, host: str, **changes: object) -> None:
+        """Change the record of a service, as Nova's API does it.
+
+        :raises CommandError: if Nova refuses
+        """
+        service = self._source.read().service(host)
+        with self._source.cell_of(service.cell) as context:
+            record = objects.Service.get_by_compute_host(
+                context, service.record.host)
+            record.update(changes)
+            if not record.obj_what_changed():
+                return
+            try:
+                api.HostAPI().service_update(context, record)
+            except messaging_exceptions.MessagingException as error:
+                # The record is changed by then; the nodes' traits are not.
+                self._say(f'The nova-compute on {host} does not answer '
+                          f'({error}): it marks its nodes in Placement when '
+                          'it starts.')
+
+    def _wait(self, what: str, left: Callable[[snapshot.Snapshot], int],
+              timeout: float) -> bool:
+        """Wait until nothing is left to wait for, and show how far it is."""
+        start = time.monotonic()
+        most = 0
+        while True:
+            count = left(self._source.read())
+            most = max(most, count)
+            filled = _BAR if not count else _BAR * (most - count) // most
+            bar = '#' * filled + '.' * (_BAR - filled)
+            self._progress(f'[{bar}] {time.monotonic() - start:3.0f} s, '
+                           f'{count} {what} to wait for')
+            if not count:
+                return True
+            if time.monotonic() - start > timeout:
+                self._say(f'This has not come about in {timeout:g} s, and '
+                          'goes on: see "nova-ironic-ring show --watch" and '
+                          '"nova-ironic-ring check".')
+                return False
+            time.sleep(_POLL)
+
+
+def _free(seen: snapshot.Snapshot, host: str) -> int:
+    """Count the free nodes that are recorded for a service."""
+    return sum(
+        membership.canonical(row.owner) == host and row.node in seen.nodes
+        and seen.nodes[row.node].instance is None
+        for row in seen.rows.values())
+
+
+def _held(seen: snapshot.Snapshot, host: str) -> int:
+    """Count the instances that belong to a service."""
+    return sum(membership.canonical(instance.host or '') == host
+               for instance in seen.instances.values())
+
+
+def _missing(seen: snapshot.Snapshot, host: str) -> int:
+    """Count the free nodes that a service should have and has not.
+
+    Without a node at all it is not known to its peers, and will be given some.
+    """
+    key = seen.key(host)
+    current = seen.ring(key)
+    if host not in current.members:
+        return 1
+    return sum(
+        node.instance is None and current.owner(node.uuid) == host
+        and (node.uuid not in seen.rows or membership.canonical(
+            seen.rows[node.uuid].owner) != host)
+        for node in seen.served(key))

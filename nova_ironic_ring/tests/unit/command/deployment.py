@@ -1,0 +1,62 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A deployment to test the command on."""
+
+import datetime
+import typing
+
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring import membership
+from nova_ironic_ring import profile
+from nova_ironic_ring import ring
+
+NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.timezone.utc)
+NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(30)]
+
+
+def service(host: str, silent: float = 0, cell: str = 'cell1',
+            reason: str | None = None, **fields) -> snapshot.Service:
+    """Make a service that was heard of some seconds ago."""
+    return snapshot.Service(membership.Service(
+        host, NOW - datetime.timedelta(seconds=silent), **fields),
+        cell, reason)
+
+
+def make(*hosts: str, instances: dict[int, str] | None = None,
+         said: profile.Profile | None = None, **changes) -> snapshot.Snapshot:
+    """Make a deployment in which all nodes are where they should be.
+
+    :param hosts: the services; a, b and c if there is none
+    :param instances: the service of the instance on each node, by number
+    :param said: what all services say of themselves
+    :param changes: other values for what is in a snapshot
+    """
+    hosts = hosts or ('a', 'b', 'c')
+    held = instances or {}
+    current = ring.Ring(hosts, 32)
+    said = said or profile.Profile()
+    values: dict[str, typing.Any] = {
+        'now': NOW, 'down_time': 60, 'services': [
+            service(host) for host in hosts],
+        'nodes': {node: snapshot.Node(
+            node, f'node-{number}', said.conductor_group or '', said.shard,
+            f'instance-{number}' if number in held else None)
+            for number, node in enumerate(NODES)},
+        'instances': {f'instance-{number}': snapshot.Instance(
+            f'instance-{number}', f'server-{number}', host, NODES[number],
+            'cell1') for number, host in held.items()},
+        'rows': {node: snapshot.Row(
+            node, held.get(number, current.owner(node)), 'cell1',
+            profile=said) for number, node in enumerate(NODES)},
+        'providers': frozenset(NODES)} | changes
+    return snapshot.Snapshot(**values)
