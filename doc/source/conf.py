@@ -1,6 +1,7 @@
 project = 'nova-ironic-ring'
 copyright = 'nova-ironic-ring developers'
-extensions = ['openstackdocstheme', 'oslo_config.sphinxext']
+extensions = ['cliff.sphinxext', 'openstackdocstheme',
+              'oslo_config.sphinxext']
 html_theme = 'openstackdocs'
 openstackdocs_auto_name = False
 openstackdocs_use_storyboard = False
