@@ -91,17 +91,22 @@ class Ender:
         return self._settle(context, client, doubt)
 
     def look_again(self, context: nova_context.RequestContext,
-                   client: report.SchedulerReportClient) -> None:
+                   client: report.SchedulerReportClient
+                   ) -> list[tuple[str, str | None, objects.Instance]]:
         """See what has become of what was allocated and no instance then.
 
         :param context: with the rights of an administrator
         :param client: what speaks to Placement
+        :returns: as :meth:`end_all`, with the node and its former owner
         """
+        deleting = []
         for doubt in self._doubts:
             doubt.looks -= 1
-            self._settle(context, client, doubt)
+            deleting += [(doubt.node, doubt.dead, instance) for instance
+                         in self._settle(context, client, doubt)]
         self._doubts = [doubt for doubt in self._doubts
                         if doubt.consumers and doubt.looks > 0]
+        return deleting
 
     def _settle(self, context: nova_context.RequestContext,
                 client: report.SchedulerReportClient, doubt: _Doubt

@@ -13,7 +13,7 @@
 """The compute driver: reads, asks the keeper, and leaves the rest to Nova."""
 
 import collections
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 import contextlib
 import dataclasses
 import time
@@ -22,7 +22,6 @@ import nova.conf
 from nova import context as nova_context
 from nova import exception
 from nova import objects
-from nova import servicegroup
 from openstack.baremetal.v1 import node as sdk_node
 from oslo_log import log as logging
 from oslo_reports import guru_meditation_report as gmr
@@ -65,7 +64,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
 
     def __init__(self, virtapi: object, read_only: bool = False) -> None:
         super().__init__(virtapi, read_only)
-        self._records = records.Records(_is_up_in_memcached())
+        self._records = records.Records(records.liveness())
         self._keeper = keeper.Keeper()
         self._settings: settings.Settings | None = None
         self._complaint = ''
@@ -170,9 +169,14 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         context = nova_context.get_admin_context()
         for instance in self._ender.end_all(
                 context, upstream.placement(self), node, dead):
-            if failover.rename(instance, CONF.host):
-                recovery.start(self, context, CONF.host, {node: instance},
-                               {node: str(dead)})
+            self._finish(context, node, dead, instance)
+
+    def _finish(self, context: nova_context.RequestContext, node: str,
+                dead: str | None, instance: objects.Instance) -> None:
+        """Finish the delete of an instance that has no node any more."""
+        if failover.rename(instance, CONF.host):
+            recovery.start(self, context, CONF.host, {node: instance},
+                           {node: str(dead)})
 
     spawn = builds.for_good(upstream.NovaIronicDriver.spawn)
     destroy = possession.spared(upstream.NovaIronicDriver.destroy)
@@ -380,7 +384,9 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                              nodes: Mapping[str, str | None]) -> None:
         """Do what can wait, and must not stand in the way of a pass."""
         try:
-            self._ender.look_again(context, upstream.placement(self))
+            for found in self._ender.look_again(
+                    context, upstream.placement(self)):
+                self._finish(context, *found)
             self._clean(context, current, nodes)
         except Exception as error:
             LOG.error('What dead services have left behind cannot be looked '
@@ -513,12 +519,3 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         except Exception:
             self._keeper.fail(timeutils.utcnow(with_timezone=True))
             raise
-
-
-def _is_up_in_memcached() -> Callable[[objects.Service], bool] | None:
-    """Say how to know that a service is alive, if not by the database."""
-    # With memcached the database has no heartbeats, and memcached no more than
-    # those that are not too old.
-    if CONF.servicegroup_driver != 'mc':
-        return None
-    return servicegroup.API().service_is_up

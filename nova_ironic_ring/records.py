@@ -15,13 +15,17 @@
 from collections.abc import Callable, Iterable
 
 from nova.compute import vm_states
+import nova.conf
 from nova import context as nova_context
 from nova import exception
 from nova import objects
 from nova.objects import fields
+from nova import servicegroup
 
 from nova_ironic_ring import membership
 from nova_ironic_ring import ownership
+
+CONF = nova.conf.CONF
 
 # The keys of compute_nodes.stats that a consent is made of. It names its giver
 # as well: a former owner's last writing may come after another has the node.
@@ -142,8 +146,8 @@ class Records:
         :returns: those among them that are built, and have no task
         """
         found = objects.InstanceList.get_by_filters(
-            context, {'uuid': sorted(instances), 'deleted': False},
-            expected_attrs=[])
+            context, {'uuid': sorted(instances), 'deleted': False,
+                      'soft_deleted': True}, expected_attrs=[])
         return frozenset(
             instance.uuid for instance in found if instance.task_state is None
             and instance.vm_state != vm_states.BUILDING)
@@ -164,6 +168,18 @@ class Records:
     def _service(self, service: objects.Service) -> membership.Service:
         return service_of(
             service, self._is_up(service) if self._is_up else None)
+
+
+def liveness() -> Callable[[objects.Service], bool] | None:
+    """Say how to know that a service is alive, if not by the database.
+
+    :returns: what is asked of each service; None where the database tells
+    """
+    # With memcached the database has no heartbeats, and memcached no more than
+    # those that are not too old.
+    if CONF.servicegroup_driver != 'mc':
+        return None
+    return servicegroup.API().service_is_up
 
 
 def service_of(service: objects.Service, alive: bool | None = None

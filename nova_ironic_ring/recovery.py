@@ -98,7 +98,11 @@ def _recover(source: upstream.NovaIronicDriver,
              context: nova_context.RequestContext, instance: objects.Instance,
              dead: str, deadline: float) -> None:
     if instance.vm_state == vm_states.BUILDING:
-        builds.blame(context, instance, dead)
+        if instance.task_state == task_states.DELETING:
+            # Nova's own would see the build, and forget the delete.
+            instance.vm_state = vm_states.ERROR
+        else:
+            builds.blame(context, instance, dead)
     if instance.task_state in (task_states.RESCUING, task_states.UNRESCUING):
         _end_rescue(source, instance, deadline)
     was = instance.task_state

@@ -18,6 +18,7 @@ with Nova's own account.
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
+import contextlib
 import logging
 import sys
 import time
@@ -28,6 +29,7 @@ from cliff import command
 from cliff import commandmanager
 from cliff import lister
 from cliff import show as cliff_show
+import nova.conf
 from nova import config
 
 from nova_ironic_ring.command import checks
@@ -40,6 +42,9 @@ from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import source
 from nova_ironic_ring.command import upgrade
 from nova_ironic_ring.command import work
+from nova_ironic_ring import conf
+
+CONF = nova.conf.CONF
 
 #: Exit statuses: done, something to look at, could not.
 DONE, LOOK, FAILED = 0, 1, 2
@@ -136,12 +141,13 @@ class Show(_Ring, lister.Lister):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        while parsed_args.watch:
-            self.app.stdout.write(_CLEAR_SCREEN)
-            super().run(parsed_args)
-            self.app.stdout.flush()
-            time.sleep(_WATCH_INTERVAL)
-        return super().run(parsed_args)
+        with contextlib.suppress(KeyboardInterrupt):
+            while parsed_args.watch:
+                self.app.stdout.write(_CLEAR_SCREEN)
+                super().run(parsed_args)
+                self.app.stdout.flush()
+                time.sleep(_WATCH_INTERVAL)
+        return DONE if parsed_args.watch else super().run(parsed_args)
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
@@ -223,8 +229,8 @@ def _choose(seen: snapshot.Snapshot, group: str | None,
 
     :raises CommandError: if there is none, or more than one
     """
-    found = [key for key in seen.keys()
-             if (group is None or key.group == group)
+    found = [key for key in seen.keys() if seen.is_meant(key.cell)
+             and (group is None or key.group == group.lower())
              and (shard is None or key.shard == shard)]
     if not found:
         raise errors.CommandError(
@@ -319,12 +325,16 @@ class Failover(_Changing):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('host', metavar='HOST')
+        parser.add_argument(
+            '--alive', action='store_true',
+            help='also if it looks alive, as one that has just died does')
         _waiting(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         worker = self.worker
-        if not self.ask(parsed_args, worker.plan_failover(parsed_args.host)):
+        if not self.ask(parsed_args, worker.plan_failover(
+                parsed_args.host, parsed_args.alive)):
             return DONE
         return DONE if worker.failover(
             parsed_args.host, parsed_args.timeout) else LOOK
@@ -412,7 +422,8 @@ class RingApp(app.App):
                             help='as for nova-manage')
         parser.add_argument(
             '--cell', metavar='NAME',
-            help='the name or UUID of the only cell to look at (default: all)')
+            help='the name or UUID of the only cell that is meant (default: '
+                 'all)')
         return parser
 
     def configure_logging(self) -> None:
@@ -458,6 +469,7 @@ def configure(files: Sequence[str], directory: str | None,
         raise errors.CommandError(
             f'nova.conf cannot be read: {error}. Give its files with '
             '--config-file, as to nova-manage.') from error
+    conf.register_opts(CONF)
 
 
 def main() -> int:

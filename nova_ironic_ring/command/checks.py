@@ -30,12 +30,14 @@ class Finding:
     :ivar subject: whom or what it is about
     :ivar what: what was found, in words
     :ivar advice: what to do
+    :ivar cell: the name of the cell that it is in; None if it is in none
     """
 
     kind: str
     subject: str
     what: str
     advice: str
+    cell: str | None = None
 
 
 Check = Callable[[snapshot.Snapshot], Iterator[Finding]]
@@ -47,7 +49,8 @@ def find(seen: snapshot.Snapshot) -> list[Finding]:
     :param seen: what was read
     :returns: what they have found, in the order of the checks
     """
-    return [finding for check in CHECKS for finding in check(seen)]
+    return [finding for check in CHECKS for finding in check(seen)
+            if seen.is_meant(finding.cell)]
 
 
 def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -72,17 +75,8 @@ def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     for value in sorted(set(values.values()), key=str))
                 yield Finding(
                     'configuration', str(key), f'{option} differs ({words})',
-                    f'set the same {option} on all of them, and send SIGHUP')
-        peers = profile.fingerprint(*said)
-        if key.group is not None and not key.shard and said and {
-                found.peers for found in said.values()} - {peers}:
-            alive = ', '.join(sorted(said))
-            if len({found.peers for found in said.values()}) == 1:
-                yield Finding(
-                    'configuration', str(key),
-                    f'[ironic] peer_list is not what lives there ({alive})',
-                    'start the peers that are missing, or set the list to the '
-                    'hosts that serve the group, and send SIGHUP')
+                    f'set the same {option} on all of them, and send SIGHUP',
+                    key.cell)
 
 
 def _hosts_with(values: Mapping[str, object], value: object) -> str:
@@ -100,7 +94,25 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
             yield Finding(
                 'groups', str(key), 'no service of this ring lives and is '
                 f'enabled, and it has {len(seen.served(key))} nodes',
-                'start one, or enable one: see "nova-ironic-ring show"')
+                'start one, or enable one: see "nova-ironic-ring show"',
+                key.cell)
+        # The list may have those that are dead, or have no node just now.
+        said = {found.peers for host, found in seen.profiles.items()
+                if host in seen.hosts and seen.key(host) == key}
+        known = [host for host in seen.hosts
+                 if seen.key(host) in (key, None)
+                 and seen.hosts[host].cell == key.cell]
+        alive = [host for host in known if seen.key(host) == key
+                 and seen.state(host) is _State.MEMBER]
+        if key.group is not None and not key.shard and len(said) == 1 and (
+                not said & {profile.fingerprint(*known),
+                            profile.fingerprint(*current.members),
+                            profile.fingerprint(*alive)}):
+            yield Finding(
+                'groups', str(key), '[ironic] peer_list is not what lives '
+                f'there ({", ".join(sorted(current.members)) or "nobody"})',
+                'start the peers that are missing, or set the list to the '
+                'hosts that serve the group, and send SIGHUP', key.cell)
     for node in seen.nodes.values():
         if not any(key.serves(node) for key in rings):
             yield Finding(
@@ -127,7 +139,7 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 "it does not say anything of itself: it runs Nova's own "
                 'driver, or an old release of this one',
                 'set [DEFAULT] compute_driver = ironic_ring.IronicRingDriver '
-                'there, and restart it')
+                'there, and restart it', service.cell)
         elif host not in owners and seen.nodes and (
                 seen.state(host) is _State.MEMBER):
             yield Finding(
@@ -135,7 +147,7 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'it lives and has no node: its driver does not load or finds '
                 'no nodes, or there are fewer nodes than services',
                 'look for ERROR in its log; if it is to have no nodes, '
-                'disable it')
+                'disable it', service.cell)
 
 
 def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -149,19 +161,25 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'rows', node, f'the record of {row.owner} is of a node that '
                 'Ironic does not have',
                 'wait for ten passes of the resource tracker, then run '
-                '"nova-ironic-ring clean rows"')
+                '"nova-ironic-ring clean rows"', row.cell)
     for host in sorted({row.owner for row in seen.rows.values()}):
-        count = sum(row.owner == host and row.node in seen.nodes
-                    for row in seen.rows.values())
-        if count and seen.state(host) in (
-                _State.DOWN, _State.FORCED_DOWN, _State.GONE):
-            yield Finding(
-                'services', host,
-                f'it is {seen.state(host).value}, and {count} records of '
-                'nodes are still in its name',
-                'where they stay so for more than two passes: see that a '
-                'member of its ring lives, and for nodes with instances run '
-                f'"nova-ironic-ring failover {host}"')
+        left = [row for row in seen.rows.values()
+                if row.owner == host and row.node in seen.nodes]
+        if not left or seen.state(host).gives:
+            continue
+        held = any(seen.nodes[row.node].instance for row in left)
+        advice = ('where they stay so for more than two passes, see that a '
+                  'member of its ring lives')
+        if held and seen.state(host) is _State.GONE:
+            advice += ('; and for nodes with instances, that [ironic_ring] '
+                       'instance_mobility is not pinned there')
+        elif held:
+            advice += ('; and for nodes with instances run "nova-ironic-ring '
+                       f'failover {host}"')
+        yield Finding(
+            'services', host, f'it is {seen.state(host).value}, and '
+            f'{len(left)} records of nodes are still in its name', advice,
+            left[0].cell)
     served = {node.uuid for key in seen.keys() if seen.ring(key).members
               for node in seen.served(key)}
     for node in sorted(served - seen.rows.keys()):
@@ -190,7 +208,7 @@ def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
             'providers', uuid, 'the node has a record and no resource '
             'provider, so nothing is built on it',
             f'wait for a pass; if it stays so, restart {seen.rows[uuid].owner}'
-            ' and look for ERROR in its log')
+            ' and look for ERROR in its log', seen.rows[uuid].cell)
 
 
 def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -209,7 +227,8 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     'does not have',
                     "Nova's task for such frees it within [DEFAULT] "
                     'running_deleted_instance_poll_interval; if the instance '
-                    'was never of this Nova, undeploy the node in Ironic')
+                    'was never of this Nova, undeploy the node in Ironic',
+                    row.cell if row else None)
             continue
         if row is not None and instance.host is not None and (
                 membership.canonical(instance.host)
@@ -219,7 +238,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 f'it belongs to {instance.host}, and its node {node.uuid} is '
                 f'recorded for {row.owner}',
                 f'wait for a pass of {instance.host}; if that is dead, run '
-                f'"nova-ironic-ring failover {instance.host}"')
+                f'"nova-ironic-ring failover {instance.host}"', instance.cell)
 
 
 #: All checks, in their order.

@@ -24,6 +24,7 @@ _State = membership.State
 class Line:
     """A service.
 
+    :ivar cell: the name of its cell
     :ivar ring: the ring that it is in
     :ivar host: its name
     :ivar state: what it is to that ring, and why
@@ -34,6 +35,7 @@ class Line:
     :ivar instances: instances that belong to it
     """
 
+    cell: str
     ring: str
     host: str
     state: str
@@ -52,15 +54,16 @@ def lines(seen: snapshot.Snapshot) -> list[Line]:
         driver, and one for each other host that a node's record names
     """
     found: dict[str, Line] = {}
-    for key in seen.keys():
+    for key in [*seen.keys(), None]:
         for host, service in sorted(seen.hosts.items()):
             if seen.key(host) == key:
                 found[host] = Line(
-                    str(key), service.record.host, describe(seen, service))
+                    service.cell, str(key or f'cell {service.cell}, unknown'),
+                    service.record.host, describe(seen, service))
 
     def line(host: str, cell: str) -> Line:
         return found.setdefault(membership.canonical(host), Line(
-            f'cell {cell}', host, 'Nova has no record of it'))
+            cell, f'cell {cell}', host, 'Nova has no record of it'))
 
     rings = {key: seen.ring(key) for key in seen.keys()}
     desired: dict[str, str] = {}
@@ -82,7 +85,7 @@ def lines(seen: snapshot.Snapshot) -> list[Line]:
             if seen.state(instance.host) in (
                     _State.GONE, _State.FORCED_DOWN, _State.DOWN):
                 owner_line.to_fail_over += 1
-    return list(found.values())
+    return [each for each in found.values() if seen.is_meant(each.cell)]
 
 
 def describe(seen: snapshot.Snapshot, service: snapshot.Service) -> str:

@@ -140,6 +140,7 @@ class Snapshot:
     :ivar others: canonical names of the services with another driver
     :ivar providers: the UUIDs of the resource providers that are named as
         nodes are; None if nobody has asked Placement
+    :ivar cell: the name of the only cell that is meant; None for all
     """
 
     now: datetime.datetime
@@ -150,6 +151,14 @@ class Snapshot:
     nodes: Mapping[str, Node]
     others: frozenset[str] = frozenset()
     providers: frozenset[str] | None = None
+    cell: str | None = None
+
+    def is_meant(self, cell: str | None) -> bool:
+        """Say whether something in a cell is meant.
+
+        :param cell: the name of the cell; None if it is in none
+        """
+        return None in (cell, self.cell) or cell == self.cell
 
     @property
     def hosts(self) -> dict[str, Service]:
@@ -175,19 +184,28 @@ class Snapshot:
         return membership.View('', self.down_time).state(
             service.record, self.now)
 
-    def key(self, host: str) -> Key:
+    def key(self, host: str) -> Key | None:
         """Say which ring a service is in.
 
-        One that says nothing of itself is taken to have no limit.
+        One that says nothing of itself is taken to be in the only ring of its
+        cell.
 
         :param host: its canonical name
+        :returns: None if nobody can tell
         """
-        found = self.profiles.get(host, profiles.Profile())
-        return Key(self.hosts[host].cell, found.conductor_group, found.shard)
+        cell = self.hosts[host].cell
+        found = self.profiles.get(host)
+        if found is not None:
+            return _key(cell, found)
+        known = {_key(cell, each) for name, each in self.profiles.items()
+                 if name in self.hosts and self.hosts[name].cell == cell}
+        if len(known) > 1:
+            return None
+        return next(iter(known), Key(cell))
 
     def keys(self) -> list[Key]:
         """Name the rings, in their order."""
-        return sorted({self.key(host) for host in self.hosts},
+        return sorted({key for host in self.hosts if (key := self.key(host))},
                       key=lambda key: (key.cell, key.group or '',
                                        key.group is not None, key.shard or ''))
 
@@ -261,7 +279,8 @@ class Snapshot:
         """
         host = membership.canonical(name)
         found = [service for service in self.services
-                 if membership.canonical(service.record.host) == host]
+                 if membership.canonical(service.record.host) == host
+                 and self.is_meant(service.cell)]
         if len(found) > 1:
             raise ValueError(
                 f'There is a nova-compute on "{name}" in more than one cell '
@@ -282,6 +301,11 @@ class Snapshot:
         view = membership.View('', self.down_time)
         return view.picture((), (service.record for service in self.services),
                             self.now)
+
+
+def _key(cell: str, found: profiles.Profile) -> Key:
+    group = found.conductor_group
+    return Key(cell, group if group is None else group.lower(), found.shard)
 
 
 def row_of(row: Row) -> ownership.Row:

@@ -46,29 +46,39 @@ class Source:
     def __init__(self, cell: str | None = None) -> None:
         """Choose the cells.
 
-        :param cell: the name or the UUID of the only one to look at; None for
-            all but cell0
+        :param cell: the name or the UUID of the only one that is meant; None
+            for all. All are read: they may share an Ironic
         """
         self._cell = cell
         self._ironic = upstream.NovaIronicDriver(None)
 
     def cells(self) -> list[objects.CellMapping]:
-        """Return the cells.
+        """Return all cells but cell0.
 
-        :raises CommandError: if there is no such cell, or no access
+        :raises CommandError: if there is none, or no access
         """
         with _database('the API database', 'api_database'):
             found = [cell for cell in objects.CellMappingList.get_all(
                 nova_context.get_admin_context()) if not cell.is_cell0()]
-        chosen = [cell for cell in found
-                  if self._cell in (None, cell.name, cell.uuid)]
-        if not chosen:
-            names = ', '.join(cell.name or cell.uuid for cell in found)
+        if not found:
+            raise errors.CommandError(
+                'Nova has no cell: see "nova-manage cell_v2 create_cell".')
+        return found
+
+    def chosen(self) -> str | None:
+        """Return the name of the cell that was chosen; None for all.
+
+        :raises CommandError: if there is no such cell, or no access
+        """
+        if self._cell is None:
+            return None
+        names = {cell.uuid: _name(cell) for cell in self.cells()}
+        name = names.get(self._cell, self._cell)
+        if name not in names.values():
             raise errors.CommandError(
                 f'There is no cell "{self._cell}": Nova has '
-                f'{names or "none"}.' if self._cell else
-                'Nova has no cell: see "nova-manage cell_v2 create_cell".')
-        return chosen
+                f'{", ".join(names.values())}.')
+        return name
 
     @contextlib.contextmanager
     def cell_of(self, name: str) -> Iterator[nova_context.RequestContext]:
@@ -91,18 +101,21 @@ class Source:
         :param providers: whether to ask Placement as well
         :raises CommandError: if something cannot be reached
         """
+        chosen = self.chosen()
+        is_up = records.liveness()
         nodes = self.nodes()
         services: list[snapshot.Service] = []
         rows: dict[str, snapshot.Row] = {}
         instances: dict[str, snapshot.Instance] = {}
         others: set[str] = set()
         for cell in self.cells():
-            name = cell.name or cell.uuid
+            name = _name(cell)
             with self.cell_of(name) as context:
                 found = objects.ServiceList.get_by_binary(
                     context, 'nova-compute', include_disabled=True)
                 services += [snapshot.Service(
-                    records.service_of(service), name,
+                    records.service_of(
+                        service, is_up(service) if is_up else None), name,
                     service.disabled_reason) for service in found]
                 kept, foreign = _rows(context, name)
                 rows |= kept
@@ -117,7 +130,8 @@ class Source:
         return snapshot.Snapshot(
             datetime.datetime.now(datetime.timezone.utc),
             CONF.service_down_time, services, rows, instances, nodes,
-            frozenset(others), self._providers() if providers else None)
+            frozenset(others), self._providers() if providers else None,
+            chosen)
 
     def nodes(self) -> dict[str, snapshot.Node]:
         """Read what Ironic has, by UUID.
@@ -176,8 +190,8 @@ def _rows(context: nova_context.RequestContext, cell: str
         if row.hypervisor_type != fields.HVType.IRONIC:
             foreign.add(membership.canonical(row.host))
             continue
-        kept[row.uuid] = snapshot.Row(
-            row.uuid, row.host, cell, records.taker_of(row),
+        kept[row.hypervisor_hostname] = snapshot.Row(
+            row.hypervisor_hostname, row.host, cell, records.taker_of(row),
             profile.read(row.stats))
     return kept, foreign
 
@@ -190,7 +204,8 @@ def _instances(context: nova_context.RequestContext, cell: str,
              for instance in objects.InstanceList.get_by_host(
                  context, host, expected_attrs=[])]
     found += list(objects.InstanceList.get_by_filters(
-        context, {'deleted': False, 'uuid': list(uuids)}, expected_attrs=[]))
+        context, {'deleted': False, 'soft_deleted': True,
+                  'uuid': list(uuids)}, expected_attrs=[]))
     return {instance.uuid: snapshot.Instance(
         instance.uuid, instance.display_name or '', instance.host,
         instance.node, cell, instance.task_state is None
@@ -208,7 +223,7 @@ def _placement(method: str, url: str) -> requests.Response:
         call = client.get if method == 'GET' else client.delete
         answer = call(url, version='1.20')
     except (keystone_exceptions.ClientException,
-            exception.PlacementNotConfigured) as error:
+            sdk_exceptions.SDKException) as error:
         raise errors.CommandError(
             'Placement does not answer: see the credentials and the endpoint '
             f'in [placement] of nova.conf ({_line(error)}).') from error
@@ -231,6 +246,10 @@ def _database(what: str, section: str) -> Iterator[None]:
             f'{what[0].upper()}{what[1:]} cannot be reached: see [{section}] '
             'connection in nova.conf, which this command reads as nova-manage '
             f'does ({_line(error)}).') from error
+
+
+def _name(cell: objects.CellMapping) -> str:
+    return cell.name or cell.uuid
 
 
 def _line(error: BaseException) -> str:

@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 import time
 
 from nova.compute import api
+import nova.conf
 from nova import exception
 from nova import objects
-from oslo_messaging import exceptions as messaging_exceptions
+from oslo_utils import timeutils
 
 from nova_ironic_ring.command import checks
 from nova_ironic_ring.command import errors
@@ -26,6 +27,9 @@ from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import source
 from nova_ironic_ring import failover
 from nova_ironic_ring import membership
+from nova_ironic_ring import vanished
+
+CONF = nova.conf.CONF
 
 _State = membership.State
 
@@ -68,11 +72,11 @@ class Worker:
         name = membership.canonical(host)
         count = _free(seen, name)
         held = _held(seen, name)
-        rest = seen.ring(seen.key(name)).members - {name}
+        rest = _others(seen, name)
         if not rest and count:
             raise errors.CommandError(
-                f'No other member of the ring of {seen.key(name)} lives: '
-                f'nobody could take the {count} free nodes of {host}.')
+                f'No other member of the ring of {host} lives: nobody could '
+                f'take its {count} free nodes.')
         if instances and held and (
                 name not in seen.profiles
                 or seen.profiles[name].mobility != 'follow'):
@@ -98,7 +102,9 @@ class Worker:
         :param timeout: how long to wait, in seconds
         :returns: whether it has come to an end
         """
-        self._update(host, disabled=True, disabled_reason=reason)
+        # Who has disabled it before has had a reason.
+        if not self._source.read().service(host).record.disabled:
+            self._update(host, disabled=True, disabled_reason=reason)
         name = membership.canonical(host)
         return self._wait(
             f'nodes of {host}',
@@ -137,23 +143,29 @@ class Worker:
 
     # Failover and move
 
-    def plan_failover(self, host: str) -> list[str]:
+    def plan_failover(self, host: str, alive: bool) -> list[str]:
         """Say what forcing a service down would do.
 
         :param host: its name
+        :param alive: whether to do so also if it looks alive
         :raises ValueError: if there is no such service
-        :raises CommandError: if nobody would take its instances
+        :raises CommandError: if nobody would take its instances, or it looks
+            alive
         """
         seen = self._source.read()
         service = seen.service(host)
         name = membership.canonical(host)
-        key = seen.key(name)
-        heirs = seen.ring(key).members - {name}
+        heirs = _others(seen, name)
         held = _held(seen, name)
-        if not heirs:
+        if not heirs and held + _free(seen, name):
             raise errors.CommandError(
-                f'No other member of the ring of {key} lives: nobody could '
-                f'take over from {host}.')
+                f'No other member of the ring of {host} lives: nobody could '
+                'take over from it.')
+        if seen.state(host).gives and not alive:
+            raise errors.CommandError(
+                f'The nova-compute on {host} is alive, or has died within the '
+                f'last {seen.down_time:g} s: stop it, or fence its host, and '
+                'add --alive if you are sure of that.')
         unable = [heir for heir in sorted(heirs) if heir not in seen.profiles
                   or seen.profiles[heir].mobility == 'pinned']
         if held and unable:
@@ -163,10 +175,8 @@ class Worker:
                 'SIGHUP.')
         steps = []
         if not service.record.forced_down:
-            alive = ('; IT IS ALIVE: stop it first, or fence its host'
-                     if seen.state(host).gives else '')
             steps.append('force the nova-compute on '
-                         f'{service.record.host} down{alive}')
+                         f'{service.record.host} down')
         if held + _free(seen, name):
             steps.append(f'wait until its {held} instances and '
                          f'{_free(seen, name)} free nodes are with others')
@@ -204,8 +214,9 @@ class Worker:
             raise errors.CommandError(
                 f'The nova-compute on {host} is {seen.state(host).value}: it '
                 'could not look after the instance.')
-        if target.cell != instance.cell or not seen.key(
-                membership.canonical(host)).serves(found):
+        key = seen.key(membership.canonical(host))
+        if target.cell != instance.cell or key is None or (
+                not key.serves(found)):
             raise errors.CommandError(
                 f'The nova-compute on {host} does not serve node '
                 f'{found.uuid}: it is in another cell, group or shard.')
@@ -213,7 +224,8 @@ class Worker:
                 instance.host or ''):
             return []
         following = [name for name, each in seen.profiles.items()
-                     if each.mobility == 'follow']
+                     if each.mobility == 'follow' and name in seen.hosts
+                     and seen.key(name) == key]
         if following:
             raise errors.CommandError(
                 'With [ironic_ring] instance_mobility = follow, as on '
@@ -269,11 +281,37 @@ class Worker:
         """Name the nodes that something is left of.
 
         :param kind: ``rows`` or ``providers``
+        :raises CommandError: if they are too many to believe it
         """
         seen = self._source.read(providers=True)
-        return sorted(
+        found = sorted(
             finding.subject for finding in checks.find(seen)
             if finding.kind == kind and finding.subject not in seen.nodes)
+        limit = CONF.ironic_ring.vanished_nodes_limit
+        if kind == 'rows':
+            for owner in {seen.rows[node].owner for node in found}:
+                self._believe(
+                    sum(seen.rows[node].owner == owner for node in found),
+                    sum(row.owner == owner for row in seen.rows.values()),
+                    f'nodes of {owner}', limit)
+        else:
+            self._believe(len(found), len(seen.providers or ()),
+                          'nodes that have a resource provider', limit)
+        return found
+
+    def _believe(self, missing: int, total: int, what: str, limit: int
+                 ) -> None:
+        """See that not too many nodes have vanished, as the services do."""
+        guard = vanished.Guard()
+        guard.look(list(map(str, range(missing))), total, limit,
+                   lambda node: True, timeutils.utcnow(with_timezone=True), 0)
+        if guard.closed:
+            raise errors.CommandError(
+                f'Ironic does not show {missing} of the {total} {what}: see '
+                "whether Nova's account in [ironic] may see all nodes. If "
+                'they were deleted on purpose, set [ironic_ring] '
+                'vanished_nodes_limit = 100 in the nova.conf that this '
+                'command reads.')
 
     def clean(self, kind: str, leftovers: Sequence[str]) -> bool:
         """Remove what is left of nodes.
@@ -286,17 +324,17 @@ class Worker:
                  for row in self._source.read().rows.values()}
         done = True
         for node in leftovers:
-            # It may have been enrolled again meanwhile.
-            if self._source.has_node(node):
-                self._say(f'Node {node} is in Ironic: nothing of it is '
-                          'removed.')
-                done = False
-                continue
             try:
-                if kind == 'rows':
-                    self._remove_row(node, cells[node])
-                else:
+                # It may have been enrolled again meanwhile.
+                if self._source.has_node(node):
+                    raise errors.CommandError(
+                        f'Node {node} is in Ironic: nothing of it is '
+                        'removed.')
+                if kind == 'providers':
                     self._source.delete_provider(node)
+                # Or a service may have been faster.
+                elif node in cells:
+                    self._remove_row(node, cells[node])
             except (errors.CommandError, exception.NovaException) as error:
                 self._say(str(error))
                 done = False
@@ -325,13 +363,7 @@ class Worker:
             record.update(changes)
             if not record.obj_what_changed():
                 return
-            try:
-                api.HostAPI().service_update(context, record)
-            except messaging_exceptions.MessagingException as error:
-                # The record is changed by then; the nodes' traits are not.
-                self._say(f'The nova-compute on {host} does not answer '
-                          f'({error}): it marks its nodes in Placement when '
-                          'it starts.')
+            api.HostAPI().service_update(context, record)
 
     def _wait(self, what: str, left: Callable[[snapshot.Snapshot], int],
               timeout: float) -> bool:
@@ -339,7 +371,15 @@ class Worker:
         start = time.monotonic()
         most = 0
         while True:
-            count = left(self._source.read())
+            try:
+                count = left(self._source.read())
+            except errors.CommandError as error:
+                # What was begun goes on without this command.
+                if time.monotonic() - start > timeout:
+                    raise
+                self._say(str(error))
+                time.sleep(_POLL)
+                continue
             most = max(most, count)
             filled = _BAR if not count else _BAR * (most - count) // most
             bar = '#' * filled + '.' * (_BAR - filled)
@@ -364,9 +404,16 @@ def _free(seen: snapshot.Snapshot, host: str) -> int:
 
 
 def _held(seen: snapshot.Snapshot, host: str) -> int:
-    """Count the instances that belong to a service."""
+    """Count the instances on nodes that belong to a service."""
     return sum(membership.canonical(instance.host or '') == host
-               for instance in seen.instances.values())
+               for node in seen.nodes.values()
+               if (instance := seen.instance_on(node)))
+
+
+def _others(seen: snapshot.Snapshot, host: str) -> frozenset[str]:
+    """Name the other members of a service's ring."""
+    key = seen.key(host)
+    return seen.ring(key).members - {host} if key else frozenset()
 
 
 def _missing(seen: snapshot.Snapshot, host: str) -> int:
@@ -375,9 +422,9 @@ def _missing(seen: snapshot.Snapshot, host: str) -> int:
     Without a node at all it is not known to its peers, and will be given some.
     """
     key = seen.key(host)
-    current = seen.ring(key)
-    if host not in current.members:
+    if key is None or host not in seen.ring(key).members:
         return 1
+    current = seen.ring(key)
     return sum(
         node.instance is None and current.owner(node.uuid) == host
         and (node.uuid not in seen.rows or membership.canonical(

@@ -157,6 +157,14 @@ class Process:
         """Have the process write a Guru Meditation Report into its log."""
         self._signal(signal.SIGUSR2)
 
+    def processor_time(self) -> float:
+        """Return what it and its children have used, in seconds."""
+        found = self._find()
+        if found is None:
+            return 0.0
+        return sum(each.cpu_times().user + each.cpu_times().system
+                   for each in [found, *found.children(recursive=True)])
+
     def check(self) -> None:
         """See that the process runs, unless it was told to end.
 

@@ -17,8 +17,6 @@ import dataclasses
 import threading
 import time
 
-import psutil
-
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import servers
@@ -84,7 +82,8 @@ def measure(count: int) -> Crowd:
 
 def _measure(lab: cloud.Lab, count: int) -> Crowd:
     link = lab.connect()
-    conductor = _processor_time(lab)
+    conductor = lab.state.process('nova-conductor')
+    before = conductor.processor_time()
     watch = _Heartbeat(lab)
     watch.start()
     lab.compute(_DEAD).kill()
@@ -111,17 +110,7 @@ def _measure(lab: cloud.Lab, count: int) -> Crowd:
         time.sleep(_POLL)
     watch.stop()
     return Crowd(count, first, last - first, rows - first, watch.longest,
-                 _processor_time(lab) - conductor)
-
-
-def _processor_time(lab: cloud.Lab) -> float:
-    """Return what nova-conductor has taken of the processor, in seconds."""
-    times = [process.cpu_times() for process in psutil.process_iter(
-        ['cmdline']) if process.info['cmdline'] and any(
-            'nova-conductor' in word for word in process.info['cmdline'])
-        and any(str(lab.state.directory) in word
-                for word in process.info['cmdline'])]
-    return sum(each.user + each.system for each in times)
+                 conductor.processor_time() - before)
 
 
 class _Heartbeat(threading.Thread):

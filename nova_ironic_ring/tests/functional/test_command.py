@@ -82,7 +82,7 @@ class CommandTestCase(base.LabTestCase):
         self.addCleanup(self.run_program, 'openstack', 'compute', 'service',
                         'set', '--up', 'compute-3', 'nova-compute')
         self.lab.compute('compute-3').kill()
-        self.ring('failover', 'compute-3', '--yes')
+        self.ring('failover', 'compute-3', '--alive', '--yes')
         self.assertNotEqual('compute-3', self.lab.owners()[node])
         self.assertNotIn('compute-3', [
             each.compute_host for each in self.cloud.compute.servers()])

@@ -111,6 +111,13 @@ class RecoveryTestCase(base.BaseTestCase):
         self.compute._init_instance.assert_called_once_with(
             self.context, instance)
 
+    def test_build_that_was_being_deleted(self):
+        instance = self._recover('building', 'deleting')
+        self.fault.assert_not_called()
+        # In which state Nova's own goes on with the delete.
+        self.assertEqual('error', instance.vm_state)
+        self.compute._init_instance.assert_called_once()
+
     def test_waits_for_the_resource_tracker(self):
         nodes = mock.MagicMock()
         nodes.__contains__.side_effect = [False, False, True]

@@ -92,6 +92,25 @@ class OverviewTestCase(base.BaseTestCase):
         self.assertTrue(
             seen.keys()[0].serves(snapshot.Node('x', group='Rack')))
 
+    def test_service_without_a_node_among_several_rings(self):
+        seen = make(services=[service(host) for host in 'abcd'])
+        rows = {node: dataclasses.replace(
+            row, profile=profile.Profile(conductor_group='Rack'))
+            if row.owner == 'c' else row for node, row in seen.rows.items()}
+        seen = dataclasses.replace(seen, rows=rows)
+        self.assertEqual(2, len(seen.keys()))
+        self.assertEqual('rack', seen.keys()[1].group)
+        self.assertEqual('cell cell1, unknown', _of(seen, 'd').ring)
+        # Where there is but one, it is in that one.
+        seen = make(services=[service(host) for host in 'abcd'])
+        self.assertEqual('cell cell1', _of(seen, 'd').ring)
+
+    def test_one_cell(self):
+        seen = make(services=[service(host) for host in 'abc']
+                    + [service('d', cell='cell2')])
+        self.assertEqual(['d'], [line.host for line in overview.lines(
+            dataclasses.replace(seen, cell='cell2'))])
+
     def test_services_of_other_drivers_are_no_concern(self):
         seen = make(services=[service(host) for host in 'abcd'],
                     others=frozenset({'d'}))
@@ -238,6 +257,23 @@ class CheckTestCase(base.BaseTestCase):
             said, peers=profile.fingerprint('a', 'b', 'c', 'd'))))
         self.assertIn('peer_list is not what lives there (a, b, c)',
                       finding.what)
+
+    def test_peer_list_with_one_that_is_drained_or_dead(self):
+        said = profile.Profile(conductor_group='rack',
+                               peers=profile.fingerprint('a', 'b', 'c'))
+        seen = make('a', 'b', said=said, services=[
+            service('a'), service('b'), service('c', disabled=True)])
+        self.assertEqual([], checks.find(seen))
+        seen = make(said=said, services=[
+            service('a'), service('b', 61), service('c')])
+        self.assertEqual(['services'], self._kinds(seen))
+
+    def test_one_cell(self):
+        seen = make(services=[service('a'), service('b', 61), service('c')])
+        self.assertEqual(['services'], self._kinds(
+            dataclasses.replace(seen, cell='cell1')))
+        self.assertEqual([], self._kinds(
+            dataclasses.replace(seen, cell='cell2')))
 
     def test_group_without_a_member(self):
         seen = make(services=[service(host, disabled=True) for host in 'abc'])

@@ -18,14 +18,15 @@ import io
 import json
 
 import fixtures
+import nova.conf
 from nova import exception
 from nova import objects
-from oslo_messaging import exceptions as messaging_exceptions
 from oslotest import base
 
 from nova_ironic_ring.command import app
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
+from nova_ironic_ring import conf
 from nova_ironic_ring import membership
 from nova_ironic_ring import profile
 from nova_ironic_ring.tests.unit.command import deployment
@@ -75,6 +76,7 @@ class CommandTestCase(base.BaseTestCase):
         super().setUp()
         objects.register_all()
         self.useFixture(fixtures.MockPatchObject(app, 'configure'))
+        conf.register_opts(nova.conf.CONF)
         self.useFixture(fixtures.MockPatch(
             'nova_ironic_ring.command.work._POLL', 0))
         self.useFixture(fixtures.MockPatch(
@@ -167,7 +169,7 @@ class ReadingTestCase(CommandTestCase):
                 raise KeyboardInterrupt()
             return seen
         self.source.step = look
-        self.run_command('show', '--watch', status=2)
+        self.run_command('show', '--watch')
         self.assertEqual(3, len(looks))
 
     def test_node_show(self):
@@ -306,10 +308,27 @@ class DrainTestCase(CommandTestCase):
         self.assertIn('* wait until its 1 instances are with others',
                       self.err)
 
-    def test_service_that_does_not_answer(self):
-        self.update.side_effect = messaging_exceptions.MessagingTimeout
-        self.run_command('drain', 'a', '--yes', '--timeout', '0', status=1)
-        self.assertIn('does not answer', self.err)
+    def test_one_that_somebody_has_disabled(self):
+        self.source.seen = make(services=[
+            service('a', disabled=True, reason='bad RAM'), service('b'),
+            service('c')])
+        self.run_command('drain', 'a', '--yes')
+        self.assertEqual([], self.saved)
+        self.assertNotIn('a', {row.owner
+                               for row in self.source.seen.rows.values()})
+
+    def test_what_cannot_be_reached_meanwhile(self):
+        looks = []
+
+        def look(seen):
+            looks.append(seen)
+            if len(looks) == 4:
+                raise errors.CommandError('Ironic is away.')
+            return self._divide(seen)
+        self.source.step = look
+        self.run_command('drain', 'a', '--yes')
+        self.assertIn('Ironic is away.', self.err)
+        self.assertGreater(len(looks), 4)
 
     def test_undrain_of_the_dead(self):
         self.source.seen = make(services=[
@@ -337,17 +356,22 @@ class FailoverTestCase(CommandTestCase):
 
     def test_of_one_that_lives(self):
         self.source.seen = make()
-        self.run_command('failover', 'b', '--dry-run')
-        self.assertIn('IT IS ALIVE: stop it first', self.err)
+        self.run_command('failover', 'b', '--yes', status=2)
+        self.assertIn('The nova-compute on b is alive', self.err)
+        self.assertEqual([], self.saved)
+        self.run_command('failover', 'b', '--alive', '--yes')
+        self.assertEqual(1, len(self.saved))
 
     def test_nobody_would_take_over(self):
-        self.source.seen = make(instances={1: 'b'}, said=profile.Profile(
-            mobility='pinned'))
+        self.source.seen = make(instances={1: 'b'}, services=[
+            service('a'), service('b', 61), service('c')],
+            said=profile.Profile(mobility='pinned'))
         self.run_command('failover', 'b', '--yes', status=2)
         self.assertIn('a, c would not take over instances', self.err)
-        self.source.seen = make(services=[service('a', 61), service('b')])
+        self.source.seen = make('a', 'b', services=[
+            service('a', 61), service('b', 61)])
         self.run_command('failover', 'b', '--yes', status=2)
-        self.assertIn('nobody could take over from b', self.err)
+        self.assertIn('nobody could take over from it', self.err)
 
 
 class MoveTestCase(CommandTestCase):
@@ -445,6 +469,25 @@ class CleanTestCase(CommandTestCase):
         self.run_command('clean', 'rows', '--yes', status=1)
         self.assertEqual([], self.rows)
         self.assertIn('is in Ironic: nothing of it is removed', self.err)
+
+    def test_too_many(self):
+        self.source.seen = dataclasses.replace(self.source.seen, nodes={})
+        for kind in 'rows', 'providers':
+            self.run_command('clean', kind, '--yes', status=2)
+            self.assertIn('may see all nodes', self.err)
+            self.source.seen = dataclasses.replace(self.source.seen, rows={})
+        self.assertEqual([], self.source.deleted + self.rows)
+
+    def test_row_that_its_service_has_removed(self):
+        looks = []
+
+        def look(seen):
+            looks.append(seen)
+            return dataclasses.replace(seen, rows={}) if (
+                len(looks) == 1) else seen
+        self.source.step = look
+        self.run_command('clean', 'rows', '--yes')
+        self.assertEqual([], self.rows)
 
     def test_row_that_another_has_by_now(self):
         self.destroy.side_effect = exception.ObjectActionError(
