@@ -102,7 +102,8 @@ more likely reason, such as a policy that hides them from Nova's account. Those
 that went within the last ten passes count as well. Then none is deleted, one
 ERROR says so, and the nodes are looked for again in each pass.
 
-When that many nodes were deleted on purpose, set this to 100 and send SIGHUP.
+When that many nodes were deleted on purpose, set this to 100, send SIGHUP, and
+set it back.
 """)
 
 instance_mobility_opt = cfg.StrOpt(

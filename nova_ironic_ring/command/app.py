@@ -387,12 +387,6 @@ class Clean(_Changing):
         return DONE if worker.clean(parsed_args.kind, leftovers) else LOOK
 
 
-_COMMANDS: dict[str, type[command.Command]] = {
-    'check': Check, 'clean': Clean, 'drain': Drain, 'failover': Failover,
-    'move': Move, 'node show': NodeShow, 'plan': Plan, 'show': Show,
-    'undrain': Undrain, 'upgrade check': UpgradeCheck}
-
-
 class RingApp(app.App):
     """The command line as a whole."""
 
@@ -400,8 +394,6 @@ class RingApp(app.App):
 
     def __init__(self, **streams: Any) -> None:
         manager = commandmanager.CommandManager('nova_ironic_ring.command')
-        for name, kind in _COMMANDS.items():
-            manager.add_command(name, kind)
         #: What a command wants to exit with that has not failed.
         self.status = DONE
         super().__init__(

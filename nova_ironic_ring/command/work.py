@@ -172,7 +172,8 @@ class Worker:
             raise errors.CommandError(
                 f'{", ".join(unable)} would not take over instances: set '
                 '[ironic_ring] instance_mobility = failover there, and send '
-                'SIGHUP.')
+                'SIGHUP; or [DEFAULT] compute_driver = '
+                'ironic_ring.IronicRingDriver, and restart it.')
         steps = []
         if not service.record.forced_down:
             steps.append('force the nova-compute on '

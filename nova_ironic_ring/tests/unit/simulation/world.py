@@ -254,7 +254,9 @@ class World:
                  f'{host.reason(node)}')
         owner = self.hosts.get(row.owner)
         reason = host.decisions.get(node)
-        if self.is_benign and owner is not None and reason in (
+        # One that has just come back was silent for all that others can see.
+        if self.is_benign and owner is not None and (
+                self.now - owner.disturbed_at > DOWN_TIME) and reason in (
                 ownership.Decision.TAKE_SILENT,
                 ownership.Decision.TAKE_ABANDONED):
             self.fail(f'{host.name} takes node {_short(node)} of {row.owner} '
