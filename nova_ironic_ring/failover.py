@@ -122,7 +122,10 @@ def _take(instance: objects.Instance, row: objects.ComputeNode | None,
         except (exception.ObjectActionError, exception.NotFound):
             return False
     # The row may have been another heir's, just before it had its owner.
-    instance.refresh()
+    try:
+        instance.refresh()
+    except exception.InstanceNotFound:
+        return False
     return instance.host == dead and rename(instance, me)
 
 

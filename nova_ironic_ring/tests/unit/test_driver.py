@@ -771,6 +771,13 @@ class FailoverTestCase(CooperativeTestCase):
         self.assertNotIn(self.node, self._pass())
         self.saved.assert_not_called()
 
+    def test_instance_that_is_deleted_meanwhile(self):
+        self._force_down()
+        self.refresh.side_effect = exception.InstanceNotFound(
+            instance_id='theirs')
+        self.assertNotIn(self.node, self._pass())
+        self.assertNotIn('cannot be taken over', self.log.output)
+
     def test_one_failure_does_not_stop_the_others(self):
         second = sorted(self._desired('me', 'a')
                         - self._desired('me', 'a', 'b'))[1]
