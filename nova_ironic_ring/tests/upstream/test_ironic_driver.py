@@ -120,7 +120,9 @@ def _on_our_driver(theirs: type[unittest.TestCase]) -> type:
         self.useFixture(_LoneService())
         if hasattr(self, 'driver'):
             self.driver.virtapi._compute = mock.Mock()
-            self.driver.virtapi.reportclient = mock.Mock()
+            client = self.driver.virtapi.reportclient = mock.Mock()
+            found = client.get_allocations_for_resource_provider.return_value
+            found.allocations = {}
             self.driver.virtapi._compute.rt.compute_nodes = {}
 
     # What is no method is no test to the loader.
