@@ -200,8 +200,9 @@ def _end(context: nova_context.RequestContext,
             blame(context, instance, dead)
             instance.vm_state = vm_states.ERROR
             instance.task_state = None
-            # Nobody has it, and its service's record may be deleted.
-            instance.host = instance.node = None
+            # Nobody has it, and its service's record may be deleted. Nova
+            # wants all three together.
+            instance.host = instance.node = instance.compute_id = None
             instance.save(expected_vm_state=[vm_states.BUILDING])
         except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
             # Deleted, or built after all.
