@@ -25,6 +25,9 @@ from nova_ironic_ring import settings
 
 _KEY = 'ironic_ring_view'
 
+# It is in the row of each node.
+_MOST_NAMES = 50
+
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
@@ -35,6 +38,7 @@ class Profile:
     :ivar shard: the shard that it is limited to, if any
     :ivar peers: a fingerprint of its peer list; None if every host may be a
         member
+    :ivar names: the hosts of its peer list, unless they are very many
     :ivar partitions: points on the ring for each member
     :ivar handover: its rule of handing nodes over
     :ivar mobility: what it does with instances
@@ -43,6 +47,7 @@ class Profile:
     conductor_group: str | None = None
     shard: str | None = None
     peers: str | None = None
+    names: tuple[str, ...] = ()
     partitions: int = 32
     handover: str = 'cooperative'
     mobility: str = 'failover'
@@ -56,6 +61,8 @@ def of(current: settings.Settings) -> Profile:
     return Profile(
         current.conductor_group, current.shard,
         None if current.peers is None else fingerprint(*current.peers),
+        tuple(sorted(current.peers or ())) if (
+            len(current.peers or ()) <= _MOST_NAMES) else (),
         current.partitions,
         'cooperative' if current.cooperative else 'immediate',
         'follow' if current.follows
@@ -86,8 +93,9 @@ def read(stats: Mapping[str, str] | None) -> Profile | None:
     """
     try:
         found = json.loads((stats or {})[_KEY])
-        return Profile(**{field.name: found[field.name]
-                          for field in dataclasses.fields(Profile)
-                          if field.name in found})
+        known = {field.name: found[field.name]
+                 for field in dataclasses.fields(Profile)
+                 if field.name in found}
+        return Profile(**known | {'names': tuple(known.get('names', ()))})
     except (KeyError, TypeError, ValueError):
         return None

@@ -107,6 +107,12 @@ def describe(seen: snapshot.Snapshot, service: snapshot.Service) -> str:
             '' if silence > seen.down_time else ', but alive')
     if state is _State.DISABLED:
         return 'disabled' + (f': {service.reason}' if service.reason else '')
+    strangers = [peer for peer, said in sorted(seen.profiles.items())
+                 if said.names and host not in said.names
+                 and peer in seen.hosts and seen.key(peer) == seen.key(host)
+                 and seen.state(peer) is _State.MEMBER]
+    if strangers:
+        return f'alive, but not in the peer list of {", ".join(strangers)}'
     if host not in {membership.canonical(row.owner)
                     for row in seen.rows.values()}:
         return 'alive, but without a node, so in no ring'

@@ -92,6 +92,14 @@ class OverviewTestCase(base.BaseTestCase):
         self.assertTrue(
             seen.keys()[0].serves(snapshot.Node('x', group='Rack')))
 
+    def test_service_that_is_not_in_a_peer_list(self):
+        seen = make(said=profile.Profile(
+            conductor_group='rack', peers=profile.fingerprint('a', 'b'),
+            names=('a', 'b')))
+        self.assertEqual('alive, but not in the peer list of a, b, c',
+                         _of(seen, 'c').state)
+        self.assertEqual('member', _of(seen, 'a').state)
+
     def test_service_without_a_node_among_several_rings(self):
         seen = make(services=[service(host) for host in 'abcd'])
         rows = {node: dataclasses.replace(
