@@ -14,8 +14,6 @@
 
 from collections.abc import Callable
 import dataclasses
-import functools
-import inspect
 from typing import Any
 
 from keystoneauth1 import exceptions as keystone_exceptions
@@ -29,6 +27,8 @@ from nova.scheduler.client import report
 from oslo_log import log as logging
 
 from nova_ironic_ring import possession
+from nova_ironic_ring import records
+from nova_ironic_ring import upstream
 
 LOG = logging.getLogger(__name__)
 
@@ -111,13 +111,9 @@ class Ender:
     def _settle(self, context: nova_context.RequestContext,
                 client: report.SchedulerReportClient, doubt: _Doubt
                 ) -> list[objects.Instance]:
-        found = objects.InstanceList.get_by_filters(
-            context, {'uuid': sorted(doubt.consumers), 'deleted': False,
-                      'soft_deleted': True}, expected_attrs=[
-                          'info_cache', 'metadata', 'system_metadata',
-                          'numa_topology', 'flavor'])
         deleting = []
-        for instance in found:
+        for instance in records.find_instances(
+                context, doubt.consumers, upstream.RECOVERY_ATTRIBUTES):
             try:
                 # Without a host it has not arrived anywhere.
                 if instance.host not in (None, doubt.dead):
@@ -162,24 +158,18 @@ def for_good(method: Callable[..., Any]) -> Callable[..., Any]:
 
     :param method: one that has a parameter ``instance``
     """
-    signature = inspect.signature(method)
-
-    @functools.wraps(method)
-    def build(*args: Any, **kwargs: Any) -> Any:
-        instance = signature.bind(*args, **kwargs).arguments['instance']
+    def build(instance: objects.Instance, call: Callable[[], Any]) -> Any:
         dead = _died_with(instance)
         if dead is not None:
             raise _error(instance, dead)
         try:
-            return method(*args, **kwargs)
+            return call()
         except Exception as error:
             if possession.release(instance):
                 raise
             raise exception.BuildAbortException(
                 instance_uuid=instance.uuid, reason=str(error)) from error
-    # Nova compares it with that of its other drivers.
-    setattr(build, '__signature__', signature)
-    return build
+    return possession.guarded(method, build)
 
 
 def _died_with(instance: objects.Instance) -> str | None:

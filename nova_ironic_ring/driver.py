@@ -67,6 +67,8 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         self._records = records.Records(records.liveness())
         self._keeper = keeper.Keeper()
         self._settings: settings.Settings | None = None
+        #: What this service says of itself in its nodes' rows.
+        self._profile: dict[str, str] = {}
         self._complaint = ''
         self._reloader = sighup.Reloader(CONF)
         self._members: frozenset[str] = frozenset()
@@ -124,6 +126,7 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         """
         try:
             self._settings = settings.read(CONF)
+            self._profile = profile.publish(profile.of(self._settings))
             self._complaint = ''
         except ValueError as error:
             if self._settings is None:
@@ -155,8 +158,8 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                 self._end_builds(nodename, self._plan.abandoned[nodename])
         resources = super().get_available_resource(nodename)
         news = {}
-        if nodename in self._plan.decisions and self._settings is not None:
-            news = profile.publish(profile.of(self._settings))
+        if nodename in self._plan.decisions:
+            news = dict(self._profile)
         taker = self._plan.offers.get(nodename)
         if taker is not None:
             news |= records.consent(CONF.host, taker)

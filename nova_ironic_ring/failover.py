@@ -22,12 +22,10 @@ from nova import exception
 from nova import objects
 from oslo_log import log as logging
 
+from nova_ironic_ring import records
+from nova_ironic_ring import upstream
+
 LOG = logging.getLogger(__name__)
-
-# What Nova's own recovery wants to know of an instance.
-_ATTRIBUTES = ['info_cache', 'metadata', 'system_metadata', 'numa_topology',
-               'flavor']
-
 
 # In one pass: it goes by one picture of the services.
 _MOST = 500
@@ -79,11 +77,9 @@ class Heir:
                 objects.ComputeNodeList.get_all_by_uuids(
                     context, sorted(estates))}
         instances = {
-            instance.uuid: instance for instance in
-            objects.InstanceList.get_by_filters(
-                context, {'uuid': [each.instance for each in estates.values()],
-                          'deleted': False, 'soft_deleted': True},
-                expected_attrs=_ATTRIBUTES)}
+            instance.uuid: instance for instance in records.find_instances(
+                context, [each.instance for each in estates.values()],
+                upstream.RECOVERY_ATTRIBUTES)}
         # Another heir may be at it, unless it has died over it.
         self._without_row = {
             node: self._without_row.get(node, now)
@@ -168,7 +164,6 @@ def rename(instance: objects.Instance, host: str, **expected: object) -> bool:
     instance.host = host
     try:
         instance.save(**expected)
-    except (exception.InstanceNotFound, exception.InstanceUpdateConflict,
-            exception.UnexpectedTaskStateError):
+    except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
         return False
     return True

@@ -70,16 +70,16 @@ def spared(method: Callable[..., Any]) -> Callable[..., Any]:
 
     :param method: one that has a parameter ``instance``
     """
-    def check(instance: objects.Instance) -> bool:
+    def spare(instance: objects.Instance, call: Callable[[], Any]) -> Any:
         lost = _lost(instance)
         if lost is None or _is_failed(lost) or (
                 lost.task_state == task_states.DELETING):
-            return True
+            return call()
         LOG.warning('Instance %(instance)s was taken over by %(host)s: its '
                     'machine is left alone.',
                     {'instance': instance.uuid, 'host': lost.host})
-        return False
-    return _checked(method, check)
+        return None
+    return guarded(method, spare)
 
 
 def require(instance: objects.Instance) -> None:
@@ -105,25 +105,29 @@ def required(method: Callable[..., Any]) -> Callable[..., Any]:
 
     :param method: one that has a parameter ``instance``
     """
-    def check(instance: objects.Instance) -> bool:
+    def refuse(instance: objects.Instance, call: Callable[[], Any]) -> Any:
         require(instance)
-        return True
-    return _checked(method, check)
+        return call()
+    return guarded(method, refuse)
 
 
-def _checked(method: Callable[..., Any],
-             check: Callable[[objects.Instance], bool]) -> Callable[..., Any]:
-    """Have a method called only where a check of its instance says so."""
+def guarded(method: Callable[..., Any], guard: Callable[
+        [objects.Instance, Callable[[], Any]], Any]) -> Callable[..., Any]:
+    """Have something decide on each call of a driver's method.
+
+    :param method: one that has a parameter ``instance``
+    :param guard: called instead, with the instance and the call that was made;
+        what it returns is returned
+    """
     signature = inspect.signature(method)
 
     @functools.wraps(method)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        if check(signature.bind(*args, **kwargs).arguments['instance']):
-            return method(*args, **kwargs)
-        return None
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return guard(signature.bind(*args, **kwargs).arguments['instance'],
+                     functools.partial(method, *args, **kwargs))
     # Nova compares it with that of its other drivers.
-    setattr(checked, '__signature__', signature)
-    return checked
+    setattr(call, '__signature__', signature)
+    return call
 
 
 def _is_failed(instance: objects.Instance) -> bool:

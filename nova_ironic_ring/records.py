@@ -131,9 +131,7 @@ class Records:
         :param instances: UUIDs of instances
         :returns: the services' names, by UUID, of those that have one
         """
-        found = objects.InstanceList.get_by_filters(
-            context, {'uuid': sorted(instances), 'deleted': False,
-                      'soft_deleted': True}, expected_attrs=[])
+        found = find_instances(context, instances)
         return {instance.uuid: instance.host
                 for instance in found if instance.host}
 
@@ -145,9 +143,7 @@ class Records:
         :param instances: UUIDs of instances
         :returns: those among them that are built, and have no task
         """
-        found = objects.InstanceList.get_by_filters(
-            context, {'uuid': sorted(instances), 'deleted': False,
-                      'soft_deleted': True}, expected_attrs=[])
+        found = find_instances(context, instances)
         return frozenset(
             instance.uuid for instance in found if instance.task_state is None
             and instance.vm_state != vm_states.BUILDING)
@@ -168,6 +164,20 @@ class Records:
     def _service(self, service: objects.Service) -> membership.Service:
         return service_of(
             service, self._is_up(service) if self._is_up else None)
+
+
+def find_instances(context: nova_context.RequestContext,
+                   instances: Iterable[str], attributes: Iterable[str] = ()
+                   ) -> objects.InstanceList:
+    """Read the instances that are not deleted, or can be restored.
+
+    :param context: with the rights of an administrator
+    :param instances: their UUIDs
+    :param attributes: what to read beside their records, as Nova names it
+    """
+    return objects.InstanceList.get_by_filters(
+        context, {'uuid': sorted(instances), 'deleted': False,
+                  'soft_deleted': True}, expected_attrs=list(attributes))
 
 
 def liveness() -> Callable[[objects.Service], bool] | None:

@@ -130,6 +130,11 @@ def tracked_nodes(source: NovaIronicDriver) -> Container[str]:
     return source.virtapi._compute.rt.compute_nodes
 
 
+#: What :func:`recover` wants to know of an instance.
+RECOVERY_ATTRIBUTES = ('info_cache', 'metadata', 'system_metadata',
+                       'numa_topology', 'flavor')
+
+
 def recover(source: NovaIronicDriver, context: nova_context.RequestContext,
             instance: objects.Instance) -> None:
     """Bring an instance to order as a restart of its service would.

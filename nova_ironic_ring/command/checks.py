@@ -129,18 +129,17 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
     :param seen: what was read
     """
-    owners = {membership.canonical(row.owner) for row in seen.rows.values()}
     for host, service in seen.hosts.items():
         if seen.state(host) not in (_State.MEMBER, _State.DISABLED):
             continue
-        if host in owners and host not in seen.profiles:
+        if host in seen.owners and host not in seen.profiles:
             yield Finding(
                 'drivers', service.record.host,
                 "it does not say anything of itself: it runs Nova's own "
                 'driver, or an old release of this one',
                 'set [DEFAULT] compute_driver = ironic_ring.IronicRingDriver '
                 'there, and restart it', service.cell)
-        elif host not in owners and seen.nodes and (
+        elif host not in seen.owners and seen.nodes and (
                 seen.state(host) is _State.MEMBER):
             yield Finding(
                 'drivers', service.record.host,

@@ -113,8 +113,7 @@ def describe(seen: snapshot.Snapshot, service: snapshot.Service) -> str:
                  and seen.state(peer) is _State.MEMBER]
     if strangers:
         return f'alive, but not in the peer list of {", ".join(strangers)}'
-    if host not in {membership.canonical(row.owner)
-                    for row in seen.rows.values()}:
+    if host not in seen.owners:
         return 'alive, but without a node, so in no ring'
     if host not in seen.profiles:
         return "member, with Nova's own driver"

@@ -18,6 +18,7 @@ Records in, answers out: what was read is here, and who reads it is not.
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import datetime
+import functools
 
 from nova_ironic_ring import membership
 from nova_ironic_ring import ownership
@@ -160,14 +161,20 @@ class Snapshot:
         """
         return None in (cell, self.cell) or cell == self.cell
 
-    @property
+    @functools.cached_property
     def hosts(self) -> dict[str, Service]:
         """The services that may run an ironic driver, by canonical name."""
         return {name: service for service in self.services
                 if (name := membership.canonical(service.record.host))
                 not in self.others}
 
-    @property
+    @functools.cached_property
+    def owners(self) -> frozenset[str]:
+        """The hosts that have a node, by canonical name."""
+        return frozenset(membership.canonical(row.owner)
+                         for row in self.rows.values())
+
+    @functools.cached_property
     def profiles(self) -> dict[str, profiles.Profile]:
         """What services say of themselves, by canonical name."""
         return {membership.canonical(row.owner): row.profile
@@ -216,10 +223,8 @@ class Snapshot:
 
         :param key: the ring
         """
-        owners = {membership.canonical(row.owner)
-                  for row in self.rows.values()}
         return ring.Ring(
-            (host for host in self.hosts if host in owners
+            (host for host in self.hosts if host in self.owners
              and self.key(host) == key
              and self.state(host) is membership.State.MEMBER),
             self.partitions(key))

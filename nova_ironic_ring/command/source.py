@@ -203,9 +203,7 @@ def _instances(context: nova_context.RequestContext, cell: str,
     found = [instance for host in hosts
              for instance in objects.InstanceList.get_by_host(
                  context, host, expected_attrs=[])]
-    found += list(objects.InstanceList.get_by_filters(
-        context, {'deleted': False, 'soft_deleted': True,
-                  'uuid': list(uuids)}, expected_attrs=[]))
+    found += list(records.find_instances(context, uuids))
     return {instance.uuid: snapshot.Instance(
         instance.uuid, instance.display_name or '', instance.host,
         instance.node, cell, instance.task_state is None

@@ -321,8 +321,7 @@ class Worker:
         :param leftovers: the UUIDs of the nodes
         :returns: whether all of it is gone
         """
-        cells = {row.node: row.cell
-                 for row in self._source.read().rows.values()}
+        seen = self._source.read(providers=True)
         done = True
         for node in leftovers:
             try:
@@ -334,18 +333,18 @@ class Worker:
                 if kind == 'providers':
                     self._source.delete_provider(node)
                 # Or a service may have been faster.
-                elif node in cells:
-                    self._remove_row(node, cells[node])
+                elif node in seen.rows:
+                    self._remove_row(seen, node)
             except (errors.CommandError, exception.NovaException) as error:
                 self._say(str(error))
                 done = False
         return done
 
-    def _remove_row(self, node: str, cell: str) -> None:
+    def _remove_row(self, seen: snapshot.Snapshot, node: str) -> None:
         # Without the record, nobody would look for the provider again.
-        if node in (self._source.read(providers=True).providers or ()):
+        if node in (seen.providers or ()):
             self._source.delete_provider(node)
-        with self._source.cell_of(cell) as context:
+        with self._source.cell_of(seen.rows[node].cell) as context:
             for row in objects.ComputeNodeList.get_all_by_uuids(
                     context, [node]):
                 row.destroy()

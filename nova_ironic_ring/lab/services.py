@@ -40,6 +40,8 @@ _START_TIMEOUT = 90
 REGION = 'lab'
 #: As nova.conf has it, in seconds.
 DOWN_TIME = 8
+#: Seconds between two passes of the resource tracker.
+PASS_INTERVAL = 5
 
 
 def program(name: str) -> str:
@@ -432,7 +434,7 @@ class NovaConfig:
                 # A ring that is quick to watch.
                 'report_interval': 2,
                 'service_down_time': DOWN_TIME,
-                'update_resources_interval': 5,
+                'update_resources_interval': PASS_INTERVAL,
                 'running_deleted_instance_poll_interval': 10,
                 'periodic_fuzzy_delay': 0},
             'oslo_concurrency': {'lock_path': context.data / 'nova' / 'lock'},

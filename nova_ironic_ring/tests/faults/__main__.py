@@ -40,8 +40,6 @@ _SERVERS = 6
 # service is dead; and how long to wait for that.
 _QUIET = 15
 _PATIENCE = 75
-# Seconds between two passes of a lab's resource tracker.
-_PASS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,7 +240,7 @@ def _table_of_deaths(
     table.align['event'] = 'l'
     for number, death in enumerate(dying):
         # Found out, given up, and two passes of the resource tracker.
-        wanted = services.DOWN_TIME + 2 * _PASS + (
+        wanted = services.DOWN_TIME + 2 * services.PASS_INTERVAL + (
             0 if death.forced else deaths.SILENCE)
         table.add_row([death.name, f'{wanted:.0f} s'] + [
             cell for found in results.values()
