@@ -214,7 +214,8 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         instance = self.node_cache[node].instance_id
         if instance is not None:
             host = self._records.hosts_of(context, [instance]).get(instance)
-            unchanged = host == CONF.host
+            unchanged = host is not None and (
+                membership.canonical(host) == self._keeper.me)
         elif node in self._plan.owners:
             row = self._records.rows_of_nodes(context, [node]).get(node)
             unchanged = (row.owner if row else None) == self._plan.owners[node]

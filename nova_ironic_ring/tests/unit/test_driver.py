@@ -816,6 +816,9 @@ class FailoverTestCase(CooperativeTestCase):
         self._listed()
         self.tracked.pop(own)
         self.driver.get_available_resource(own)
+        # In any case, as when it was decided on.
+        self.hosts['mine'] = 'ME'
+        self.driver.get_available_resource(own)
         self.hosts['mine'] = 'a'
         self.assertRaises(exception.ComputeHostNotFound,
                           self.driver.get_available_resource, own)
