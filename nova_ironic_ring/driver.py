@@ -157,14 +157,13 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             if nodename in self._plan.abandoned:
                 self._end_builds(nodename, self._plan.abandoned[nodename])
         resources = super().get_available_resource(nodename)
-        news = {}
+        stats = records.without_forged(resources['stats'])
         if nodename in self._plan.decisions:
-            news = dict(self._profile)
+            stats |= self._profile
         taker = self._plan.offers.get(nodename)
         if taker is not None:
-            news |= records.consent(CONF.host, taker)
-        if news:
-            resources['stats'] = {**resources['stats'], **news}
+            stats |= records.consent(CONF.host, taker)
+        resources['stats'] = stats
         return resources
 
     def _end_builds(self, node: str, dead: str | None) -> None:

@@ -23,7 +23,8 @@ import json
 
 from nova_ironic_ring import settings
 
-_KEY = 'ironic_ring_view'
+# With a colon, as in records: the capabilities of a node are there as well.
+_KEY = 'ironic_ring:profile'
 
 # It is in the row of each node.
 _MOST_NAMES = 50

@@ -12,7 +12,7 @@
 
 """What Nova's database says, through conductor and as records of our own."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from nova.compute import vm_states
 import nova.conf
@@ -29,8 +29,13 @@ CONF = nova.conf.CONF
 
 # The keys of compute_nodes.stats that a consent is made of. It names its giver
 # as well: a former owner's last writing may come after another has the node.
-_GIVER = 'ironic_ring_from'
-_TAKER = 'ironic_ring_to'
+# Nova puts the capabilities of a node there as well, which whoever owns it in
+# Ironic may set: no name of theirs can have a colon.
+_GIVER = 'ironic_ring:from'
+_TAKER = 'ironic_ring:to'
+
+# What only this driver may say, whatever follows.
+_PREFIX = 'ironic_ring'
 
 
 def consent(giver: str, taker: str) -> dict[str, str]:
@@ -42,6 +47,15 @@ def consent(giver: str, taker: str) -> dict[str, str]:
     """
     return {_GIVER: membership.canonical(giver),
             _TAKER: membership.canonical(taker)}
+
+
+def without_forged(stats: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the statistics of a node without what others say in our name.
+
+    :param stats: the statistics as Nova's own driver has them
+    """
+    return {key: value for key, value in stats.items()
+            if not key.strip().lower().startswith(_PREFIX)}
 
 
 class Records:

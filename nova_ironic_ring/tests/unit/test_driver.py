@@ -52,6 +52,11 @@ def _service(host: str, silent: float = 0, **fields) -> objects.Service:
         | fields)
 
 
+def _offer(giver: str, taker: str) -> dict[str, str]:
+    """Return what an offer is, in the statistics of a node."""
+    return {'ironic_ring:from': giver, 'ironic_ring:to': taker}
+
+
 class DriverTestCase(base.BaseTestCase):
     """The driver on a Nova and an Ironic that only answer."""
 
@@ -343,9 +348,9 @@ class CooperativeTestCase(DriverTestCase):
         return {node for node, row in self.rows.items() if row.host == 'me'}
 
     def _offers(self) -> dict[str, str]:
-        return {node: row.stats['ironic_ring_to']
+        return {node: row.stats['ironic_ring:to']
                 for node, row in self.rows.items()
-                if row.host == row.stats.get('ironic_ring_from')}
+                if row.host == row.stats.get('ironic_ring:from')}
 
 
 class ConsentTestCase(CooperativeTestCase):
@@ -409,7 +414,7 @@ class ConsentTestCase(CooperativeTestCase):
         self.tracked.clear()
         node = sorted(self.driver._plan.offers)[0]
         self.assertEqual('e', self.driver.get_available_resource(node)[
-            'stats']['ironic_ring_to'])
+            'stats']['ironic_ring:to'])
 
     def test_new_node_that_another_service_was_faster_with(self):
         new = '11111111-1111-1111-1111-111111111111'
@@ -434,7 +439,7 @@ class ConsentTestCase(CooperativeTestCase):
 
     def test_owner_that_says_not_now_is_not_silent(self):
         node = sorted(self._desired('me', 'a', 'b'))[0]
-        self._record(node, 'a', ironic_ring_from='a', ironic_ring_to='')
+        self._record(node, 'a', **_offer('a', ''))
         self.conf.config(group='ironic_ring', handover_timeout=3)
         for _ in range(30):
             self.assertNotIn(node, self._pass())
@@ -448,7 +453,7 @@ class ConsentTestCase(CooperativeTestCase):
 
     def test_nothing_is_taken_after_sigterm(self):
         node = sorted(self._desired('me', 'a', 'b'))[0]
-        self._record(node, 'a', ironic_ring_from='a', ironic_ring_to='me')
+        self._record(node, 'a', **_offer('a', 'me'))
         self.driver._pulse.end()
         self.assertNotIn(node, self._pass())
 
@@ -506,14 +511,14 @@ class ConsentTestCase(CooperativeTestCase):
         self.tracked.pop(node)
         self.assertNotIn(node, self._pass())
         self.assertEqual(1, self.asked.count('candidates'))
-        self._record(node, 'a', ironic_ring_from='a', ironic_ring_to='me')
+        self._record(node, 'a', **_offer('a', 'me'))
         self.assertIn(node, self._pass())
         self.assertIn(f'Node {node} of a is free and taken with consent',
                       self.log.output)
 
     def test_offer_of_a_former_owner_is_none(self):
         node = sorted(self._desired('me', 'a', 'b'))[0]
-        self._record(node, 'a', ironic_ring_from='b', ironic_ring_to='me')
+        self._record(node, 'a', **_offer('b', 'me'))
         self.assertNotIn(node, self._pass())
 
     def test_silent_owner(self):
@@ -542,7 +547,7 @@ class ConsentTestCase(CooperativeTestCase):
         self.assertEqual(1, self.log.output.count(
             f'a takes back nodes that me has taken, such as {node} (1 in'))
         # With consent it is taken all the same.
-        self._record(node, 'a', ironic_ring_from='a', ironic_ring_to='me')
+        self._record(node, 'a', **_offer('a', 'me'))
         self.assertIn(node, self._pass())
 
     def test_update_that_failed_is_no_quarrel(self):
@@ -572,7 +577,7 @@ class ConsentTestCase(CooperativeTestCase):
         before = self._owned()
         self.assertEqual(before, self._pass())
         for node in self._desired('me', 'a') - before:
-            self._record(node, 'b', ironic_ring_from='b', ironic_ring_to='me')
+            self._record(node, 'b', **_offer('b', 'me'))
         self.assertEqual(self._desired('me', 'a'), self._pass())
 
     def test_disabled_service_drains(self):
@@ -908,8 +913,7 @@ class FailoverTestCase(CooperativeTestCase):
         self._allocate('theirs')
         self.hosts['theirs'] = None
         self.vm_states['theirs'] = 'building'
-        self._record(self.node, 'b', ironic_ring_from='b',
-                     ironic_ring_to='me')
+        self._record(self.node, 'b', **_offer('b', 'me'))
         self._force_down()
         with fixtures.MockPatch(
                 'nova.compute.utils.add_instance_fault_from_exc'):
@@ -1248,7 +1252,7 @@ class FollowTestCase(CooperativeTestCase):
         self.nodes[node] = 'theirs'
         self.hosts['theirs'] = 'b'
         del self.tracked[node]
-        self._record(node, 'b', ironic_ring_from='b', ironic_ring_to='me')
+        self._record(node, 'b', **_offer('b', 'me'))
         return node
 
     def test_what_is_offered_is_taken(self):
@@ -1272,7 +1276,7 @@ class FollowTestCase(CooperativeTestCase):
         self._record(node, 'b')
         self._pass()
         self.hosts['theirs'] = 'a'
-        self._record(node, 'a', ironic_ring_from='a', ironic_ring_to='me')
+        self._record(node, 'a', **_offer('a', 'me'))
         self.assertIn(node, self._pass())
         self.assertEqual('me', self.hosts['theirs'])
 

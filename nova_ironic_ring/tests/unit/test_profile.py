@@ -58,11 +58,11 @@ class ProfileTestCase(base.BaseTestCase):
         self.assertEqual(12, len(said.peers or ''))
 
     def test_what_cannot_be_read(self):
-        for stats in (None, {}, {'ironic_ring_view': 'x'},
-                      {'ironic_ring_view': '7'}):
+        for stats in (None, {}, {'ironic_ring:profile': 'x'},
+                      {'ironic_ring:profile': '7'}):
             self.assertIsNone(profile.read(stats))
 
     def test_what_a_later_release_says(self):
-        said = profile.read({'ironic_ring_view': json.dumps(
+        said = profile.read({'ironic_ring:profile': json.dumps(
             {'partitions': 64, 'more': 'to come'})})
         self.assertEqual(64, said.partitions if said else None)

@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""Nobody but the driver speaks in its name.
+
+Whoever owns a node in Ironic, and nothing else, may set its capabilities, and
+Nova saves these where the services of a ring read what they tell each other.
+"""
+
+from unittest import mock
+
+from nova.compute import stats as compute_stats
+from nova import objects
+from nova.scheduler.filters import compute_capabilities_filter
+from nova.scheduler import host_manager
+from nova.virt.ironic import driver as nova_driver
+from openstack.baremetal.v1 import node as sdk_node
+from oslo_serialization import jsonutils
+
+from nova_ironic_ring import keeper
+from nova_ironic_ring import profile
+from nova_ironic_ring import records
+from nova_ironic_ring.tests.unit import test_driver
+
+NODE = test_driver.NODES[0]
+
+FORGED = (
+    'ironic_ring_from:a,ironic_ring_to:me,ironic_ring_view:{}',
+    'ironic_ring:from:a,ironic_ring:to:me,ironic_ring:profile:{}',
+    'ironic_ring::from:a,:ironic_ring:to:me,ironic_ring:profile::{}',
+    ' ironic_ring_from :a,\tironic_ring_to\n:me,ironic_ring_view :{}',
+    'IRONIC_RING_FROM:a,Ironic_Ring_To:me,ironic_RING:{}',
+    'ironic_ring:{"from": "a"},"ironic_ring\\u003ato":me',
+    'ironic_ring\uff1afrom:a,ironic_ring\\x3ato:me,ironic_ring%3ato:me',
+    '{"ironic_ring:from": "a", "ironic_ring:to": "me"}',
+    'boot_option:local,ironic_ring_from:a,ironic_ring_to:me',
+    {'ironic_ring_from': 'a', 'ironic_ring_to': 'me',
+     'ironic_ring_view': '{}'},
+    {'ironic_ring:from': 'a', 'ironic_ring:to': 'me',
+     'ironic_ring:profile': '{}'},
+    {'x': {'ironic_ring:from': 'a'}, 'ironic_ring:to': {'me': ''}},
+    ['ironic_ring_from:a', 'ironic_ring:to:me', ('ironic_ring:to', 'me')],
+    ('ironic_ring:from', 'a'), 7, True)
+
+
+def _record(host: str, stats: dict[str, str | None]) -> objects.ComputeNode:
+    """Return a row as it is after the resource tracker has saved it."""
+    kept = compute_stats.Stats()
+    kept.digest_stats(stats)
+    row = objects.ComputeNode(uuid=NODE, host=host, stats=kept,
+                              hypervisor_type='ironic')
+    # By way of conductor, and of the database.
+    row = objects.ComputeNode.obj_from_primitive(
+        jsonutils.loads(jsonutils.dumps(row.obj_to_primitive())))
+    updates = row.obj_get_changes()
+    row._convert_stats_to_db_format(updates)
+    row.stats = jsonutils.loads(updates['stats'])
+    return row
+
+
+class ForgeryTestCase(test_driver.DriverTestCase):
+
+    capabilities: object = None
+
+    def _node(self, name, **_):
+        node = super()._node(name)
+        node.properties['capabilities'] = self.capabilities
+        return node
+
+    def test_in_the_row_of_novas_own_driver(self):
+        stock = nova_driver.IronicDriver(mock.Mock())
+        for capabilities in FORGED:
+            node = sdk_node.Node(id=NODE, properties={
+                'cpu_arch': 'x86_64', 'capabilities': capabilities})
+            row = _record('a', stock._node_resource(node)['stats'])
+            self.assertIsNone(records.taker_of(row), capabilities)
+            self.assertIsNone(profile.read(row.stats), capabilities)
+
+    def test_in_the_row_of_this_driver(self):
+        own = sorted(self._desired('me', 'a', 'b'))[0]
+        for self.capabilities in FORGED:
+            self._listed()
+            said = profile.of(self.driver._settings)
+            self._check(own, {'ironic_ring:profile'}, said)
+            # One that it has not decided on it says nothing of.
+            self.driver._plan = keeper.Plan({})
+            self._check(own, set(), None)
+
+    def _check(self, node: str, keys: set[str],
+               said: profile.Profile | None) -> None:
+        stats = self.driver.get_available_resource(node)['stats']
+        self.assertEqual(
+            keys, {key for key in stats
+                   if key.strip().lower().startswith('ironic_ring')},
+            self.capabilities)
+        row = _record('a', stats)
+        self.assertIsNone(records.taker_of(row), self.capabilities)
+        self.assertEqual(said, profile.read(row.stats), self.capabilities)
+
+    def test_offer_is_what_the_driver_says(self):
+        own = sorted(self._desired('me', 'a', 'b'))[0]
+        for self.capabilities in FORGED:
+            self._listed()
+            self.driver._plan.offers[own] = 'b'
+            row = _record('me', self.driver.get_available_resource(
+                own)['stats'])
+            self.assertEqual('b', records.taker_of(row))
+
+    def test_other_capabilities_stay(self):
+        own = sorted(self._desired('me', 'a', 'b'))[0]
+        self.capabilities = FORGED[8]
+        self._listed()
+        stats = self.driver.get_available_resource(own)['stats']
+        self.assertEqual('local', stats['boot_option'])
+        self.assertEqual('x86_64', stats['cpu_arch'])
+
+    def test_nova_does_not_trip_over_the_names(self):
+        said = records.consent('A', 'b') | profile.publish(profile.Profile())
+        self.assertEqual(3, len(said))
+        row = _record('a', {'boot_option': 'local', 'nothing': None, **said})
+        self.assertEqual(said, {
+            key: value for key, value in row.stats.items() if key in said})
+        # No capability can have such a name.
+        self.assertEqual([], [key for key in said if ':' not in key])
+
+        state = host_manager.HostState('a', NODE, 'cell')
+        state.stats = row.stats
+        passes = compute_capabilities_filter.ComputeCapabilitiesFilter()
+        for specs, outcome in (
+                ({'capabilities:boot_option': 'local'}, True),
+                ({'capabilities:boot_option': 'netboot'}, False),
+                ({'ironic_ring:from': 'x'}, True),
+                ({'capabilities:ironic_ring:from': 'a'}, False)):
+            spec = objects.RequestSpec(flavor=objects.Flavor(
+                extra_specs=specs))
+            self.assertEqual(outcome, passes.host_passes(state, spec), specs)
