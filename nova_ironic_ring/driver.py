@@ -13,7 +13,7 @@
 """The compute driver: reads, asks the keeper, and leaves the rest to Nova."""
 
 import collections
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 import contextlib
 import dataclasses
 import time
@@ -79,6 +79,9 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         self._pulse = pulse.Pulse()
         #: The service of each foreign instance, as last heard of.
         self._hosts: dict[str, str] = {}
+        #: Instances that are not on the nodes that Ironic has them on, with
+        #: these, that it was said of.
+        self._doubted: set[tuple[str, str]] = set()
         #: Whether anything moves because of it, and when it was made.
         self._moves = False
         self._pass: report.Pass | None = None
@@ -314,7 +317,10 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             candidates = self._keeper.wanted(nodes, rows)
             wanted = (self._records.rows_of_nodes(context, candidates)
                       if candidates else {})
-            self._find_hosts(context, self._keeper.foreign(nodes, instances), {
+            foreign = set(self._keeper.foreign(nodes, instances))
+            self._find_hosts(context, {
+                instance: node for node, instance in nodes.items()
+                if instance is not None and instance in foreign}, {
                 nodes[node]: row.owner for node, row in wanted.items()})
             misplaced = self._keeper.misplaced(nodes, instances)
             idle = (self._records.idle(context, misplaced)
@@ -333,11 +339,15 @@ class IronicRingDriver(upstream.NovaIronicDriver):
         return plan
 
     def _find_hosts(self, context: nova_context.RequestContext,
-                    instances: Collection[str],
+                    instances: Mapping[str, str],
                     owners: Mapping[str | None, str]) -> None:
         """Find out which services instances belong to.
 
-        :param instances: those that this service has to know of
+        One that Nova does not have on the node that Ironic has it on belongs
+        to nobody here: whoever owns the node may say so.
+
+        :param instances: those that this service has to know of, each with its
+            node by Ironic's word
         :param owners: the owners of nodes, as far as they are known, by the
             instance on each: one that has changed says that the instance may
             have another service as well
@@ -346,10 +356,42 @@ class IronicRingDriver(upstream.NovaIronicDriver):
                    if owners.get(instance, self._hosts.get(instance))
                    != self._hosts.get(instance)
                    or instance not in self._hosts}
-        if unknown:
-            self._hosts |= self._records.hosts_of(context, unknown)
-        self._hosts = {instance: self._hosts[instance]
-                       for instance in instances if instance in self._hosts}
+        places = (self._records.places_of(context, unknown)
+                  if unknown else {})
+        # A member has said itself that it is one of the ring.
+        strangers = records.strangers(context, {
+            place.host for place in places.values()
+            if membership.canonical(place.host)
+            not in self._keeper.picture.members})
+        self._doubted.intersection_update(instances.items())
+        for instance, place in places.items():
+            if place.node != instances[instance]:
+                self._doubt(instance, instances[instance], place.host,
+                            f'has it on {place.node}')
+            elif place.host in strangers:
+                self._doubt_stranger(instance, place.node, place.host)
+        self._hosts = {
+            **{instance: host for instance, host in self._hosts.items()
+               if instance in instances and instance not in unknown},
+            **{instance: place.host for instance, place in places.items()
+               if place.node == instances[instance]
+               and place.host not in strangers}}
+
+    def _doubt(self, instance: str, node: str, host: str, reason: str) -> None:
+        """Say once that an instance is not where Ironic has it."""
+        if (instance, node) in self._doubted:
+            return
+        self._doubted.add((instance, node))
+        LOG.warning(
+            'Ironic has instance %(instance)s of %(host)s on node %(node)s, '
+            'but Nova %(reason)s: it is not taken over. See who has set the '
+            'instance_uuid of the node.', {
+                'instance': instance, 'host': host, 'node': node,
+                'reason': reason})
+
+    def _doubt_stranger(self, instance: str, node: str, host: str) -> None:
+        self._doubt(instance, node, host,
+                    f'has nodes of {host} that are not of Ironic')
 
     def _take_instances(self, context: nova_context.RequestContext,
                         current: settings.Settings,
@@ -365,20 +407,26 @@ class IronicRingDriver(upstream.NovaIronicDriver):
             node: failover.Estate(uuid := str(nodes[node]), self._hosts[uuid])
             for node, decision in plan.decisions.items()
             if decision.takes_instance}
+        strangers = records.strangers(
+            context, {estate.host for estate in wanted.values()})
+        for node, estate in wanted.items():
+            if estate.host in strangers:
+                self._doubt_stranger(estate.instance, node, estate.host)
         taken = self._heir.take_over(context, current.host, {
             node: estate for node, estate in wanted.items()
             if plan.decisions[node] is ownership.Decision.FAIL_OVER},
-            timeutils.utcnow(with_timezone=True), current.handover_timeout)
+            timeutils.utcnow(with_timezone=True), current.handover_timeout,
+            strangers)
         recovery.start(self, context, current.host, taken, {
             node: wanted[node].host for node in taken})
         decisions = dict(plan.decisions)
         for node, estate in wanted.items():
             # Whoever has it now, it is not the one that had it.
-            del self._hosts[estate.instance]
+            self._hosts.pop(estate.instance, None)
             if node not in taken and (
                     decisions[node] is ownership.Decision.FAIL_OVER
                     or not failover.take_offered(
-                        context, current.host, node, estate)):
+                        context, current.host, node, estate, strangers)):
                 decisions[node] = ownership.Decision.LEAVE_INSTANCE
         return dataclasses.replace(plan, decisions=decisions)
 

@@ -12,7 +12,7 @@
 
 """Makes instances of other services, and their nodes, this service's."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 import dataclasses
 import datetime
 import itertools
@@ -52,7 +52,8 @@ class Heir:
 
     def take_over(self, context: nova_context.RequestContext, me: str,
                   estates: Mapping[str, Estate], now: datetime.datetime,
-                  patience: float) -> dict[str, objects.Instance]:
+                  patience: float, strangers: Container[str]
+                  ) -> dict[str, objects.Instance]:
         """Make instances of dead services this service's.
 
         Two services cannot both do so with one: the first step is to delete
@@ -66,8 +67,12 @@ class Heir:
         :param now: the present time, with time zone
         :param patience: seconds that another service may take from one step
             to the next
+        :param strangers: services that may not be taken from: the owners of
+            nodes in Ironic may say that instances of these are on their nodes
         :returns: the instances that are this service's now, by node
         """
+        estates = {node: estate for node, estate in estates.items()
+                   if estate.host not in strangers}
         if not estates:
             self._without_row = {}
             return {}
@@ -88,11 +93,11 @@ class Heir:
         for node, estate in itertools.islice(estates.items(), _MOST):
             instance = instances.get(estate.instance)
             since = self._without_row.get(node)
-            if instance is None or instance.host != estate.host or (
+            if instance is None or not _is_there(instance, node, estate) or (
                     since and (now - since).total_seconds() < patience):
                 continue
             try:
-                if _take(instance, rows.get(node), me, estate.host):
+                if _take(instance, rows.get(node), me, node, estate):
                     taken[node] = instance
             except Exception as error:
                 # The next pass sees how far it has come.
@@ -110,7 +115,7 @@ class Heir:
 
 
 def _take(instance: objects.Instance, row: objects.ComputeNode | None,
-          me: str, dead: str) -> bool:
+          me: str, node: str, estate: Estate) -> bool:
     """Delete a row and rename an instance, unless another was faster."""
     if row is not None:
         try:
@@ -122,11 +127,16 @@ def _take(instance: objects.Instance, row: objects.ComputeNode | None,
         instance.refresh()
     except exception.InstanceNotFound:
         return False
-    return instance.host == dead and rename(instance, me)
+    return _is_there(instance, node, estate) and rename(instance, me)
+
+
+def _is_there(instance: objects.Instance, node: str, estate: Estate) -> bool:
+    """Say whether Nova has an instance where Ironic says that it is."""
+    return instance.host == estate.host and instance.node == node
 
 
 def take_offered(context: nova_context.RequestContext, me: str, node: str,
-                 estate: Estate) -> bool:
+                 estate: Estate, strangers: Container[str]) -> bool:
     """Make an instance this service's, with the consent of its own.
 
     The consent names one taker, so there is no other. The row follows in the
@@ -136,14 +146,17 @@ def take_offered(context: nova_context.RequestContext, me: str, node: str,
     :param me: the name of this service
     :param node: the node's UUID
     :param estate: the instance
+    :param strangers: as :meth:`Heir.take_over` has it
     :returns: False if something is being done with it by now
     """
+    if estate.host in strangers:
+        return False
     try:
         instance = objects.Instance.get_by_uuid(
             context, estate.instance, expected_attrs=[])
     except exception.InstanceNotFound:
         return False
-    if instance.host != estate.host or not rename(
+    if not _is_there(instance, node, estate) or not rename(
             instance, me, expected_task_state=[None]):
         return False
     LOG.info('Instance %(instance)s on node %(node)s is taken over from '

@@ -13,6 +13,7 @@
 """What Nova's database says, through conductor and as records of our own."""
 
 from collections.abc import Callable, Iterable, Mapping
+import dataclasses
 
 from nova.compute import vm_states
 import nova.conf
@@ -56,6 +57,18 @@ def without_forged(stats: Mapping[str, str | None]) -> dict[str, str | None]:
     """
     return {key: value for key, value in stats.items()
             if not key.strip().lower().startswith(_PREFIX)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where Nova has an instance.
+
+    :ivar host: the name of its service
+    :ivar node: the node, as its service names it
+    """
+
+    host: str
+    node: str | None
 
 
 class Records:
@@ -149,6 +162,18 @@ class Records:
         return {instance.uuid: instance.host
                 for instance in found if instance.host}
 
+    def places_of(self, context: nova_context.RequestContext,
+                  instances: Iterable[str]) -> dict[str, Place]:
+        """Read where instances are, by Nova's own records.
+
+        :param context: with the rights of an administrator
+        :param instances: UUIDs of instances
+        :returns: by UUID, of those that have a service
+        """
+        found = find_instances(context, instances)
+        return {instance.uuid: Place(instance.host, instance.node)
+                for instance in found if instance.host}
+
     def idle(self, context: nova_context.RequestContext,
              instances: Iterable[str]) -> frozenset[str]:
         """Tell the instances that nothing is being done with.
@@ -192,6 +217,26 @@ def find_instances(context: nova_context.RequestContext,
     return objects.InstanceList.get_by_filters(
         context, {'uuid': sorted(instances), 'deleted': False,
                   'soft_deleted': True}, expected_attrs=list(attributes))
+
+
+def strangers(context: nova_context.RequestContext, hosts: Iterable[str]
+              ) -> frozenset[str]:
+    """Tell the services that have nodes of another hypervisor than Ironic.
+
+    :param context: with the rights of an administrator
+    :param hosts: the names of services
+    :returns: those among them; one without a node is none, for all that it had
+        may have been taken over
+    """
+    found = set()
+    for host in frozenset(hosts):
+        try:
+            rows = objects.ComputeNodeList.get_all_by_host(context, host)
+        except exception.NotFound:
+            continue
+        if any(row.hypervisor_type != fields.HVType.IRONIC for row in rows):
+            found.add(host)
+    return frozenset(found)
 
 
 def liveness() -> Callable[[objects.Service], bool] | None:

@@ -229,6 +229,16 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     'was never of this Nova, undeploy the node in Ironic',
                     row.cell if row else None)
             continue
+        if instance.host is not None and (
+                instance.node != node.uuid
+                or membership.canonical(instance.host) in seen.others):
+            yield Finding(
+                'instances', node.uuid,
+                f'the node holds instance {instance.uuid}, which Nova has on '
+                f'{instance.node}, with {instance.host}',
+                'see who has set the instance_uuid of the node: nobody takes '
+                'the instance over', instance.cell)
+            continue
         if row is not None and instance.host is not None and (
                 membership.canonical(instance.host)
                 != membership.canonical(row.owner)):

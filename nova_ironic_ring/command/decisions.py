@@ -92,6 +92,10 @@ def _decide_on_instance(
         return ('LEAVE_INSTANCE', 'Nova does not have the instance, or it has '
                 'no service: its task for deleted instances will see to it')
     host = membership.canonical(instance.host)
+    if instance.node != node.uuid or host in seen.others:
+        return ('LEAVE_INSTANCE', 'Nova has the instance on '
+                f'{instance.node}, with {instance.host}: see who has set the '
+                'instance_uuid of the node')
     state = seen.state(host)
     found = seen.profiles.get(desired or '')
     if state.gives:

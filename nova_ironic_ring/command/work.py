@@ -27,6 +27,7 @@ from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import source
 from nova_ironic_ring import failover
 from nova_ironic_ring import membership
+from nova_ironic_ring import records
 from nova_ironic_ring import vanished
 
 CONF = nova.conf.CONF
@@ -244,6 +245,11 @@ class Worker:
             raise errors.CommandError(
                 f'Node {found.uuid} has no instance: free nodes are where the '
                 'ring maps them, and would go back.')
+        if instance.node != found.uuid:
+            raise errors.CommandError(
+                f'Ironic has instance {instance.uuid} on node {found.uuid}, '
+                f'and Nova has it on {instance.node}: see who has set the '
+                'instance_uuid of the node.')
         if not instance.is_idle:
             raise errors.CommandError(
                 f'Something is being done with instance {instance.uuid}: '
@@ -264,9 +270,15 @@ class Worker:
         found, instance = self._movable(seen, node)
         target = seen.service(host).record.host
         with self._source.cell_of(instance.cell) as context:
+            strangers = records.strangers(context, [str(instance.host)])
+            if strangers:
+                raise errors.CommandError(
+                    f'{instance.host} has nodes that are not of Ironic: '
+                    'nothing is taken from it.')
             if not failover.take_offered(
                     context, target, found.uuid,
-                    failover.Estate(instance.uuid, str(instance.host))):
+                    failover.Estate(instance.uuid, str(instance.host)),
+                    strangers):
                 raise errors.CommandError(
                     f'Something is being done with instance {instance.uuid} '
                     'by now: try again.')

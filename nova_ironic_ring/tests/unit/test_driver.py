@@ -12,6 +12,7 @@
 
 import datetime
 import inspect
+import itertools
 import logging
 import signal
 import types
@@ -33,6 +34,7 @@ from oslotest import base
 
 from nova_ironic_ring import driver
 from nova_ironic_ring import possession
+from nova_ironic_ring import records
 from nova_ironic_ring import ring
 
 CONF = nova.conf.CONF
@@ -86,8 +88,10 @@ class DriverTestCase(base.BaseTestCase):
         self.tasks: dict[str, str] = {}
         #: The node of each instance of this service.
         self.instances: dict[str, str | None] = {}
-        #: The service of each instance of others.
+        #: The service of each instance of others, and its node where that is
+        #: not the one that Ironic has it on.
         self.hosts: dict[str, str] = {}
+        self.places: dict[str, str] = {}
         self.rows: dict[str, objects.ComputeNode] = {}
         for owner, name, function in (
                 (objects.ServiceList, 'get_all_computes_by_hv_type',
@@ -168,13 +172,19 @@ class DriverTestCase(base.BaseTestCase):
 
     def _some_instances(self, context, filters, expected_attrs):
         self.asked.append('builds')
-        return [objects.Instance(uuid=uuid, node=self.instances.get(uuid),
+        return [objects.Instance(uuid=uuid, node=self._place(uuid),
                                  host=self.hosts.get(uuid, CONF.host),
                                  vm_state=self.vm_states.get(uuid, 'active'),
                                  task_state=self.tasks.get(uuid),
                                  system_metadata={})
                 for uuid in filters['uuid']
                 if uuid in self.instances or uuid in self.hosts]
+
+    def _place(self, uuid: str) -> str | None:
+        """Return the node that Nova has an instance on."""
+        found = {instance: node for node, instance in self.nodes.items()}
+        return self.places.get(
+            uuid, self.instances.get(uuid) or found.get(uuid))
 
     def _desired(self, *members: str, partitions: int = 32) -> set[str]:
         """Return the nodes that are for this service."""
@@ -676,6 +686,7 @@ class FailoverTestCase(CooperativeTestCase):
 
     def _refresh(self, instance):
         instance.host = self.hosts[instance.uuid]
+        instance.node = self._place(instance.uuid)
 
     def _destroy(self, row):
         if self.rows[row.uuid].host != row.host:
@@ -828,8 +839,90 @@ class FailoverTestCase(CooperativeTestCase):
         self.assertRaises(exception.ComputeHostNotFound,
                           self.driver.get_available_resource, own)
 
+    def _assert_left(self, warning: str) -> None:
+        """See that nothing is taken, and that this is said once."""
+        for _ in range(3):
+            self.assertNotIn(self.node, self._pass())
+            self._beat()
+        self.assertEqual('b', self.rows[self.node].host)
+        self.saved.assert_not_called()
+        self.assertEqual(1, self.log.output.count('Ironic has instance'))
+        self.assertIn(
+            f'Ironic has instance theirs of {self.hosts["theirs"]} on node '
+            f'{self.node}, but Nova {warning}', self.log.output)
+
+    def test_instance_that_nova_has_elsewhere(self):
+        self._force_down()
+        self.places['theirs'] = 'kvm-1'
+        self.hosts['theirs'] = 'kvm'
+        self.others = [_service('kvm', forced_down=True)]
+        self._assert_left('has it on kvm-1: it is not taken over.')
+        # Once more, if somebody does so once more.
+        self.nodes[self.node] = None
+        self._pass()
+        self.nodes[self.node] = 'theirs'
+        self._pass()
+        self.assertEqual(2, self.log.output.count('Ironic has instance'))
+
+    def test_instance_of_a_dead_peer_that_nova_has_elsewhere(self):
+        self._force_down()
+        self.places['theirs'] = NODES[0]
+        self._assert_left(f'has it on {NODES[0]}')
+        # If that was but for a moment.
+        del self.places['theirs']
+        self.assertIn(self.node, self._pass())
+        self.assertEqual('me', self.hosts['theirs'])
+
+    def test_instance_that_turns_out_to_be_elsewhere(self):
+        # After the decision, but before the row is deleted.
+        self._force_down()
+        with fixtures.MockPatchObject(
+                self.driver._records, 'places_of', return_value={
+                    'theirs': records.Place('b', self.node)}):
+            self.places['theirs'] = 'kvm-1'
+            self.assertNotIn(self.node, self._pass())
+        self.assertEqual('b', self.rows[self.node].host)
+        self.refresh.assert_not_called()
+        self.saved.assert_not_called()
+
+    def test_instance_that_nova_has_elsewhere_at_last(self):
+        self._force_down()
+        self.refresh.side_effect = lambda instance: setattr(
+            instance, 'node', 'kvm-1')
+        self.assertNotIn(self.node, self._pass())
+        self.saved.assert_not_called()
+
+    def test_host_with_another_hypervisor(self):
+        self._force_down()
+        self.hosts['theirs'] = 'kvm'
+        self.others = [_service('kvm', forced_down=True)]
+        self._record('11111111-1111-1111-1111-111111111111', 'kvm')
+        self.rows['11111111-1111-1111-1111-111111111111'
+                  ].hypervisor_type = 'QEMU'
+        self._assert_left('has nodes of kvm that are not of Ironic')
+
+    def test_host_that_has_another_hypervisor_by_now(self):
+        # Since the decision.
+        self._force_down()
+        with fixtures.MockPatch(
+                'nova_ironic_ring.records.strangers',
+                side_effect=itertools.cycle([frozenset(), frozenset('b')])):
+            self._assert_left('has nodes of b that are not of Ironic')
+
+    def test_host_without_a_row(self):
+        # All that it had has been taken over, and the taker has died.
+        self.rows = {node: row for node, row in self.rows.items()
+                     if row.host != 'b'}
+        self.conf.config(group='ironic_ring', handover_timeout=1)
+        self._force_down()
+        self.assertNotIn(self.node, self._pass())
+        self._beat()
+        self.assertIn(self.node, self._pass())
+        self.assertEqual('me', self.hosts['theirs'])
+
     def test_steady_state_asks_once_for_the_services_of_instances(self):
         own = sorted(self._owned())[0]
+        self.nodes[self.node] = None
         self.nodes[own] = 'theirs'
         self._pass()
         self.assertIn('builds', self.asked)
@@ -1202,6 +1295,7 @@ class FollowTestCase(CooperativeTestCase):
 
     def _instance(self, context, uuid, expected_attrs):
         return objects.Instance(uuid=uuid, host=self.hosts[uuid],
+                                node=self._place(uuid),
                                 task_state=self.tasks.get(uuid))
 
     def _save(self, instance, expected_task_state):
@@ -1262,6 +1356,41 @@ class FollowTestCase(CooperativeTestCase):
         self.assertEqual('me', self.rows[node].host)
         self.assertIn(f'Instance theirs on node {node} is taken over from b '
                       'with its consent', self.log.output)
+
+    def _assert_left(self, node: str, warning: str) -> None:
+        for _ in range(3):
+            self.assertNotIn(node, self._pass())
+            self._beat()
+        self.assertEqual('b', self.rows[node].host)
+        self.saved.assert_not_called()
+        self.assertEqual(1, self.log.output.count(
+            f'Ironic has instance theirs of b on node {node}, but Nova '
+            f'{warning}'))
+
+    def test_what_nova_has_elsewhere_is_not_taken(self):
+        node = self._be_offered()
+        self.places['theirs'] = 'kvm-1'
+        self._assert_left(node, 'has it on kvm-1')
+
+    def test_what_turns_out_to_be_elsewhere_is_not_taken(self):
+        node = self._be_offered()
+        self._pass()
+        with fixtures.MockPatchObject(
+                self.driver._records, 'places_of', return_value={
+                    'theirs': records.Place('b', node)}):
+            self.hosts['theirs'] = 'b'
+            self._record(node, 'b', **_offer('b', 'me'))
+            self.saved.reset_mock()
+            self.places['theirs'] = 'kvm-1'
+            self.assertNotIn(node, self._pass())
+        self.saved.assert_not_called()
+
+    def test_what_is_of_a_host_with_another_hypervisor_is_not_taken(self):
+        node = self._be_offered()
+        self._record('11111111-1111-1111-1111-111111111111', 'b')
+        self.rows['11111111-1111-1111-1111-111111111111'
+                  ].hypervisor_type = 'QEMU'
+        self._assert_left(node, 'has nodes of b that are not of Ironic')
 
     def test_what_is_busy_by_now_is_not_taken(self):
         node = self._be_offered()

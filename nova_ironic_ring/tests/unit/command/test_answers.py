@@ -35,6 +35,13 @@ def _of(seen: snapshot.Snapshot, host: str) -> overview.Line:
     return line
 
 
+def _elsewhere(seen: snapshot.Snapshot) -> snapshot.Snapshot:
+    """Have Nova say that an instance is a server of another kind."""
+    return dataclasses.replace(seen, instances={
+        uuid: dataclasses.replace(instance, host='kvm', node='kvm-1')
+        for uuid, instance in seen.instances.items()})
+
+
 class OverviewTestCase(base.BaseTestCase):
 
     def test_all_is_well(self):
@@ -348,6 +355,11 @@ class CheckTestCase(base.BaseTestCase):
             seen, rows={**seen.rows, NODES[1]: row}))
         self.assertEqual('instance-1', finding.subject)
 
+    def test_instance_that_nova_has_elsewhere(self):
+        finding = self._only(_elsewhere(make(instances={1: 'a'})))
+        self.assertEqual(NODES[1], finding.subject)
+        self.assertIn('which Nova has on kvm-1, with kvm', finding.what)
+
     def test_instance_that_nova_does_not_have(self):
         finding = self._only(dataclasses.replace(
             make(instances={1: 'a'}), instances={}))
@@ -439,6 +451,11 @@ class DecisionTestCase(base.BaseTestCase):
             instances={0: 'a'}, services=services,
             said=profile.Profile(mobility='pinned')), 0)
         self.assertEqual(f'{desired}: LEAVE_INSTANCE', story['Decision'])
+
+    def test_instance_that_nova_has_elsewhere(self):
+        story = self._explain(_elsewhere(make(instances={1: 'a'})), 1)
+        self.assertEqual('LEAVE_INSTANCE', story['Decision'])
+        self.assertIn('Nova has the instance on kvm-1', story['Reason'])
 
     def test_instance_that_nova_does_not_have(self):
         story = self._explain(dataclasses.replace(

@@ -383,9 +383,14 @@ class MoveTestCase(CommandTestCase):
         self.source.seen = make(instances={1: 'b', 2: 'a'})
         self.useFixture(fixtures.MockPatch(
             'nova_ironic_ring.failover.take_offered', side_effect=self._take))
+        self.useFixture(fixtures.MockPatchObject(
+            objects.ComputeNodeList, 'get_all_by_host',
+            side_effect=lambda context, host: [objects.ComputeNode(
+                host=host, hypervisor_type=self.hypervisor)]))
+        self.hypervisor = 'ironic'
         self.is_busy = False
 
-    def _take(self, context, host, node, estate):
+    def _take(self, context, host, node, estate, strangers):
         self.assertEqual((NODES[1], 'instance-1', 'b'),
                          (node, estate.instance, estate.host))
         if self.is_busy:
@@ -420,6 +425,19 @@ class MoveTestCase(CommandTestCase):
                 (('node-99', 'c'), 'Ironic has no node "node-99"')):
             self.run_command('move', *arguments, '--yes', status=2)
             self.assertIn(message, self.err)
+
+    def test_what_nova_has_elsewhere(self):
+        seen = self.source.seen
+        self.source.seen = dataclasses.replace(seen, instances={
+            **seen.instances, 'instance-1': dataclasses.replace(
+                seen.instances['instance-1'], node='kvm-1')})
+        self.run_command('move', 'node-1', 'c', '--yes', status=2)
+        self.assertIn('and Nova has it on kvm-1', self.err)
+
+    def test_what_is_of_a_host_with_another_hypervisor(self):
+        self.hypervisor = 'QEMU'
+        self.run_command('move', 'node-1', 'c', '--yes', status=2)
+        self.assertIn('b has nodes that are not of Ironic', self.err)
 
     def test_where_it_cannot_go(self):
         self.source.seen = dataclasses.replace(self.source.seen, services=[
