@@ -1,0 +1,100 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Ends the builds that were on their way to a service when it died."""
+
+import dataclasses
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import takeover
+
+
+@dataclasses.dataclass(frozen=True)
+class Settled:
+    """What has come of the builds that a dead service has left behind.
+
+    :ivar left: what is to be looked at again
+    :ivar taken: instances of the dead service that are this one's now, because
+        they were being deleted and Ironic has no node for them any more
+    :ivar happened: what is worth a line in the log
+    """
+
+    left: tuple[observation.LeftBuild, ...] = ()
+    taken: tuple[takeover.Takeover, ...] = ()
+    happened: tuple[events.Event, ...] = ()
+
+
+def look(world: ports.Ports, node: str, host: str | None) -> Settled:
+    """End the builds for a free node that its owner has died with.
+
+    To be asked before this service records the node as its own: from then on
+    builds for the node come here.
+
+    :param world: the ports
+    :param node: the node's UUID
+    :param host: the name of its owner; None if it is not known any more
+    """
+    try:
+        consumers = world.placement.consumers(node)
+    except Exception as error:
+        return Settled(happened=(
+            events.BuildNotEnded(node, None, host, error),))
+    if not consumers:
+        return Settled()
+    return _settle(world, observation.LeftBuild(node, host, consumers))
+
+
+def look_again(world: ports.Ports, left: tuple[observation.LeftBuild, ...]
+               ) -> Settled:
+    """See what has become of what was allocated and no instance then.
+
+    :param world: the ports
+    :param left: what was left
+    """
+    settled = [_settle(world, dataclasses.replace(each, looks=each.looks - 1))
+               for each in left]
+    return Settled(
+        tuple(kept for each in settled for kept in each.left),
+        tuple(taken for each in settled for taken in each.taken),
+        tuple(event for each in settled for event in each.happened))
+
+
+def _settle(world: ports.Ports, left: observation.LeftBuild) -> Settled:
+    consumers = set(left.consumers)
+    taken, happened = [], list[events.Event]()
+    for uuid, instance in world.nova.instances(sorted(consumers)).items():
+        try:
+            # Without a host it has not arrived anywhere.
+            if instance.host not in (None, left.host):
+                pass
+            elif instance.host is not None and instance.is_deleting:
+                if world.nova.set_instance_host(
+                        uuid, ports.Expected(instance.host, left.node)):
+                    taken.append(takeover.Takeover(
+                        left.node, uuid, instance.host, instance.task, True))
+            elif instance.is_building:
+                if world.nova.end_build(uuid, left.host):
+                    happened.append(events.BuildEnded(
+                        left.node, uuid, left.host))
+                    world.placement.free(uuid)
+            elif instance.is_given_up:
+                world.placement.free(uuid)
+        except Exception as error:
+            happened.append(events.BuildNotEnded(
+                left.node, uuid, left.host, error))
+            continue
+        consumers.discard(uuid)
+    kept = dataclasses.replace(left, consumers=frozenset(consumers))
+    return Settled((kept,) if consumers and left.looks > 0 else (),
+                   tuple(taken), tuple(happened))

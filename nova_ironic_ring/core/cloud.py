@@ -1,0 +1,319 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A Nova, an Ironic and a Placement in memory, behind the ports of a pass.
+
+The forecast of the command and the simulation run passes on them. What Nova's
+resource tracker does with the nodes that are listed is here as well.
+"""
+
+from collections.abc import Collection, Container, Iterable
+import dataclasses
+import datetime
+
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import settings
+
+#: When the time of a cloud begins.
+EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+@dataclasses.dataclass
+class Node:
+    """A node of Ironic.
+
+    :ivar instance: the UUID of the instance on it, if there is one
+    :ivar group: its conductor group
+    :ivar shard: its shard, if it has one
+    """
+
+    instance: str | None = None
+    group: str = ''
+    shard: str | None = None
+
+
+@dataclasses.dataclass
+class Row:
+    """The record of a node.
+
+    :ivar owner: the name of the service that the node is recorded for
+    :ivar giver: canonical name of the service that has written the offer
+    :ivar taker: to whom the node is offered, as :class:`model.Row` has it
+    """
+
+    owner: str
+    giver: str | None = None
+    taker: str | None = None
+
+
+@dataclasses.dataclass
+class Cloud:
+    """All of it.
+
+    :ivar now: the present time, in seconds
+    :ivar services: by canonical name
+    :ivar nodes: by UUID
+    :ivar rows: by the node's UUID
+    :ivar instances: by UUID
+    :ivar allocations: the instances that have an allocation of a node, by the
+        node's UUID; those on the node itself are not among them
+    :ivar other_drivers: canonical names of the hosts with another driver
+    """
+
+    now: float = 0.0
+    services: dict[str, model.Service] = dataclasses.field(
+        default_factory=dict)
+    nodes: dict[str, Node] = dataclasses.field(default_factory=dict)
+    rows: dict[str, Row] = dataclasses.field(default_factory=dict)
+    instances: dict[str, model.Instance] = dataclasses.field(
+        default_factory=dict)
+    allocations: dict[str, set[str]] = dataclasses.field(default_factory=dict)
+    other_drivers: frozenset[str] = frozenset()
+
+    def beat(self, host: str) -> None:
+        """Write the heartbeat of a service.
+
+        :param host: its name
+        """
+        name = model.canonical(host)
+        seen = EPOCH + datetime.timedelta(seconds=self.now)
+        known = self.services.get(name)
+        self.services[name] = dataclasses.replace(
+            known, last_seen=seen) if known else model.Service(host, seen)
+
+
+class Nova:
+    """Nova's records, as one service reads and writes them."""
+
+    def __init__(self, cloud: Cloud, host: str) -> None:
+        """Choose the cloud.
+
+        :param cloud: the cloud
+        :param host: the name of the service
+        """
+        self.cloud = cloud
+        self.host = host
+
+    def ring_services(self) -> list[model.Service]:
+        owners = {model.canonical(row.owner)
+                  for row in self.cloud.rows.values()}
+        return [service for name, service in self.cloud.services.items()
+                if name in owners and not service.disabled]
+
+    def all_services(self) -> list[model.Service]:
+        return list(self.cloud.services.values())
+
+    def service(self, host: str) -> model.Service | None:
+        return self.cloud.services.get(model.canonical(host))
+
+    def rows_of(self, host: str) -> dict[str, model.Row]:
+        name = model.canonical(host)
+        return {node: _read(row) for node, row in self.cloud.rows.items()
+                if model.canonical(row.owner) == name}
+
+    def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:
+        return {node: _read(self.cloud.rows[node]) for node in nodes
+                if node in self.cloud.rows}
+
+    def instances_of(self, host: str) -> frozenset[str]:
+        name = model.canonical(host)
+        return frozenset(
+            uuid for uuid, instance in self.cloud.instances.items()
+            if instance.host_name == name)
+
+    def instances(self, uuids: Iterable[str]) -> dict[str, model.Instance]:
+        return {uuid: self.cloud.instances[uuid] for uuid in uuids
+                if uuid in self.cloud.instances}
+
+    def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
+        return self.cloud.other_drivers & set(map(model.canonical, hosts))
+
+    def delete_row(self, node: str, owner: str) -> bool:
+        row = self.cloud.rows.get(node)
+        if row is None or row.owner != owner:
+            return False
+        del self.cloud.rows[node]
+        return True
+
+    def set_instance_host(self, instance: str, expected: ports.Expected
+                          ) -> bool:
+        found = self.cloud.instances.get(instance)
+        if found is None or (found.host, found.node) != (
+                expected.host, expected.node) or (
+                expected.is_idle and found.task is not None):
+            return False
+        self.cloud.instances[instance] = dataclasses.replace(
+            found, host=self.host)
+        return True
+
+    def end_build(self, instance: str, host: str | None) -> bool:
+        found = self.cloud.instances.get(instance)
+        if found is None or not found.is_building:
+            return False
+        self.cloud.instances[instance] = dataclasses.replace(
+            found, host=None, node=None, is_building=False, task=None,
+            is_given_up=True)
+        return True
+
+
+class Ironic:
+    """What Ironic has."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        """Choose the cloud.
+
+        :param cloud: the cloud
+        """
+        self.cloud = cloud
+
+    def nodes(self, scope: settings.Scope) -> dict[str, str | None]:
+        return {uuid: node.instance for uuid, node in self.cloud.nodes.items()
+                if (scope.conductor_group is None
+                    or scope.conductor_group.lower() == node.group.lower())
+                and (not scope.shard or scope.shard == node.shard)}
+
+    def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
+        wanted = set(instances)
+        return {uuid: node.instance for uuid, node in self.cloud.nodes.items()
+                if node.instance in wanted}
+
+    def is_deleted(self, node: str) -> bool:
+        return node not in self.cloud.nodes
+
+
+class Placement:
+    """What Placement has."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        """Choose the cloud.
+
+        :param cloud: the cloud
+        """
+        self.cloud = cloud
+
+    def consumers(self, node: str) -> frozenset[str]:
+        found = self.cloud.nodes.get(node)
+        return frozenset(self.cloud.allocations.get(node, ())) | (
+            {found.instance} if found and found.instance else set())
+
+    def free(self, instance: str) -> None:
+        for consumers in self.cloud.allocations.values():
+            consumers.discard(instance)
+
+    def forget_provider(self, node: str) -> None:
+        """Do nothing: here, nobody remembers a provider."""
+
+    def delete_provider(self, node: str) -> None:
+        self.cloud.allocations.pop(node, None)
+
+
+class Process:
+    """What a service knows of itself."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        """Choose the cloud.
+
+        :param cloud: the cloud
+        """
+        self.cloud = cloud
+        #: The nodes that Nova's resource tracker has in hand.
+        self.in_hand: set[str] = set()
+
+    def now(self) -> float:
+        return self.cloud.now
+
+    def longest_gap(self) -> float:
+        return 0.0
+
+    def is_ending(self) -> bool:
+        return False
+
+    def tracked(self) -> Container[str]:
+        return frozenset(self.in_hand)
+
+
+class Tracker:
+    """What Nova's resource tracker does with the nodes of a pass."""
+
+    def __init__(self, cloud: Cloud, process: Process, world: ports.Ports,
+                 current: settings.Settings) -> None:
+        """Choose the service.
+
+        :param cloud: the cloud
+        :param process: what the service knows of itself
+        :param world: the service's ports
+        :param current: the service's settings
+        """
+        self.cloud = cloud
+        self.process = process
+        self.world = world
+        self.current = current
+
+    def drop(self) -> None:
+        """Let go of the nodes that another service has by now."""
+        self.process.in_hand &= self.world.nova.rows_of(
+            self.current.host).keys()
+
+    def take(self, node: str, step: planner.Step
+             ) -> tuple[observation.LeftBuild, ...]:
+        """Record a listed node for the service, and write its offer.
+
+        :param node: the node's UUID
+        :param step: what was decided
+        :returns: builds that a dead owner has left behind
+        """
+        left: tuple[observation.LeftBuild, ...] = ()
+        if node not in self.process.in_hand:
+            try:
+                left = passes.claim(
+                    self.world, node, step, self.current.me).left
+            except passes.NodeLostError:
+                return ()
+            self.record(node)
+            self.process.in_hand.add(node)
+        row = self.cloud.rows.get(node)
+        if row is not None:
+            row.giver = None if step.offer is None else self.current.me
+            row.taker = step.offer
+        return left
+
+    def record(self, node: str) -> None:
+        """Make the service the owner of a node, whoever has it.
+
+        :param node: the node's UUID
+        """
+        row = self.cloud.rows.get(node)
+        if row is None:
+            self.cloud.rows[node] = Row(self.current.host)
+        else:
+            row.owner = self.current.host
+
+
+def connect(cloud: Cloud, current: settings.Settings) -> Tracker:
+    """Return the tracker of a service, which has the service's ports.
+
+    :param cloud: the cloud
+    :param current: the service's settings
+    """
+    process = Process(cloud)
+    world = ports.Ports(Nova(cloud, current.host), Ironic(cloud),
+                        Placement(cloud), process)
+    return Tracker(cloud, process, world, current)
+
+
+def _read(row: Row) -> model.Row:
+    return model.Row(row.owner, row.taker if row.giver == model.canonical(
+        row.owner) else None)

@@ -1,0 +1,312 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The decision tables: what a service does with a node, and why.
+
+Each table is read from top to bottom, and the first rule that fits decides.
+"""
+
+import dataclasses
+import enum
+
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import trust
+
+Trust = trust.Trust
+_FULL, _STARTING = Trust.FULL, Trust.STARTING
+
+
+class Decision(enum.Enum):
+    """What this service does with a node in this pass."""
+
+    #: It holds an instance of this service.
+    KEEP_INSTANCE = 'with an instance of this service'
+    #: It holds an instance that its desired owner may take from this service.
+    OFFER_INSTANCE = 'with an instance that is offered to another service'
+    #: It holds an instance, and the instance's service lets this one take it.
+    TAKE_INSTANCE = 'with an instance that is taken with consent'
+    #: It holds an instance of a service that is dead.
+    FAIL_OVER = 'with an instance that is taken over from a dead service'
+    #: It is free, and this service is both its owner and the desired one.
+    KEEP = 'free and for this service'
+    #: It is free, and its desired owner may take it from this service.
+    OFFER = 'free and offered to another service'
+    #: It is free and for another service, which has to wait.
+    HOLD = 'free, for another service, and not offered yet'
+    #: It is free, for this service, and not recorded yet.
+    CREATE = 'free and new'
+    #: Its owner lets this service take it.
+    TAKE_OFFERED = 'free and taken with consent of its owner'
+    #: Its owner is absent, gone, or in no ring with this service.
+    TAKE_ABANDONED = 'free and taken because its owner is absent or gone'
+    #: Its owner is alive, and has let the handover timeout pass.
+    TAKE_SILENT = 'free and taken because its owner does not answer'
+    #: The one that a newcomer takes to be seen by its peers.
+    TAKE_FIRST = 'free and taken as the first one of a newcomer'
+    #: It is free, for this service, and its owner has not let go of it yet.
+    WAIT = 'free, for this service, and waited for'
+    #: It holds an instance, but none that this service knows as its own.
+    LEAVE_INSTANCE = 'with an instance of another service'
+    #: It is free and another member is its desired owner.
+    LEAVE = 'free and for another service'
+
+    # Asked of every node in every pass: plain attributes, set below.
+    #: Whether the node is reported to Nova as this service's.
+    lists: bool
+    #: Whether a free node becomes this service's by it.
+    takes: bool
+    #: Whether it takes a free node without its owner's consent.
+    forces: bool
+    #: Whether an instance becomes this service's by it.
+    takes_instance: bool
+    #: Whether another service may take the node.
+    offers: bool
+
+
+for _each in Decision:
+    _each.forces = _each in (
+        Decision.TAKE_ABANDONED, Decision.TAKE_SILENT, Decision.TAKE_FIRST)
+    _each.takes = _each.forces or _each in (
+        Decision.CREATE, Decision.TAKE_OFFERED)
+    _each.takes_instance = _each in (
+        Decision.FAIL_OVER, Decision.TAKE_INSTANCE)
+    _each.offers = _each in (Decision.OFFER, Decision.OFFER_INSTANCE)
+    _each.lists = _each.takes or _each.takes_instance or _each.offers or (
+        _each in (Decision.KEEP_INSTANCE, Decision.KEEP, Decision.HOLD))
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A decision, and why it is made.
+
+    :ivar decision: the decision
+    :ivar why: the reason, as the end of the sentence "the node is ..."
+    """
+
+    decision: Decision
+    why: str
+
+
+def _verdict(decision: Decision, why: str | None = None) -> Verdict:
+    return Verdict(decision, why or decision.value)
+
+
+_KEEP = _verdict(Decision.KEEP)
+_HOLD_BUILDING = _verdict(
+    Decision.HOLD, 'free, for another service, and being built on')
+_HOLD_TRUST = _verdict(
+    Decision.HOLD, 'free, for another service, and not offered while it is '
+    'not known who is alive')
+_OFFER = _verdict(Decision.OFFER)
+_LEAVE = _verdict(Decision.LEAVE)
+_CREATE = _verdict(Decision.CREATE)
+_TAKE_OFFERED = _verdict(Decision.TAKE_OFFERED)
+_TAKE_ABANDONED = _verdict(Decision.TAKE_ABANDONED)
+_TAKE_SILENT = _verdict(Decision.TAKE_SILENT)
+_WAIT = _verdict(Decision.WAIT)
+_WAIT_STARTING = _verdict(
+    Decision.WAIT, 'free and for this service, which has only started')
+_WAIT_ENDING = _verdict(
+    Decision.WAIT, 'free and for this service, which is about to end')
+_WAIT_TRUST = _verdict(
+    Decision.WAIT, 'free, for this service, and waited for while it is not '
+    'known who is alive')
+_WAIT_DISPUTE = _verdict(
+    Decision.WAIT, 'free, for this service, and in dispute with its owner')
+_WAIT_NEWCOMER = _verdict(
+    Decision.WAIT, 'free and for this service, which takes one node first')
+_TAKE_FIRST = _verdict(Decision.TAKE_FIRST)
+
+_KEEP_INSTANCE = _verdict(Decision.KEEP_INSTANCE)
+_OFFER_INSTANCE = _verdict(Decision.OFFER_INSTANCE)
+_TAKE_INSTANCE = _verdict(Decision.TAKE_INSTANCE)
+_FAIL_OVER = _verdict(Decision.FAIL_OVER)
+_LEAVE_INSTANCE = _verdict(Decision.LEAVE_INSTANCE)
+_LEAVE_ELSEWHERE = _verdict(
+    Decision.LEAVE_INSTANCE, 'with an instance that Nova does not have on '
+    'this node')
+_LEAVE_TRUST = _verdict(
+    Decision.LEAVE_INSTANCE, 'with an instance of another service, and left '
+    'alone while it is not known who is alive')
+_LEAVE_ENDING = _verdict(
+    Decision.LEAVE_INSTANCE, 'with an instance of another service, and left '
+    'alone by this one, which is about to end')
+_LEAVE_NEWCOMER = _verdict(
+    Decision.LEAVE_INSTANCE, 'with an instance of another service, and left '
+    'alone by a newcomer, which takes one node first')
+_LEAVE_LOST = _verdict(
+    Decision.LEAVE_INSTANCE, 'with an instance that another service was '
+    'faster to take over')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Free:
+    """All that the decision on a node without an instance depends on.
+
+    :ivar desired: canonical name of the desired owner; None without members
+    :ivar row: the node's row; None if there is none
+    :ivar owner: what the row's owner is to this service's ring
+    :ivar trust: how far to go
+    :ivar is_building: whether an instance is being built here for the node
+    :ivar is_overdue: whether the owner has let the handover timeout pass
+    :ivar is_disputed: whether this service may not take the node without its
+        owner's consent
+    :ivar is_ending: whether this service is about to end
+    """
+
+    desired: str | None
+    row: model.Row | None = None
+    owner: membership.State = membership.State.GONE
+    trust: Trust = _FULL
+    is_building: bool = False
+    is_overdue: bool = False
+    is_disputed: bool = False
+    is_ending: bool = False
+
+
+def decide(me: str, node: Free) -> Verdict:
+    """Decide on a free node by consent.
+
+    :param me: the canonical name of this service
+    :param node: the node's circumstances
+    """
+    if node.row is not None and node.row.owner_name == me:
+        return _decide_on_own(me, node)
+    if node.desired != me:
+        return _LEAVE
+    if node.trust is _STARTING:
+        return _WAIT_STARTING
+    if node.is_ending:
+        return _WAIT_ENDING
+    if node.row is None:
+        return _CREATE
+    if node.row.taker == me:
+        return _TAKE_OFFERED
+    if node.trust is not _FULL:
+        return _WAIT_TRUST
+    if node.is_disputed:
+        return _WAIT_DISPUTE
+    if not node.owner.gives:
+        return _TAKE_ABANDONED
+    if node.is_overdue:
+        return _TAKE_SILENT
+    return _WAIT
+
+
+def _decide_on_own(me: str, node: Free) -> Verdict:
+    """Decide on a free node that this service owns."""
+    if node.desired in (me, None):
+        return _KEEP
+    if node.is_building:
+        return _HOLD_BUILDING
+    # Without trust, nobody knows whether the taker lives to take it.
+    if node.trust is not _FULL:
+        return _HOLD_TRUST
+    return _OFFER
+
+
+def decide_at_once(me: str, desired: str | None) -> Verdict:
+    """Decide on a free node by the rule of Nova's driver: the ring alone.
+
+    :param me: the canonical name of this service
+    :param desired: canonical name of the desired owner; None without members
+    """
+    return _KEEP if desired in (me, None) else _LEAVE
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Occupied:
+    """All that the decision on a node with an instance depends on.
+
+    :ivar desired: canonical name of the node's desired owner; None without
+        members
+    :ivar is_mine: whether the instance belongs to this service
+    :ivar host: canonical name of the service that the instance belongs to, as
+        far as this one knows
+    :ivar row: the node's row, as far as this service knows
+    :ivar is_dead: whether that service is dead, and its instances may be
+        taken over
+    :ivar may_follow: whether the instance may go with the ring now: the
+        configuration lets it, and nothing is being done with it
+    :ivar is_elsewhere: whether Nova has the instance on another node, or its
+        service runs another driver. Ironic's word alone is not enough:
+        whoever owns a node there may write any instance into it
+    :ivar trust: how far to go
+    :ivar is_ending: whether this service is about to end
+    """
+
+    desired: str | None
+    is_mine: bool
+    host: str | None = None
+    row: model.Row | None = None
+    is_dead: bool = False
+    may_follow: bool = False
+    is_elsewhere: bool = False
+    trust: Trust = _FULL
+    is_ending: bool = False
+
+
+def decide_on_instance(me: str, node: Occupied) -> Verdict:
+    """Decide on a node with an instance.
+
+    :param me: the canonical name of this service
+    :param node: the node's circumstances
+    """
+    if node.is_mine:
+        return _OFFER_INSTANCE if _leaves(me, node) else _KEEP_INSTANCE
+    if node.desired != me or node.host is None:
+        return _LEAVE_INSTANCE
+    if node.is_elsewhere:
+        return _LEAVE_ELSEWHERE
+    if node.trust is not _FULL:
+        return _LEAVE_TRUST
+    if node.is_ending:
+        return _LEAVE_ENDING
+    if node.is_dead:
+        return _FAIL_OVER
+    if node.may_follow and node.row is not None and (
+            node.row.taker == me and node.row.owner_name == node.host):
+        return _TAKE_INSTANCE
+    return _LEAVE_INSTANCE
+
+
+def _leaves(me: str, node: Occupied) -> bool:
+    """Say whether an instance of this service goes with the ring."""
+    return (node.may_follow and node.desired not in (me, None)
+            and node.trust is _FULL
+            and node.row is not None and node.row.owner_name == me)
+
+
+def hold_back(verdict: Verdict) -> Verdict:
+    """Return what a newcomer does with a node that is not its first one.
+
+    :param verdict: what the tables say
+    """
+    if verdict.decision.takes:
+        return _WAIT_NEWCOMER
+    if verdict.decision.takes_instance:
+        return _LEAVE_NEWCOMER
+    return verdict
+
+
+def take_first(is_recorded: bool) -> Verdict:
+    """Return what a newcomer does with the free node that it takes first.
+
+    :param is_recorded: whether the node has a row
+    """
+    return _TAKE_FIRST if is_recorded else _CREATE
+
+
+def lose() -> Verdict:
+    """Return what becomes of an instance that could not be taken over."""
+    return _LEAVE_LOST

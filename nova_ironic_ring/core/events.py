@@ -1,0 +1,223 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What happens in a pass and is worth a line in the log, as values."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import trust
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """Something that happened."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MembersChanged(Event):
+    """The ring has other members than before.
+
+    :ivar before: canonical names of the members until now
+    :ivar now: what the services are now
+    """
+
+    before: frozenset[str]
+    now: membership.Membership
+
+
+@dataclasses.dataclass(frozen=True)
+class TrustChanged(Event):
+    """This service goes by what it sees of the others to another degree.
+
+    :ivar before: the trust until now
+    :ivar now: the trust from now on
+    :ivar down_time: seconds for which all has to be in time
+    """
+
+    before: trust.Trust
+    now: trust.Trust
+    down_time: float
+
+
+@dataclasses.dataclass(frozen=True)
+class NodesVanished(Event):
+    """Too many of a service's nodes are missing to believe them deleted.
+
+    :ivar host: the name of the service
+    :ivar is_mine: whether it is this one
+    :ivar nodes: UUIDs of the missing nodes, in order
+    :ivar total: how many nodes the service has
+    """
+
+    host: str
+    is_mine: bool
+    nodes: Sequence[str]
+    total: int
+
+
+@dataclasses.dataclass(frozen=True)
+class NodesBack(Event):
+    """The nodes that had vanished are there again, or believed deleted."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DisputeFound(Event):
+    """Another service takes back what this one has taken.
+
+    :ivar host: the canonical name of the other service
+    :ivar nodes: UUIDs of the nodes, in order
+    """
+
+    host: str
+    nodes: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeTaken(Event):
+    """A free node becomes this service's.
+
+    :ivar node: the node's UUID
+    :ivar owner: the name of its owner until now; None if it had none
+    :ivar decision: the decision
+    """
+
+    node: str
+    owner: str | None
+    decision: decisions.Decision
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeOffered(Event):
+    """A node of this service may be taken by another.
+
+    :ivar node: the node's UUID
+    :ivar taker: the canonical name of the other service
+    """
+
+    node: str
+    taker: str
+
+
+@dataclasses.dataclass(frozen=True)
+class InstanceTaken(Event):
+    """An instance becomes this service's.
+
+    :ivar node: the UUID of its node
+    :ivar instance: the UUID of the instance
+    :ivar host: the name of the service that it belonged to
+    :ivar is_dead: whether that one is dead; it has consented otherwise
+    """
+
+    node: str
+    instance: str
+    host: str
+    is_dead: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class InstanceNotTaken(Event):
+    """An instance could not be taken over, because of an error.
+
+    :ivar instance: the UUID of the instance
+    :ivar host: the name of the service that it belongs to
+    :ivar error: the error
+    """
+
+    instance: str
+    host: str
+    error: Exception
+
+
+@dataclasses.dataclass(frozen=True)
+class InstanceElsewhere(Event):
+    """Ironic has an instance on a node that Nova does not have it on.
+
+    :ivar node: the UUID of the node
+    :ivar instance: the UUID of the instance
+    :ivar host: the name of the service that the instance belongs to
+    """
+
+    node: str
+    instance: str
+    host: str
+
+
+@dataclasses.dataclass(frozen=True)
+class BuildEnded(Event):
+    """A build was ended because its service has died.
+
+    :ivar node: the UUID of the node that it was for
+    :ivar instance: the UUID of the instance
+    :ivar host: the name of the service; None if it is not known any more
+    """
+
+    node: str
+    instance: str
+    host: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class BuildNotEnded(Event):
+    """A build that a dead service has left behind could not be ended yet.
+
+    :ivar node: the UUID of the node that it was for
+    :ivar instance: the UUID of the instance; None if not known: Placement did
+        not answer
+    :ivar host: the name of the service; None if it is not known any more
+    :ivar error: the error
+    """
+
+    node: str
+    instance: str | None
+    host: str | None
+    error: Exception
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordRemoved(Event):
+    """The record of a dead service's node was deleted: Ironic has no node.
+
+    :ivar node: the UUID of the node
+    :ivar host: the name of the dead service
+    """
+
+    node: str
+    host: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordNotRemoved(Event):
+    """The record of a dead service's node could not be deleted.
+
+    :ivar node: the UUID of the node; None if it could not be looked for any
+    :ivar host: the name of the dead service; None likewise
+    :ivar reason: the error, or what stands in the way
+    """
+
+    node: str | None
+    host: str | None
+    reason: object
+
+
+@dataclasses.dataclass(frozen=True)
+class PassDone(Event):
+    """A pass is over.
+
+    :ivar counts: how often each decision was made
+    :ivar moves: whether anything moves because of it
+    """
+
+    counts: Mapping[decisions.Decision, int]
+    moves: bool

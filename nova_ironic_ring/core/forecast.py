@@ -1,0 +1,131 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What all services of a ring would do, until nothing moves.
+
+Every member runs real passes, in turn, on a cloud in memory. So the forecast
+knows all that a pass knows, and has no rule of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import trust
+
+# A forecast that has not settled by then does not: services disagree.
+_MOST_ROUNDS = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """What the services would do.
+
+    :ivar first: the step of each service for each node in its next pass, by
+        the service's canonical name
+    :ivar owners: whom each node is recorded for in the end, by its UUID
+    :ivar hosts: the service of each instance in the end, by its UUID
+    :ivar moves: how often each node changes its owner, by its UUID
+    :ivar is_settled: whether nothing moves in the end
+    """
+
+    first: Mapping[str, Mapping[str, planner.Step]]
+    owners: Mapping[str, str]
+    hosts: Mapping[str, str]
+    moves: Mapping[str, int]
+    is_settled: bool
+
+
+def start(cloud: clouds.Cloud, current: settings.Settings
+          ) -> observation.Memory:
+    """Return the memory of a service that has been well for long.
+
+    The members of its ring are as it sees them in its next pass.
+
+    :param cloud: the cloud
+    :param current: the service's settings
+    """
+    services = list(cloud.services.values())
+    own = cloud.services.get(current.me)
+    return observation.Memory(
+        settings=current,
+        watch=membership.Watch.of_one_look(
+            services, clouds.EPOCH, current.down_time),
+        confidence=trust.Confidence(
+            trust.Trust.FULL, True, own.last_seen if own else None),
+        standing=observation.Standing(trust=trust.Trust.FULL))
+
+
+def run(cloud: clouds.Cloud, members: Sequence[settings.Settings]
+        ) -> Forecast:
+    """Let services run passes until nothing moves.
+
+    :param cloud: the cloud, at the time 0, which is changed by this
+    :param members: the settings of the services that live
+    """
+    trackers = {each.me: clouds.connect(cloud, each) for each in members}
+    memories = {each.me: start(cloud, each) for each in members}
+    for tracker in trackers.values():
+        tracker.process.in_hand = set(
+            tracker.world.nova.rows_of(tracker.current.host))
+    first: dict[str, Mapping[str, planner.Step]] = {}
+    moves: dict[str, int] = {}
+    quiet = 0
+    for _ in range(_MOST_ROUNDS):
+        before = _state(cloud)
+        is_waiting = False
+        for host, tracker in trackers.items():
+            result = _pass(tracker, memories[host])
+            memories[host] = result.memory
+            first.setdefault(host, result.plan.steps)
+            is_waiting = is_waiting or bool(result.memory.waits)
+        after = _state(cloud)
+        for node, owner in after[0].items():
+            if before[0].get(node, owner) != owner:
+                moves[node] = moves.get(node, 0) + 1
+        quiet = quiet + 1 if after == before else 0
+        # Twice, for the timeout of a handover is over only then.
+        if quiet and (quiet > 1 or not is_waiting):
+            break
+        cloud.now += max((each.handover_timeout if quiet else
+                          each.pass_interval for each in members), default=0)
+        for each in members:
+            cloud.beat(each.host)
+    return Forecast(
+        first, {node: row.owner for node, row in cloud.rows.items()},
+        {uuid: instance.host for uuid, instance in cloud.instances.items()
+         if instance.host}, moves, bool(quiet))
+
+
+def _pass(tracker: clouds.Tracker, before: observation.Memory
+          ) -> passes.Result:
+    """Run one pass of a service, and what the resource tracker makes of it."""
+    result = passes.run(tracker.world, before, tracker.current)
+    tracker.drop()
+    for node in result.listed:
+        tracker.take(node, result.plan.steps[node])
+    return result
+
+
+def _state(cloud: clouds.Cloud) -> tuple[
+        dict[str, str], dict[str, str | None], dict[str, str | None]]:
+    return ({node: model.canonical(row.owner)
+             for node, row in cloud.rows.items()},
+            {node: row.taker for node, row in cloud.rows.items()},
+            {uuid: instance.host
+             for uuid, instance in cloud.instances.items()})

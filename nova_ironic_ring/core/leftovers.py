@@ -1,0 +1,124 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Removes the records of dead services' nodes that Ironic has no more.
+
+Of its own nodes each service does so in Nova's resource tracker.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import trust
+from nova_ironic_ring.core import vanished
+
+# Passes between two looks.
+_PASSES = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What the search goes by.
+
+    :ivar standing: how this service stands with the others
+    :ivar nodes: the nodes that Ironic was seen to have
+    :ivar watch: how long the heartbeats have stood still
+    """
+
+    standing: observation.Standing
+    nodes: model.Nodes
+    watch: membership.Watch
+
+
+def is_due(before: observation.Cleaning, at: float, seen: Seen,
+           current: settings.Settings) -> bool:
+    """Say whether it is time to look.
+
+    :param before: what is remembered
+    :param at: the present time, in seconds
+    :param seen: what was seen
+    :param current: this service's settings
+    """
+    return (current.cooperative and seen.standing.trust is trust.Trust.FULL
+            and (before.looked_at is None
+                 or at - before.looked_at >= _PASSES * current.pass_interval))
+
+
+def clean(world: ports.Ports, before: observation.Cleaning, seen: Seen,
+          current: settings.Settings
+          ) -> tuple[observation.Cleaning, list[events.Event]]:
+    """Remove the records.
+
+    :param world: the ports
+    :param before: what is remembered
+    :param seen: what was seen
+    :param current: this service's settings
+    :returns: what is to be remembered, and what is worth a line in the log
+    """
+    at = world.process.now()
+    guards: dict[str, vanished.Guard] = {}
+    happened: list[events.Event] = []
+    for service in world.nova.all_services():
+        state = membership.state(service, current, seen.watch)
+        if not state.is_lost:
+            continue
+        # A dead service may as well have had another driver: its rows are not
+        # of Ironic's nodes, and not read.
+        rows = world.nova.rows_of(service.host)
+        missing = {node: row for node, row in rows.items()
+                   if node not in seen.nodes}
+        was = before.guards.get(service.host, vanished.Guard())
+        guard = vanished.look(
+            was, vanished.Missing(missing, len(rows), world.ironic.is_deleted),
+            vanished.Limits(current.vanished_nodes_limit,
+                            2 * _PASSES * current.pass_interval), at)
+        if guard.is_closed and not was.is_closed:
+            happened.append(events.NodesVanished(
+                service.host, False, sorted(missing), len(rows)))
+        if not guard.is_closed:
+            mine = {node: row for node, row in missing.items()
+                    if seen.standing.ring.owner(node) == current.me}
+            for node, event in _remove_all(world, mine):
+                happened.append(event)
+                if isinstance(event, events.RecordRemoved):
+                    guard = guard.noted(node, at)
+        guards[service.host] = guard
+    return observation.Cleaning(at, guards), happened
+
+
+def _remove_all(world: ports.Ports, rows: Mapping[str, model.Row]
+                ) -> list[tuple[str, events.Event]]:
+    """Remove the rows of nodes that Ironic really does not have."""
+    happened: list[tuple[str, events.Event]] = []
+    for node, row in rows.items():
+        try:
+            if not world.ironic.is_deleted(node):
+                continue
+            if world.nova.instances(world.placement.consumers(node)):
+                happened.append((node, events.RecordNotRemoved(
+                    node, row.owner, 'an instance of Nova has an allocation '
+                    'of the node')))
+                continue
+            # Without the record, nobody would look for the provider again.
+            world.placement.delete_provider(node)
+            if world.nova.delete_row(node, row.owner):
+                happened.append((node, events.RecordRemoved(node, row.owner)))
+        except Exception as error:
+            happened.append((node, events.RecordNotRemoved(
+                node, row.owner, error)))
+    return happened

@@ -1,0 +1,106 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Nova and Ironic say, as values: services, rows and instances."""
+
+from collections.abc import Mapping
+import dataclasses
+import datetime
+
+#: The instance on each node, None for a free one, by the node's UUID.
+Nodes = Mapping[str, str | None]
+
+
+def canonical(host: str) -> str:
+    """Return a host name as all comparisons use it.
+
+    :param host: the name of a service, as configured or recorded
+    :returns: the name in lower case and without surrounding blanks
+    """
+    return host.strip().lower()
+
+
+@dataclasses.dataclass(frozen=True)
+class Service:
+    """What Nova's database says of a nova-compute service.
+
+    :ivar host: the service's name
+    :ivar last_seen: time of the last heartbeat, by conductor's clock
+    :ivar forced_down: whether an operator has forced the service down
+    :ivar disabled: whether an operator has disabled the service
+    :ivar alive: whether Nova says that the service is alive, where heartbeats
+        are not in the database; None where they are
+    """
+
+    host: str
+    last_seen: datetime.datetime
+    forced_down: bool = False
+    disabled: bool = False
+    alive: bool | None = None
+
+    @property
+    def name(self) -> str:
+        """The canonical name of the service."""
+        return canonical(self.host)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What the ``compute_nodes`` row of a node says.
+
+    :ivar owner: the name of the service that the node is recorded for
+    :ivar taker: canonical name of the service that the owner lets take the
+        node; empty if the owner says that nobody may take it now; None if the
+        owner says nothing
+    """
+
+    owner: str
+    taker: str | None = None
+
+    @property
+    def owner_name(self) -> str:
+        """The canonical name of the owner."""
+        return canonical(self.owner)
+
+
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """What Nova's database says of an instance that is not deleted.
+
+    :ivar host: the name of the service that the instance belongs to; None if
+        it has not arrived at one
+    :ivar node: the UUID of the node that Nova has it on; None if it has none
+    :ivar is_building: whether the instance is not built yet
+    :ivar task: Nova's name for what is being done with it; None for nothing
+    :ivar is_given_up: whether its build was ended because its service died
+    """
+
+    host: str | None
+    node: str | None
+    is_building: bool = False
+    task: str | None = None
+    is_given_up: bool = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the instance is built and nothing is being done with it."""
+        return self.task is None and not self.is_building
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether the instance is being deleted."""
+        return self.task == 'deleting'
+
+    @property
+    def host_name(self) -> str | None:
+        """The canonical name of its service."""
+        return None if self.host is None else canonical(self.host)

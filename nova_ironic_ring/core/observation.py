@@ -1,0 +1,184 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a service sees in a pass, and what it remembers for the next one."""
+
+from collections.abc import Container, Mapping
+import dataclasses
+
+from nova_ironic_ring.core.disputes import Disputes
+from nova_ironic_ring.core.membership import Membership
+from nova_ironic_ring.core.membership import Watch
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core.ring import Ring
+from nova_ironic_ring.core.settings import Settings
+from nova_ironic_ring.core.trust import Confidence
+from nova_ironic_ring.core.trust import Trust
+from nova_ironic_ring.core.vanished import Guard
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """How this service stands with the others.
+
+    :ivar membership: what the services are
+    :ivar trust: how far to go by that
+    :ivar ring: the ring of the members
+    :ivar is_ending: whether this service is about to end
+    """
+
+    membership: Membership = Membership()
+    trust: Trust = Trust.STARTING
+    ring: Ring = dataclasses.field(
+        default_factory=lambda: Ring((), 1))
+    is_ending: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Others:
+    """All services of Nova, which are read only where they are needed.
+
+    :ivar membership: what they are
+    :ivar is_alone: whether this service is the only one
+    """
+
+    membership: Membership = Membership()
+    is_alone: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Instances:
+    """What is known of instances.
+
+    :ivar mine: the UUIDs of this service's instances
+    :ivar idle: those of them that are for another service, and idle
+    :ivar building: the nodes that an instance is being built for here
+    :ivar foreign: the instances of others, on nodes that are for this service,
+        by UUID
+    :ivar other_drivers: canonical names of those of their services that run
+        another driver
+    """
+
+    mine: frozenset[str] = frozenset()
+    idle: frozenset[str] = frozenset()
+    building: frozenset[str] = frozenset()
+    foreign: Mapping[str, model.Instance] = dataclasses.field(
+        default_factory=dict)
+    other_drivers: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Observation:
+    """All that the decisions of a pass depend on.
+
+    :ivar at: when it was looked, in seconds
+    :ivar standing: how this service stands with the others
+    :ivar nodes: the instance on each node, None for a free one
+    :ivar rows: the rows of this service's nodes, and of the free nodes that
+        are for this service
+    :ivar instances: what is known of instances
+    :ivar others: what all services are, where that is needed
+    :ivar tracked: the nodes that Nova's resource tracker has in hand
+    """
+
+    at: float
+    standing: Standing
+    nodes: model.Nodes
+    rows: Mapping[str, model.Row]
+    instances: Instances = Instances()
+    others: Others = Others()
+    tracked: Container[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Wait:
+    """A node that is waited for.
+
+    :ivar owner: the name of the owner that is to let go of it
+    :ivar since: since when, in seconds
+    """
+
+    owner: str
+    since: float
+
+
+@dataclasses.dataclass(frozen=True)
+class LeftBuild:
+    """What was allocated of a node when its service died.
+
+    :ivar node: the node's UUID
+    :ivar host: the name of that service; None if it is not known any more
+    :ivar consumers: UUIDs of what is to become of instances
+    :ivar looks: how often to look for them again
+    """
+
+    node: str
+    host: str | None
+    consumers: frozenset[str]
+    looks: int = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Cleaning:
+    """The search for what is left of nodes of dead services.
+
+    :ivar looked_at: when it was last looked, in seconds; None if never
+    :ivar guards: how many nodes of each dead service have vanished
+    """
+
+    looked_at: float | None = None
+    guards: Mapping[str, Guard] = dataclasses.field(
+        default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """What a service remembers from one pass to the next.
+
+    :ivar settings: the settings of the last pass; None before the first
+    :ivar watch: how long the heartbeats have stood still
+    :ivar confidence: what is remembered of this service's own heartbeat
+    :ivar standing: how this service stood with the others
+    :ivar waits: the nodes that are waited for
+    :ivar disputes: what was taken from whom without consent
+    :ivar vanished: how many of this service's nodes have vanished
+    :ivar instances: the foreign instances as last read, by UUID
+    :ivar other_drivers: canonical names of services with another driver, as
+        last read
+    :ivar without_row: since when nodes to be taken over have had no row, in
+        seconds
+    :ivar left_builds: what dead services were to build
+    :ivar cleaning: the search for what is left of nodes of dead services
+    """
+
+    settings: Settings | None = None
+    watch: Watch = Watch()
+    confidence: Confidence = Confidence()
+    standing: Standing = dataclasses.field(default_factory=Standing)
+    waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
+    disputes: Disputes = Disputes()
+    vanished: Guard = Guard()
+    instances: Mapping[str, model.Instance] = dataclasses.field(
+        default_factory=dict)
+    other_drivers: frozenset[str] = frozenset()
+    without_row: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    left_builds: tuple[LeftBuild, ...] = ()
+    cleaning: Cleaning = Cleaning()
+
+    def failed(self, at: float) -> 'Memory':
+        """Return the memory after Nova could not be asked.
+
+        :param at: the present time, in seconds
+        """
+        return dataclasses.replace(
+            self, confidence=self.confidence.failed(at),
+            watch=self.watch.restarted(at))

@@ -1,0 +1,407 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A pass: look, decide, take over, and say which nodes to list.
+
+This is all that a service does with its nodes, from top to bottom, and what
+the driver, the simulation and the forecast of the command run alike. What is
+read, is read in the order that correctness needs:
+
+1. the services, of which the members and the ring are made;
+2. Ironic's nodes;
+3. this service's instances, *after* the nodes: the listing takes seconds, and
+   an instance that appears meanwhile is then known to be this service's;
+4. the rows of this service's nodes;
+5. what the decisions depend on beyond that, which in a quiet pass is nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+import collections
+import contextlib
+import dataclasses
+
+from nova_ironic_ring.core import builds
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import disputes
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import leftovers
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core import trust
+from nova_ironic_ring.core import vanished
+
+# Passes in which so many nodes may vanish as the limit says.
+_VANISHING = 10
+
+
+class NodeLostError(Exception):
+    """Another service has taken a node since it was decided to list it."""
+
+
+class UnansweredError(Exception):
+    """Nova could not be asked: the pass has ended, and the cause says why.
+
+    :ivar memory: what is to be remembered
+    """
+
+    def __init__(self, memory: observation.Memory) -> None:
+        super().__init__()
+        self.memory = memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What has come of a pass.
+
+    :ivar plan: what was decided, and corrected where a takeover failed
+    :ivar memory: what is to be remembered
+    :ivar listed: the nodes that are this service's now, and the instance on
+        each
+    :ivar taken: the instances that this service has taken over
+    :ivar orphans: instances of others, or of nobody, on nodes that are for
+        this service
+    :ivar happened: what is worth a line in the log
+    """
+
+    plan: planner.Plan = planner.Plan()
+    memory: observation.Memory = observation.Memory()
+    listed: model.Nodes = dataclasses.field(default_factory=dict)
+    taken: Sequence[takeover.Takeover] = ()
+    orphans: frozenset[str] = frozenset()
+    happened: Sequence[events.Event] = ()
+
+
+def run(world: ports.Ports, before: observation.Memory,
+        current: settings.Settings) -> Result:
+    """Run a pass.
+
+    :param world: the ports
+    :param before: what this service remembers
+    :param current: its settings
+    :raises UnansweredError: if Nova could not be asked
+    :raises Exception: what the port of Ironic raises, if that cannot be asked;
+        what was remembered before stays true then
+    """
+    with _asking_nova(world, before):
+        memory, happened, is_recorded = _look(world, before, current)
+    nodes: model.Nodes = world.ironic.nodes(current.scope)
+    with _asking_nova(world, memory):
+        mine = world.nova.instances_of(current.host)
+        nodes = _with_own(world, nodes, mine, current)
+        rows = world.nova.rows_of(current.host)
+    memory, vanishing = _guard(world, memory, nodes, rows, current)
+    with _asking_nova(world, memory):
+        seen, memory = _observe(world, memory, observation.Observation(
+            world.process.now(), memory.standing, nodes, rows,
+            observation.Instances(mine), tracked=world.process.tracked()),
+            current)
+    elsewhere = _elsewhere(memory, seen)
+    plan, memory = planner.decide(seen, memory, current)
+    memory = dataclasses.replace(
+        memory, instances=seen.instances.foreign,
+        other_drivers=seen.instances.other_drivers)
+
+    with _asking_nova(world, memory):
+        outcome = takeover.take_over(world, takeover.Request(
+            {node: step.decision for node, step in plan.steps.items()
+             if step.decision.takes_instance},
+            nodes, seen.instances.foreign, current.handover_timeout),
+            memory.without_row)
+    plan, memory = _after_takeover(plan, memory, outcome)
+    memory, settled, cleaned = _look_after_the_dead(
+        world, memory, nodes, current)
+    return Result(
+        plan, memory,
+        {node: nodes[node] for node, step in plan.steps.items()
+         if step.decision.lists},
+        (*outcome.taken, *settled),
+        # A service that is new is refused where it knows of instances.
+        _orphans(plan, seen, current) if is_recorded else frozenset(),
+        (*happened, *vanishing, *elsewhere, *plan.happened, *outcome.happened,
+         *cleaned, _count(plan)))
+
+
+def claim(world: ports.Ports, node: str, step: planner.Step,
+          me: str) -> builds.Settled:
+    """Look at a node once more before Nova's tracker takes it.
+
+    The tracker takes every node that is listed, whoever has it. To be asked
+    for a node that the tracker does not have in hand yet.
+
+    :param world: the ports
+    :param node: the node's UUID
+    :param step: what was decided
+    :param me: the canonical name of this service
+    :returns: what has come of builds that a dead owner has left behind
+    :raises NodeLostError: if another service has taken the node meanwhile
+    """
+    claimed = step.claim
+    if claimed is None:
+        raise NodeLostError(node)
+    if claimed.instance is not None:
+        found = world.nova.instances([claimed.instance]).get(claimed.instance)
+        if found is None or found.host_name != me:
+            raise NodeLostError(node)
+    elif claimed.checks_owner:
+        row = world.nova.rows([node]).get(node)
+        if (row.owner if row else None) != claimed.owner:
+            raise NodeLostError(node)
+    # A service that was deleted meanwhile took the provider with it, which
+    # Nova would not notice for minutes.
+    world.placement.forget_provider(node)
+    if claimed.is_abandoned:
+        return builds.look(world, node, claimed.owner)
+    return builds.Settled()
+
+
+@contextlib.contextmanager
+def _asking_nova(world: ports.Ports, memory: observation.Memory
+                 ) -> Iterator[None]:
+    """Remember when Nova could not be asked."""
+    try:
+        yield
+    except Exception as error:
+        raise UnansweredError(memory.failed(world.process.now())) from error
+
+
+def _look(world: ports.Ports, before: observation.Memory,
+          current: settings.Settings
+          ) -> tuple[observation.Memory, list[events.Event], bool]:
+    """Look at the services, which makes the ring.
+
+    Where what is seen is not to be trusted, the last members stay in force.
+
+    :returns: what is to be remembered, what is worth a line in the log, and
+        whether this service has a record
+    """
+    services = world.nova.ring_services()
+    own = next((service for service in services
+                if service.name == current.me), None)
+    if own is None:
+        # It is not in the ring while it is disabled or has no node.
+        own = world.nova.service(current.host)
+        services = services + ([own] if own else [])
+    if before.settings != current:
+        # What was disputed may be settled.
+        before = dataclasses.replace(
+            before, settings=current, disputes=disputes.Disputes())
+    watch = before.watch.look(services, world.process.now())
+    confidence = trust.look(before.confidence, trust.Heartbeat(
+        own, world.process.longest_gap()), watch, current)
+    if confidence.bad_at == watch.at:
+        watch = watch.restarted(watch.at)
+    members = before.standing.membership
+    if confidence.trust is trust.Trust.FULL or (
+            not confidence.is_started or not members.members):
+        members = membership.assess(services, current, watch)
+    standing = observation.Standing(
+        members, confidence.trust, before.standing.ring.rebuilt(
+            members.members, current.partitions),
+        world.process.is_ending())
+    memory = dataclasses.replace(
+        before, watch=watch, confidence=confidence, standing=standing)
+    happened: list[events.Event] = []
+    if members.members != before.standing.membership.members:
+        # Others may have taken instances over.
+        memory = dataclasses.replace(memory, instances={})
+        happened.append(events.MembersChanged(
+            before.standing.membership.members, members))
+    if confidence.trust is not before.standing.trust:
+        happened.append(events.TrustChanged(
+            before.standing.trust, confidence.trust, current.down_time))
+    return memory, happened, own is not None
+
+
+def _with_own(world: ports.Ports, nodes: model.Nodes, mine: frozenset[str],
+              current: settings.Settings) -> model.Nodes:
+    """Add the nodes of this service's instances that have left its scope.
+
+    Such a node stays with its instance.
+    """
+    if not current.scope.is_limited:
+        return nodes
+    missing = mine - {instance for instance in nodes.values() if instance}
+    return {**nodes, **world.ironic.nodes_of(missing)} if missing else nodes
+
+
+def _guard(world: ports.Ports, memory: observation.Memory, nodes: model.Nodes,
+           rows: dict[str, model.Row], current: settings.Settings
+           ) -> tuple[observation.Memory, list[events.Event]]:
+    """Find out whether too many nodes have vanished to believe it."""
+    missing = sorted(rows.keys() - nodes.keys())
+    guard = vanished.look(
+        memory.vanished,
+        vanished.Missing(missing, len(rows), world.ironic.is_deleted),
+        vanished.Limits(current.vanished_nodes_limit,
+                        _VANISHING * current.pass_interval),
+        world.process.now())
+    was_closed = memory.vanished.is_closed
+    happened: list[events.Event] = []
+    if guard.is_closed and not was_closed:
+        happened.append(events.NodesVanished(
+            current.host, True, missing, len(rows)))
+    elif was_closed and not guard.is_closed:
+        happened.append(events.NodesBack())
+    return dataclasses.replace(memory, vanished=guard), happened
+
+
+def _observe(world: ports.Ports, memory: observation.Memory,
+             seen: observation.Observation, current: settings.Settings
+             ) -> tuple[observation.Observation, observation.Memory]:
+    """Read what the decisions depend on beyond what every pass reads."""
+    nova = world.nova
+    needs = planner.needs(seen, current)
+    building: frozenset[str] = frozenset()
+    without_node = seen.instances.mine - set(seen.nodes.values())
+    if without_node and needs.is_offering:
+        building = frozenset(
+            instance.node for instance in nova.instances(
+                without_node).values() if instance.node)
+    rows = nova.rows(needs.rows) if needs.rows else {}
+    foreign, other_drivers = _foreign(world, memory, needs, rows)
+    idle = frozenset(
+        uuid for uuid, instance in nova.instances(needs.misplaced).items()
+        if instance.is_idle) if needs.misplaced else frozenset()
+    hosts = {row.owner for row in rows.values()} | {
+        instance.host for instance in foreign.values() if instance.host}
+    others = observation.Others()
+    if (needs.rows and not seen.rows) or any(
+            model.canonical(host) not in seen.standing.membership.states
+            for host in hosts):
+        others, memory = _others(world, memory, current)
+    instances = observation.Instances(
+        seen.instances.mine, idle, building, foreign, other_drivers)
+    return dataclasses.replace(
+        seen, rows={**seen.rows, **rows}, others=others,
+        instances=instances), memory
+
+
+def _foreign(world: ports.Ports, memory: observation.Memory,
+             needs: planner.Needs, rows: dict[str, model.Row]
+             ) -> tuple[dict[str, model.Instance], frozenset[str]]:
+    """Find out which services the instances of others belong to.
+
+    They are read once, and again where the owner of the node is another one:
+    then the instance may have another service as well.
+    """
+    known = memory.instances
+    unknown = [
+        uuid for uuid, node in needs.foreign.items()
+        if uuid not in known
+        or (node in rows and rows[node].owner != known[uuid].host)]
+    read = world.nova.instances(unknown) if unknown else {}
+    hosts = {instance.host for instance in read.values() if instance.host}
+    other_drivers = memory.other_drivers - frozenset(
+        map(model.canonical, hosts))
+    if hosts:
+        other_drivers |= world.nova.other_drivers(sorted(hosts))
+    gone = set(unknown) - read.keys()
+    return {uuid: read.get(uuid) or known[uuid] for uuid in needs.foreign
+            if uuid not in gone}, other_drivers
+
+
+def _others(world: ports.Ports, memory: observation.Memory,
+            current: settings.Settings
+            ) -> tuple[observation.Others, observation.Memory]:
+    """Read what all services are.
+
+    The watch over them goes on for as long as they are read.
+    """
+    services = world.nova.all_services()
+    watch = memory.watch.look(services, memory.watch.at)
+    others = observation.Others(
+        membership.assess(services, current, watch),
+        {service.name for service in services} == {current.me})
+    return others, dataclasses.replace(memory, watch=watch)
+
+
+def _elsewhere(memory: observation.Memory, seen: observation.Observation
+               ) -> list[events.Event]:
+    """Name the instances that Ironic and Nova have on different nodes."""
+    known = seen.instances
+    return [
+        events.InstanceElsewhere(node, uuid, instance.host)
+        for node, uuid in seen.nodes.items()
+        if uuid is not None and uuid not in memory.instances
+        and (instance := known.foreign.get(uuid)) is not None
+        and instance.host is not None and (
+            instance.node != node
+            or instance.host_name in known.other_drivers)]
+
+
+def _after_takeover(plan: planner.Plan, memory: observation.Memory,
+                    outcome: takeover.Outcome
+                    ) -> tuple[planner.Plan, observation.Memory]:
+    """Leave alone what could not be had."""
+    tried = {each.instance for each in outcome.taken}
+    lost = decisions.lose()
+    steps = dict(plan.steps)
+    for node in outcome.lost:
+        claimed = steps[node].claim
+        if claimed is not None and claimed.instance is not None:
+            tried.add(claimed.instance)
+        steps[node] = planner.Step(lost.decision, lost.why)
+    # Whoever has an instance now, it is not the service that had it.
+    return dataclasses.replace(plan, steps=steps), dataclasses.replace(
+        memory, without_row=outcome.without_row,
+        instances={uuid: instance for uuid, instance
+                   in memory.instances.items() if uuid not in tried})
+
+
+def _look_after_the_dead(
+    world: ports.Ports, memory: observation.Memory, nodes: model.Nodes,
+    current: settings.Settings
+) -> tuple[observation.Memory, tuple[takeover.Takeover, ...],
+           list[events.Event]]:
+    """Do what can wait, and must not stand in the way of a pass."""
+    settled = builds.Settled(memory.left_builds)
+    try:
+        settled = builds.look_again(world, memory.left_builds)
+        memory = dataclasses.replace(memory, left_builds=settled.left)
+        happened = list(settled.happened)
+        seen = leftovers.Seen(memory.standing, nodes, memory.watch)
+        if leftovers.is_due(memory.cleaning, world.process.now(), seen,
+                            current):
+            memory = dataclasses.replace(
+                memory, cleaning=dataclasses.replace(
+                    memory.cleaning, looked_at=world.process.now()))
+            cleaning, cleaned = leftovers.clean(
+                world, memory.cleaning, seen, current)
+            memory = dataclasses.replace(memory, cleaning=cleaning)
+            happened += cleaned
+    except Exception as error:
+        happened = [*settled.happened,
+                    events.RecordNotRemoved(None, None, error)]
+    return memory, settled.taken, happened
+
+
+def _orphans(plan: planner.Plan, seen: observation.Observation,
+             current: settings.Settings) -> frozenset[str]:
+    """Name instances of others, or of nobody, on nodes for this service."""
+    return frozenset(
+        instance for node, instance in seen.nodes.items()
+        if instance is not None and plan.steps[node].decision
+        is decisions.Decision.LEAVE_INSTANCE
+        and seen.standing.ring.owner(node) == current.me)
+
+
+def _count(plan: planner.Plan) -> events.PassDone:
+    counts = collections.Counter(
+        step.decision for step in plan.steps.values())
+    return events.PassDone(
+        dict(counts), bool(plan.happened) or any(
+            decision.takes or decision.takes_instance for decision in counts))

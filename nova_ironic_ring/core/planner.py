@@ -1,0 +1,343 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The plan of a pass: a step for each node, from what a service sees.
+
+:func:`decide` is the one place where the decision tables are asked. It has no
+state: the same observation, memory and settings give the same plan.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import hashlib
+
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import disputes
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import ring
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import trust
+
+Decision = decisions.Decision
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Claim:
+    """What has to be so still when Nova first takes a node that is listed.
+
+    :ivar instance: the UUID of the instance that has to belong to this
+        service; None for a free node
+    :ivar checks_owner: whether the owner of a free node matters
+    :ivar owner: the name of the owner that it has to have; None for no row
+    :ivar is_abandoned: whether that owner is lost, so that builds that were on
+        their way to it are to be ended
+    """
+
+    instance: str | None = None
+    checks_owner: bool = False
+    owner: str | None = None
+    is_abandoned: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """What to do with one node.
+
+    :ivar decision: the decision
+    :ivar why: the reason, as the end of the sentence "the node is ..."
+    :ivar offer: the canonical name of the service that may take the node;
+        empty if nobody may just now; None to say nothing
+    :ivar claim: what has to be so still when the node is listed; None if it is
+        not listed
+    """
+
+    decision: Decision
+    why: str
+    offer: str | None = None
+    claim: Claim | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What to do in a pass.
+
+    :ivar steps: by the node's UUID
+    :ivar happened: what is worth a line in the log
+    """
+
+    steps: Mapping[str, Step] = dataclasses.field(default_factory=dict)
+    happened: Sequence[events.Event] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Needs:
+    """What the decisions depend on beyond what every pass reads.
+
+    :ivar rows: the nodes whose rows are to be read: those that this service
+        should own and does not
+    :ivar foreign: the instances of others, on nodes that are for this service
+    :ivar misplaced: this service's instances that should go with the ring
+    :ivar is_offering: whether free nodes of this service are for others
+    """
+
+    rows: Sequence[str] = ()
+    foreign: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    misplaced: Sequence[str] = ()
+    is_offering: bool = False
+
+
+def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
+    """Say what to read beyond what every pass reads.
+
+    :param seen: what was read so far
+    :param current: this service's settings
+    """
+    if not current.cooperative:
+        return Needs()
+    me, owner = current.me, seen.standing.ring.owner
+    mine, rows = seen.instances.mine, seen.rows
+    wanted, foreign, misplaced, is_offering = [], {}, [], False
+    for node, instance in seen.nodes.items():
+        desired = owner(node)
+        if desired != me:
+            if desired is None:
+                continue
+            if instance is None:
+                is_offering = is_offering or node in rows
+            elif current.follows and instance in mine:
+                misplaced.append(instance)
+            continue
+        if instance is not None and instance not in mine:
+            foreign[instance] = node
+        if node not in rows and (instance is None or current.follows):
+            wanted.append(node)
+    return Needs(wanted, foreign, misplaced, is_offering)
+
+
+def decide(seen: observation.Observation, before: observation.Memory,
+           current: settings.Settings
+           ) -> tuple[Plan, observation.Memory]:
+    """Plan a pass.
+
+    :param seen: what this service sees
+    :param before: what it remembers
+    :param current: its settings
+    :returns: the plan, and what is to be remembered
+    """
+    if not current.cooperative:
+        return _decide_at_once(seen, current), before
+    return _Planner(seen, before, current).decide()
+
+
+def _decide_at_once(seen: observation.Observation,
+                    current: settings.Settings) -> Plan:
+    """Plan a pass by the rule of Nova's own driver."""
+    me, owner = current.me, seen.standing.ring.owner
+    steps = {}
+    for node, instance in seen.nodes.items():
+        verdict = (
+            decisions.decide_at_once(me, owner(node)) if instance is None
+            else decisions.decide_on_instance(me, decisions.Occupied(
+                None, instance in seen.instances.mine)))
+        steps[node] = Step(
+            verdict.decision, verdict.why,
+            claim=Claim(instance) if verdict.decision.lists else None)
+    return Plan(steps)
+
+
+class _Planner:
+    """One call of :func:`decide`: what its parts share, and nothing more."""
+
+    def __init__(self, seen: observation.Observation,
+                 before: observation.Memory,
+                 current: settings.Settings) -> None:
+        self.seen = seen
+        self.before = before
+        self.current = current
+        self.me = current.me
+        self.mine = frozenset(node for node, row in seen.rows.items()
+                              if row.owner_name == self.me)
+        # Who is a member, is as the ring was made.
+        self.members = seen.standing.membership.joined(
+            seen.others.membership)
+        self.trust = seen.standing.trust
+        self.found, self.disputes = self._look_for_disputes()
+        self.waits: dict[str, observation.Wait] = {}
+
+    def decide(self) -> tuple[Plan, observation.Memory]:
+        """Plan the pass."""
+        verdicts = {
+            node: self._free(node) if instance is None
+            else self._occupied(node, instance)
+            for node, instance in self.seen.nodes.items()}
+        if not self.mine and not self.seen.others.is_alone:
+            verdicts = self._newcomer(verdicts)
+        steps = {node: self._step(node, verdict)
+                 for node, verdict in verdicts.items()}
+        return Plan(steps, self._events(steps)), dataclasses.replace(
+            self.before, waits=self.waits, disputes=self.disputes.noted(
+                {node: self.seen.rows[node].owner_name
+                 for node, step in steps.items() if step.decision.forces},
+                [node for node, step in steps.items()
+                 if step.offer is not None]))
+
+    # The circumstances of a node, for the tables
+
+    def _free(self, node: str) -> decisions.Verdict:
+        row = self.seen.rows.get(node)
+        is_foreign = row is not None and node not in self.mine
+        wait = self._wait(node, row) if is_foreign and row else None
+        verdict = decisions.decide(self.me, decisions.Free(
+            self.seen.standing.ring.owner(node), row,
+            self.members.state(row.owner) if is_foreign and row
+            else membership.State.GONE,
+            # Nobody is there to be disturbed.
+            trust.Trust.FULL if self.seen.others.is_alone else self.trust,
+            node in self.seen.instances.building,
+            wait is not None and node in self.before.waits and (
+                self.seen.at - wait.since >= self.current.handover_timeout),
+            is_foreign and row is not None and not self._may_force(row),
+            self.seen.standing.is_ending))
+        # Who does not know this service, or is dead, offers it nothing.
+        if wait is not None and verdict.decision is Decision.WAIT and (
+                self.mine and self.trust is trust.Trust.FULL):
+            self.waits[node] = wait
+        return verdict
+
+    def _occupied(self, node: str, instance: str) -> decisions.Verdict:
+        known = self.seen.instances
+        is_mine = instance in known.mine
+        record = None if is_mine else known.foreign.get(instance)
+        host = record.host_name if record is not None else None
+        return decisions.decide_on_instance(self.me, decisions.Occupied(
+            self.seen.standing.ring.owner(node), is_mine, host,
+            self.seen.rows.get(node),
+            host is not None and self.current.fails_over
+            and self.members.is_dead(host, self.current.failover_after),
+            self.current.follows and (
+                not is_mine or instance in known.idle),
+            record is not None and (
+                record.node != node or host in known.other_drivers),
+            self.trust, self.seen.standing.is_ending))
+
+    def _wait(self, node: str, row: model.Row) -> observation.Wait:
+        """Say since when a node is waited for."""
+        before = self.before.waits.get(node)
+        # One that says that nobody may have it now is not silent.
+        if before is None or before.owner != row.owner or row.taker == '':
+            return observation.Wait(row.owner, self.seen.at)
+        return before
+
+    def _may_force(self, row: model.Row) -> bool:
+        """Say whether a node may be taken without its owner's consent."""
+        return not self.disputes.is_with(
+            row.owner_name, self.seen.at) and self._is_seen(row)
+
+    def _is_seen(self, row: model.Row) -> bool:
+        """Say whether the ring was made with the owner of a node in mind.
+
+        One that should be a member and is not has taken the node since then.
+        """
+        return (row.owner_name in self.members.members
+                or self.members.state(row.owner)
+                is not membership.State.MEMBER)
+
+    def _look_for_disputes(self) -> tuple[
+            list[disputes.Dispute], disputes.Disputes]:
+        before = self.before.disputes
+        if self.trust is not trust.Trust.FULL:
+            before = before.forgotten()
+        return disputes.look(before, disputes.Evidence(
+            {node: row for node in before.taken
+             if (row := self.seen.rows.get(node)) is not None
+             and node not in self.mine and self._is_seen(row)},
+            self.mine, self.seen.tracked, self.members),
+            self.seen.at, self.current.handover_timeout)
+
+    # A newcomer
+
+    def _newcomer(self, verdicts: dict[str, decisions.Verdict]
+                  ) -> dict[str, decisions.Verdict]:
+        """Have a newcomer take no more than one node, but that at once.
+
+        Without a row its peers do not see it, and neither do other newcomers,
+        who would take the same nodes as it does.
+        """
+        if self.trust is not trust.Trust.FULL or (
+                self.seen.standing.is_ending) or (
+                self.seen.standing.membership.state(self.me)
+                is not membership.State.MEMBER):
+            return verdicts
+        takes = {node: verdict for node, verdict in verdicts.items()
+                 if verdict.decision.takes or verdict.decision.takes_instance}
+        choice = takes or {
+            node: verdict for node, verdict in verdicts.items()
+            if verdict.decision is Decision.WAIT
+            and self._may_force(self.seen.rows[node])}
+        # Others may be newcomers as well, and have the first right to some.
+        all_alive = ring.Ring(
+            {self.me} | {host for host, state in self.members.states.items()
+                         if state is membership.State.MEMBER},
+            self.seen.standing.ring.partitions)
+        choice = {node: verdict for node, verdict in choice.items()
+                  if all_alive.owner(node) == self.me} or choice
+        held = {node: decisions.hold_back(verdict)
+                for node, verdict in verdicts.items()}
+        if choice:
+            first = min(choice, key=self._distance)
+            held[first] = (
+                choice[first] if choice[first].decision.takes_instance
+                else decisions.take_first(first in self.seen.rows))
+        return held
+
+    def _distance(self, node: str) -> bytes:
+        """Order nodes for each service in another way."""
+        return hashlib.sha256(f'{self.me} {node}'.encode()).digest()
+
+    # The steps
+
+    def _step(self, node: str, verdict: decisions.Verdict) -> Step:
+        decision = verdict.decision
+        offer = None
+        if decision.offers:
+            offer = self.seen.standing.ring.owner(node)
+        elif decision is Decision.HOLD and (
+                node in self.seen.instances.building):
+            offer = ''
+        if not decision.lists:
+            return Step(decision, verdict.why)
+        return Step(decision, verdict.why, offer,
+                    self._claim(node, decision))
+
+    def _claim(self, node: str, decision: Decision) -> Claim:
+        instance = self.seen.nodes[node]
+        if instance is not None:
+            return Claim(instance)
+        row = self.seen.rows.get(node)
+        # Without a row, its owner's record was deleted, and the row with it.
+        is_abandoned = decision.takes and (
+            row is None or self.members.is_lost(row.owner))
+        return Claim(None, True, row.owner if row else None, is_abandoned)
+
+    def _events(self, steps: Mapping[str, Step]) -> list[events.Event]:
+        found: list[events.Event] = [
+            events.DisputeFound(each.host, each.nodes) for each in self.found]
+        for node, step in steps.items():
+            row = self.seen.rows.get(node)
+            if step.decision.takes and row is not None:
+                found.append(events.NodeTaken(node, row.owner, step.decision))
+            elif step.offer and row is not None and row.taker != step.offer:
+                found.append(events.NodeOffered(node, step.offer))
+        return found

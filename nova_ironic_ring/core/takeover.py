@@ -1,0 +1,164 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Makes instances of other services, and their nodes, this service's.
+
+Each step is safe to be the last one: whoever looks next sees how far the
+takeover has come, and finishes it.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import itertools
+
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import ports
+
+# In one pass: it goes by one look at the services.
+_MOST = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class Takeover:
+    """An instance that is to become, or has become, this service's.
+
+    :ivar node: the UUID of its node
+    :ivar instance: its UUID
+    :ivar host: the name of the service that it belonged to
+    :ivar task: what was being done with it, as Nova names it
+    :ivar is_dead: whether that service is dead; it has consented otherwise
+    """
+
+    node: str
+    instance: str
+    host: str
+    task: str | None
+    is_dead: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What is to be taken over in a pass.
+
+    :ivar decisions: by the node's UUID; the nodes where it is another decision
+        are left out of account
+    :ivar nodes: the instance on each node
+    :ivar instances: what was read of the instances, by UUID
+    :ivar patience: seconds that another service may take from one step of a
+        takeover to the next
+    """
+
+    decisions: Mapping[str, decisions.Decision]
+    nodes: model.Nodes
+    instances: Mapping[str, model.Instance]
+    patience: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What has come of the takeovers of a pass.
+
+    :ivar taken: what was taken over
+    :ivar lost: the nodes of what was not
+    :ivar without_row: since when nodes to be taken over have had no row
+    :ivar happened: what is worth a line in the log
+    """
+
+    taken: tuple[Takeover, ...] = ()
+    lost: frozenset[str] = frozenset()
+    without_row: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    happened: tuple[events.Event, ...] = ()
+
+
+def take_over(world: ports.Ports, request: Request,
+              without_row: Mapping[str, float]) -> Outcome:
+    """Take over what was decided on.
+
+    :param world: the ports
+    :param request: what was decided
+    :param without_row: since when nodes to be taken over have had no row, by
+        what was seen before, in seconds
+    """
+    wanted = [
+        Takeover(node, instance, str(record.host), record.task,
+                 decision is decisions.Decision.FAIL_OVER)
+        for node, decision in request.decisions.items()
+        if decision.takes_instance
+        and (instance := request.nodes[node]) is not None
+        and (record := request.instances[instance]).host is not None]
+    dead = [each for each in wanted if each.is_dead]
+    failed_over = _fail_over(world, dead, request.patience, without_row)
+    followed = [each for each in wanted if not each.is_dead
+                and world.nova.set_instance_host(
+                    each.instance, ports.Expected(
+                        each.host, each.node, is_idle=True))]
+    taken = (*failed_over.taken, *followed)
+    return Outcome(
+        taken,
+        frozenset(each.node for each in wanted)
+        - {each.node for each in taken},
+        failed_over.without_row,
+        (*failed_over.happened, *(
+            events.InstanceTaken(each.node, each.instance, each.host, False)
+            for each in followed)))
+
+
+def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,
+               before: Mapping[str, float]) -> Outcome:
+    """Take over the instances of dead services.
+
+    Two services cannot both do so with one: the first step is to delete the
+    node's row on condition that it still has the owner that was read. The
+    resource tracker brings the very row back in the same pass.
+    """
+    if not wanted:
+        return Outcome()
+    # Another taker deletes the row, and then changes the instance: so the rows
+    # are read first.
+    rows = world.nova.rows(sorted(each.node for each in wanted))
+    now = world.process.now()
+    # Another taker may be at it, unless it has died over it.
+    without_row = {each.node: before.get(each.node, now)
+                   for each in wanted if each.node not in rows}
+    batch = [each for each in wanted if each.node in rows
+             or now - without_row[each.node] >= patience]
+    batch = list(itertools.islice(batch, _MOST))
+    found = world.nova.instances(each.instance for each in batch)
+    taken, happened = [], list[events.Event]()
+    for each in batch:
+        try:
+            if _take(world, each, rows.get(each.node),
+                     found.get(each.instance)):
+                taken.append(dataclasses.replace(
+                    each, task=found[each.instance].task))
+                happened.append(events.InstanceTaken(
+                    each.node, each.instance, each.host, True))
+        except Exception as error:
+            # The next pass sees how far it has come.
+            happened.append(events.InstanceNotTaken(
+                each.instance, each.host, error))
+    return Outcome(tuple(taken), frozenset(), without_row, tuple(happened))
+
+
+def _take(world: ports.Ports, wanted: Takeover, row: model.Row | None,
+          instance: model.Instance | None) -> bool:
+    """Delete a row and change an instance, unless another was faster."""
+    if instance is None or instance.host != wanted.host:
+        return False
+    if row is not None and not world.nova.delete_row(wanted.node, row.owner):
+        return False
+    # The row may have been another taker's, just before it had its owner: so
+    # the instance is looked at once more.
+    return world.nova.set_instance_host(
+        wanted.instance, ports.Expected(wanted.host, wanted.node))

@@ -1,0 +1,104 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whether what this service sees of the others is to be believed.
+
+When nova-conductor, RabbitMQ or the database stands still, or this service
+does, the heartbeats of all services grow old together. As they start again in
+turn, a service whose own is fresh would take the others for dead. So a service
+watches its own heartbeat: it takes the way that those of the others take, and
+where it is late, theirs may be late as well.
+"""
+
+import dataclasses
+import datetime
+import enum
+
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import settings
+
+
+class Trust(enum.Enum):
+    """How far this service may go by what it sees of the others."""
+
+    #: It has only started, and its peers do not see it as alive yet.
+    STARTING = 'starting'
+    #: Who looks dead may be alive.
+    BLACKOUT = 'blackout'
+    FULL = 'full'
+
+
+@dataclasses.dataclass(frozen=True)
+class Heartbeat:
+    """This service's own heartbeat.
+
+    :ivar record: this service's record; None if there is none
+    :ivar gap: the longest time between two heartbeats since the last look, in
+        seconds
+    """
+
+    record: model.Service | None
+    gap: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Confidence:
+    """What is remembered of this service's own heartbeat.
+
+    :ivar trust: how far to go by what is seen
+    :ivar is_started: whether a heartbeat of this process has been seen
+    :ivar first: the heartbeat that an earlier process of this service left
+    :ivar bad_at: when something was last not in time, in seconds; None if
+        never
+    """
+
+    trust: Trust = Trust.STARTING
+    is_started: bool = False
+    first: datetime.datetime | None = None
+    bad_at: float | None = None
+
+    def failed(self, at: float) -> 'Confidence':
+        """Return the confidence after Nova could not be asked.
+
+        :param at: the present time, in seconds
+        """
+        return dataclasses.replace(self, bad_at=at)
+
+
+def look(before: Confidence, own: Heartbeat, watch: membership.Watch,
+         current: settings.Settings) -> Confidence:
+    """Say how far to trust, from this service's own heartbeat.
+
+    :param before: what is remembered
+    :param own: this service's heartbeat
+    :param watch: how long the heartbeats have stood still, this one's too
+    :param current: this service's settings
+    """
+    if own.record is None:
+        # Without a record it is nobody's peer, as when it starts.
+        return dataclasses.replace(before, trust=Trust.STARTING)
+    first = before.first or own.record.last_seen
+    is_started = before.is_started or (
+        own.record.last_seen != first if own.record.alive is None
+        else own.record.alive)
+    if not is_started:
+        return Confidence(Trust.STARTING, False, first, before.bad_at)
+    # Half way from a heartbeat that is in time to one that is too late.
+    patience = (current.report_interval + current.down_time) / 2
+    stands_still = (watch.silence(current.me) > patience
+                    if own.record.alive is None else not own.record.alive)
+    bad_at = (watch.at if stands_still or own.gap > patience
+              else before.bad_at)
+    is_well = bad_at is None or watch.at - bad_at >= current.down_time
+    return Confidence(Trust.FULL if is_well else Trust.BLACKOUT, True, first,
+                      bad_at)

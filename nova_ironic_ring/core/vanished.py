@@ -1,0 +1,88 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whether nodes that are missing from Ironic are believed deleted."""
+
+from collections.abc import Callable, Collection, Mapping
+import dataclasses
+import itertools
+
+#: So many may always go.
+_HANDFUL = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How many nodes may vanish.
+
+    :ivar percent: percent of a service's nodes
+    :ivar window: seconds in which so many may vanish
+    """
+
+    percent: int
+    window: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Guard:
+    """How many of a service's nodes have vanished in some time.
+
+    :ivar is_closed: whether no node is believed deleted now
+    :ivar deleted: when nodes were believed deleted, in seconds, by the node
+    """
+
+    is_closed: bool = False
+    deleted: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def noted(self, node: str, at: float) -> 'Guard':
+        """Return the guard after a node was believed deleted.
+
+        :param node: the node's UUID
+        :param at: the present time, in seconds
+        """
+        return dataclasses.replace(self, deleted={**self.deleted, node: at})
+
+
+@dataclasses.dataclass(frozen=True)
+class Missing:
+    """The nodes of a service that were not listed.
+
+    :ivar nodes: their UUIDs; some may only have left what is listed
+    :ivar total: how many nodes the service has
+    :ivar is_deleted: says whether Ironic does not have a node; asked only
+        where the missing ones are too many, and of no more than needed
+    """
+
+    nodes: Collection[str]
+    total: int
+    is_deleted: Callable[[str], bool]
+
+
+def look(before: Guard, missing: Missing, limits: Limits, at: float) -> Guard:
+    """Open or close the guard.
+
+    :param before: the guard as it was
+    :param missing: the nodes that were not listed
+    :param limits: how many may vanish
+    :param at: the present time, in seconds
+    """
+    deleted = {node: then for node, then in before.deleted.items()
+               if at - then < limits.window}
+    counted = len(deleted.keys() - set(missing.nodes))
+    allowed = max(
+        _HANDFUL, (missing.total + counted) * limits.percent // 100)
+    allowed = max(0, allowed - counted)
+    is_closed = False
+    if len(missing.nodes) > allowed:
+        gone = filter(missing.is_deleted, missing.nodes)
+        is_closed = len(list(itertools.islice(gone, allowed + 1))) > allowed
+    return Guard(is_closed, deleted)
