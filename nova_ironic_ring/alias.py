@@ -27,9 +27,11 @@ class _Alias(importlib.abc.Loader):
     """Fills ``nova.virt.ironic_ring`` with the driver class."""
 
     def exec_module(self, module: types.ModuleType) -> None:
-        from nova_ironic_ring import driver
+        from nova_ironic_ring.compute import driver
         module.IronicRingDriver = (  # type: ignore[attr-defined]
             driver.IronicRingDriver)
+        module.RingMixin = (  # type: ignore[attr-defined]
+            driver.RingMixin)
 
 
 def spec(name: str) -> importlib.machinery.ModuleSpec | None:

@@ -32,17 +32,18 @@ from cliff import show as cliff_show
 import nova.conf
 from nova import config
 
+from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.command import checks
 from nova_ironic_ring.command import decisions
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import picture
 from nova_ironic_ring.command import planning
+from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import source
 from nova_ironic_ring.command import upgrade
 from nova_ironic_ring.command import work
-from nova_ironic_ring import conf
 
 CONF = nova.conf.CONF
 
@@ -177,6 +178,8 @@ class NodeShow(_Ring, cliff_show.ShowOne):
 class Plan(_Ring, lister.Lister):
     """Show what a change of the ring would move, before it is made.
 
+    All services of the ring run their passes on a copy in memory, until
+    nothing moves; without a change, this shows what is to come of the present.
     The nodes are the free ones. How many change hands is printed to the
     standard error.
     """
@@ -184,9 +187,14 @@ class Plan(_Ring, lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--add', action='append', default=[],
-                            metavar='HOST', help='a service that joins')
+                            metavar='HOST',
+                            help='a service that joins, or returns')
         parser.add_argument('--remove', action='append', default=[],
-                            metavar='HOST', help='a service that leaves')
+                            metavar='HOST',
+                            help='a service that leaves for good')
+        parser.add_argument('--disable', action='append', default=[],
+                            metavar='HOST',
+                            help='a service that is disabled, or drained')
         parser.add_argument('--partitions', type=int, metavar='N',
                             help='points on the ring for each member')
         parser.add_argument(
@@ -205,7 +213,9 @@ class Plan(_Ring, lister.Lister):
         seen = self.source.read()
         plan = planning.plan(
             seen, _choose(seen, parsed_args.group, parsed_args.shard),
-            parsed_args.add, parsed_args.remove, parsed_args.partitions)
+            prospect.Change(
+                frozenset(parsed_args.add), frozenset(parsed_args.remove),
+                frozenset(parsed_args.disable), parsed_args.partitions))
         if parsed_args.svg:
             try:
                 with open(parsed_args.svg, 'w', encoding='utf-8') as file:
@@ -217,6 +227,9 @@ class Plan(_Ring, lister.Lister):
         self.say(f'{plan.moved_nodes} free nodes and {plan.moved_instances} '
                  'instances change hands. Largest share over the mean: '
                  f'{plan.balance:.2f}, then {plan.balance_after:.2f}.')
+        if not plan.is_settled:
+            self.say('This does not come to an end: the services disagree. '
+                     'See "nova-ironic-ring check".')
         return (('Host', 'Nodes', 'Nodes after', 'Instances',
                  'Instances after'),
                 [(share.host, share.nodes, share.nodes_after, share.instances,

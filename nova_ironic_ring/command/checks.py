@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Mapping
 import dataclasses
 
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring import membership
-from nova_ironic_ring import profile
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import profile
 
 _State = membership.State
 
@@ -61,7 +62,8 @@ def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
     for key in seen.keys():
         said = {host: found for host, found in seen.profiles.items()
                 if host in seen.hosts and seen.key(host) == key
-                and seen.state(host) not in (_State.DOWN, _State.FORCED_DOWN)}
+                and seen.state(host) in (
+                    _State.MEMBER, _State.DISABLED)}
         for field, option in (
                 ('partitions', '[ironic_ring] partitions'),
                 ('handover', '[ironic_ring] handover'),
@@ -231,7 +233,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
             continue
         if instance.host is not None and (
                 instance.node != node.uuid
-                or membership.canonical(instance.host) in seen.others):
+                or model.canonical(instance.host) in seen.others):
             yield Finding(
                 'instances', node.uuid,
                 f'the node holds instance {instance.uuid}, which Nova has on '
@@ -240,8 +242,8 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'the instance over', instance.cell)
             continue
         if row is not None and instance.host is not None and (
-                membership.canonical(instance.host)
-                != membership.canonical(row.owner)):
+                model.canonical(instance.host)
+                != model.canonical(row.owner)):
             yield Finding(
                 'instances', instance.uuid,
                 f'it belongs to {instance.host}, and its node {node.uuid} is '

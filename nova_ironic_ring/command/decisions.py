@@ -13,12 +13,15 @@
 """Says what becomes of one node, in words."""
 
 from nova_ironic_ring.command import overview
+from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring import membership
-from nova_ironic_ring import ownership
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import model
 
-_Decision = ownership.Decision
-_State = membership.State
+_Decision = decisions.Decision
+
+# With these a service has nothing to do with a node: another one acts.
+_LEAVES = (_Decision.LEAVE, _Decision.LEAVE_INSTANCE)
 
 
 def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, str]:
@@ -34,7 +37,8 @@ def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, str]:
     members = list(current.successors(node.uuid)) if (
         current is not None and current.members) else []
     instance = seen.instance_on(node)
-    decision, reason = _decide(seen, node, members[0] if members else None)
+    decision, reason = _decide(
+        seen, node, key, members[0] if members else None)
     return {
         'Node': node.uuid,
         'Name': node.name or '',
@@ -55,68 +59,35 @@ def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, str]:
 
 
 def _describe(seen: snapshot.Snapshot, host: str) -> str:
-    service = seen.hosts.get(membership.canonical(host))
+    service = seen.hosts.get(model.canonical(host))
     return ('not in Nova' if service is None
             else overview.describe(seen, service))
 
 
 def _decide(seen: snapshot.Snapshot, node: snapshot.Node,
-            desired: str | None) -> tuple[str, str]:
+            key: snapshot.Key | None, desired: str | None
+            ) -> tuple[str, str]:
     """Return the decision of the service that has to act, and why.
 
-    That is the desired owner, unless the one that has the node lives and has
-    to let go of it first. What a service remembers from its passes, such as
-    how long it has waited, is not known here.
+    Those are asked that may have to: the service that has the instance or the
+    node, which has to let go of it first, then the desired owner.
     """
-    row = seen.rows.get(node.uuid)
-    instance = seen.instance_on(node)
-    if node.instance is not None:
-        return _decide_on_instance(seen, node, instance, row, desired)
-    if desired is None:
+    if key is None or desired is None:
         return 'none', 'no member lives that could decide'
-    owner = membership.canonical(row.owner) if row else None
-    state = seen.state(row.owner) if row else _State.GONE
-    free = ownership.Free(
-        desired, snapshot.row_of(row) if row else None, state)
-    if owner is not None and owner != desired and state.gives and (
-            row is not None and row.taker != desired):
-        return _words(owner, ownership.decide(owner, free))
-    return _words(desired, ownership.decide(desired, free))
-
-
-def _decide_on_instance(
-        seen: snapshot.Snapshot, node: snapshot.Node,
-        instance: snapshot.Instance | None, row: snapshot.Row | None,
-        desired: str | None) -> tuple[str, str]:
-    if instance is None or instance.host is None:
-        return ('LEAVE_INSTANCE', 'Nova does not have the instance, or it has '
-                'no service: its task for deleted instances will see to it')
-    host = membership.canonical(instance.host)
-    if instance.node != node.uuid or host in seen.others:
-        return ('LEAVE_INSTANCE', 'Nova has the instance on '
-                f'{instance.node}, with {instance.host}: see who has set the '
-                'instance_uuid of the node')
-    state = seen.state(host)
-    found = seen.profiles.get(desired or '')
-    if state.gives:
-        follows = instance.is_idle and host in seen.profiles and (
-            seen.profiles[host].mobility == 'follow')
-        return _words(host, ownership.decide_on_instance(
-            host, ownership.Occupied(
-                desired, True, host, snapshot.row_of(row) if row else None,
-                may_follow=follows)))
-    if desired is None:
-        return 'none', f'{instance.host} is {state.value}, and no member lives'
-    if found is None or found.mobility == 'pinned':
-        return _words(desired, _Decision.LEAVE_INSTANCE)
-    if state is _State.DOWN:
-        return (f'{desired}: LEAVE_INSTANCE',
-                f'{instance.host} is down, and nobody has said that it is '
-                'dead; it counts as such after [ironic_ring] failover_after, '
-                f'or after "nova-ironic-ring failover {instance.host}"')
-    return _words(desired, ownership.decide_on_instance(
-        desired, ownership.Occupied(desired, False, host, is_dead=True)))
-
-
-def _words(host: str, decision: ownership.Decision) -> tuple[str, str]:
-    return f'{host}: {decision.name}', f'the node is {decision.value}'
+    row, instance = seen.rows.get(node.uuid), seen.instance_on(node)
+    ring = prospect.of(seen, key)
+    asked = [instance.host if instance else None, row.owner if row else None]
+    steps = {
+        host: step for name in [*asked, desired] if name is not None
+        and (step := ring.step(host := model.canonical(name), node.uuid))}
+    if not steps:
+        return 'none', 'no service that could decide lists the node'
+    host = next((host for host, step in steps.items()
+                 if step.decision not in _LEAVES), next(reversed(steps)))
+    # The owner has consented: now the taker acts.
+    if steps[host].decision.offers and desired in steps and (
+            steps[desired].decision.takes
+            or steps[desired].decision.takes_instance):
+        host = desired
+    return (f'{host}: {steps[host].decision.name}',
+            f'the node is {steps[host].why}')

@@ -15,7 +15,8 @@
 import dataclasses
 
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring import membership
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
 
 _State = membership.State
 
@@ -62,28 +63,28 @@ def lines(seen: snapshot.Snapshot) -> list[Line]:
                     service.record.host, describe(seen, service))
 
     def line(host: str, cell: str) -> Line:
-        return found.setdefault(membership.canonical(host), Line(
+        return found.setdefault(model.canonical(host), Line(
             cell, f'cell {cell}', host, 'Nova has no record of it'))
 
     rings = {key: seen.ring(key) for key in seen.keys()}
     desired: dict[str, str] = {}
     for key, current in rings.items():
-        for node in seen.served(key) if current.members else ():
-            owner = desired[node.uuid] = current.owner(node.uuid)
-            found[owner].desired += 1
+        for node in seen.served(key):
+            if (owner := current.owner(node.uuid)) is not None:
+                desired[node.uuid] = owner
+                found[owner].desired += 1
     for row in seen.rows.values():
         owner_line = line(row.owner, row.cell)
         owner_line.owned += 1
         recorded = seen.nodes.get(row.node)
         if recorded is not None and recorded.instance is None and desired.get(
-                row.node, row.owner) != membership.canonical(row.owner):
+                row.node, row.owner) != model.canonical(row.owner):
             owner_line.to_hand_over += 1
     for instance in seen.instances.values():
         if instance.host:
             owner_line = line(instance.host, instance.cell)
             owner_line.instances += 1
-            if seen.state(instance.host) in (
-                    _State.GONE, _State.FORCED_DOWN, _State.DOWN):
+            if seen.state(instance.host).is_lost:
                 owner_line.to_fail_over += 1
     return [each for each in found.values() if seen.is_meant(each.cell)]
 
@@ -95,10 +96,10 @@ def describe(seen: snapshot.Snapshot, service: snapshot.Service) -> str:
     :param service: the service
     """
     record = service.record
-    host = membership.canonical(record.host)
+    host = model.canonical(record.host)
     state = seen.state(host)
     silence = (seen.now - record.last_seen).total_seconds()
-    if state is _State.DOWN:
+    if state is _State.ABSENT:
         words = (f'down since {record.last_seen:%Y-%m-%d %H:%M:%S} UTC '
                  f'({silence:.0f} s)')
         return f'{words}, disabled' if record.disabled else words

@@ -15,9 +15,10 @@
 from collections.abc import Iterable, Mapping
 import dataclasses
 
+from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring import membership
-from nova_ironic_ring import ring
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Share:
     """What a service has, before and after.
 
     :ivar host: its name
-    :ivar nodes: free nodes that the ring maps to it
+    :ivar nodes: free nodes that are recorded for it
     :ivar nodes_after: the same after the change
     :ivar instances: instances that belong to it
     :ivar instances_after: the same after the change
@@ -47,6 +48,7 @@ class Plan:
     :ivar moved_instances: instances that change hands
     :ivar balance: the largest share of all nodes over the mean one
     :ivar balance_after: the same after the change
+    :ivar is_settled: whether nothing moves in the end
     """
 
     shares: list[Share]
@@ -54,72 +56,87 @@ class Plan:
     moved_instances: int
     balance: float
     balance_after: float
+    is_settled: bool = True
 
 
 def plan(seen: snapshot.Snapshot, key: snapshot.Key,
-         add: Iterable[str] = (), remove: Iterable[str] = (),
-         partitions: int | None = None) -> Plan:
+         change: prospect.Change) -> Plan:
     """Work out what a change of a ring would move.
 
-    An instance goes with the ring where its service is configured so. From a
-    service that is removed it goes in any case: whoever removes one for good
-    has it fail over.
+    All its services run their passes in memory, until nothing moves.
 
     :param seen: what was read
     :param key: the ring
-    :param add: the names of services that join it
-    :param remove: the names of services that leave it
-    :param partitions: points on the ring for each member; None for as now
-    :raises ValueError: if one that joins is a member, or one that leaves is
-        none, or nobody would be left
+    :param change: the change
+    :raises ValueError: if one that joins is a member, or one that leaves or is
+        disabled is none, or nobody would be left
     """
-    now = seen.ring(key)
-    if not now.members:
+    members, after = _members(seen, key, change)
+    ring = prospect.of(seen, key, change)
+    outcome = ring.run()
+    nodes = {node.uuid: node for node in seen.served(key)}
+    old = {node: model.canonical(row.owner)
+           for node, row in seen.rows.items() if node in nodes}
+    new = {node: model.canonical(owner)
+           for node, owner in outcome.owners.items() if node in nodes}
+    free = {node for node in nodes if nodes[node].instance is None}
+    held = {instance.uuid: model.canonical(instance.host)
+            for node in nodes.values()
+            if (instance := seen.instance_on(node)) and instance.host}
+    moved = {uuid: model.canonical(outcome.hosts.get(uuid, host))
+             for uuid, host in held.items()}
+    hosts = sorted({
+        *members, *after, *held.values(), *moved.values(),
+        *(old[node] for node in free & old.keys()),
+        *(new[node] for node in free & new.keys())})
+    shares = [Share(
+        host,
+        sum(old.get(node) == host for node in free),
+        sum(new.get(node) == host for node in free),
+        sum(each == host for each in held.values()),
+        sum(each == host for each in moved.values())) for host in hosts]
+    return Plan(
+        shares,
+        sum(old.get(node) != new.get(node) for node in free),
+        sum(held[uuid] != moved[uuid] for uuid in held),
+        balance({share.host: share.nodes + share.instances
+                 for share in shares if share.host in members}),
+        balance({share.host: share.nodes_after + share.instances_after
+                 for share in shares if share.host in after}),
+        outcome.is_settled)
+
+
+def _members(seen: snapshot.Snapshot, key: snapshot.Key,
+             change: prospect.Change) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the members of a ring now and after a change.
+
+    :raises ValueError: as :func:`plan`
+    """
+    now = seen.ring(key).members
+    joining = _names(change.add)
+    leaving = _names(change.remove) | _names(change.disable)
+    if not now and not joining:
         raise ValueError(f'The ring of {key} has no living member: see '
                          '"nova-ironic-ring show".')
-    joining = {membership.canonical(host) for host in add}
-    leaving = {membership.canonical(host) for host in remove}
-    if joining & now.members:
-        raise ValueError(f'"{min(joining & now.members)}" is a member of the '
+    if joining & now:
+        raise ValueError(f'"{min(joining & now)}" is a member of the '
                          f'ring of {key} already.')
-    if leaving - now.members:
+    known = now | {
+        host for host in seen.hosts if seen.key(host) == key
+        and seen.state(host) is not membership.State.GONE}
+    if leaving - known:
         raise ValueError(
-            f'"{min(leaving - now.members)}" is no member of the ring of '
-            f'{key}: its members are {", ".join(sorted(now.members))}.')
-    members = (now.members | joining) - leaving
-    if not members:
+            f'"{min(leaving - known)}" is no member of the ring of '
+            f'{key}: its members are {", ".join(sorted(now))}.')
+    after = (now | joining) - leaving
+    if not after:
         raise ValueError(
             f'Nobody would be left in the ring of {key}: keep one member.')
-    after = ring.Ring(members, partitions or now.partitions)
+    return now, after
 
-    hosts = sorted(now.members | joining)
-    free = {host: [0, 0] for host in hosts}
-    held = {host: [0, 0] for host in hosts}
-    moved_nodes = moved_instances = 0
-    for node in seen.served(key):
-        old, new = now.owner(node.uuid), after.owner(node.uuid)
-        instance = seen.instance_on(node)
-        if node.instance is None:
-            free[old][0] += 1
-            free[new][1] += 1
-            moved_nodes += old != new
-        elif instance is not None and instance.host is not None:
-            host = membership.canonical(instance.host)
-            if host not in held:
-                continue
-            follows = host in leaving or (
-                host in seen.profiles
-                and seen.profiles[host].mobility == 'follow')
-            taker = new if follows else host
-            held[host][0] += 1
-            held[taker][1] += 1
-            moved_instances += taker != host
-    shares = [Share(host, *free[host], *held[host]) for host in hosts]
-    return Plan(shares, moved_nodes, moved_instances,
-                balance({host: free[host][0] + held[host][0]
-                         for host in now.members}),
-                balance({host: free[host][1] + held[host][1]
-                         for host in members}))
+
+def _names(hosts: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(model.canonical, hosts))
 
 
 def balance(shares: Mapping[str, int]) -> float:

@@ -20,10 +20,11 @@ import dataclasses
 import datetime
 import functools
 
-from nova_ironic_ring import membership
-from nova_ironic_ring import ownership
-from nova_ironic_ring import profile as profiles
-from nova_ironic_ring import ring
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import profile as profiles
+from nova_ironic_ring.core import ring
+from nova_ironic_ring.core import settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Service:
     :ivar reason: why it was disabled, if somebody said so
     """
 
-    record: membership.Service
+    record: model.Service
     cell: str
     reason: str | None = None
 
@@ -47,7 +48,7 @@ class Row:
     :ivar node: the node's UUID
     :ivar owner: the name of the service that it is recorded for
     :ivar cell: the name of the cell that it is in
-    :ivar taker: as :class:`nova_ironic_ring.ownership.Row` has it
+    :ivar taker: as :class:`nova_ironic_ring.core.model.Row` has it
     :ivar profile: what its owner says of itself; None if it says nothing
     """
 
@@ -67,7 +68,8 @@ class Instance:
     :ivar host: the name of its service; None if it has none
     :ivar node: the UUID of its node; None if it has none
     :ivar cell: the name of its cell
-    :ivar is_idle: whether it is built, and nothing is being done with it
+    :ivar is_building: whether it is not built yet
+    :ivar task: Nova's name for what is being done with it; None for nothing
     """
 
     uuid: str
@@ -75,7 +77,13 @@ class Instance:
     host: str | None
     node: str | None
     cell: str
-    is_idle: bool = True
+    is_building: bool = False
+    task: str | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the instance is built and nothing is being done with it."""
+        return self.task is None and not self.is_building
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,19 +173,19 @@ class Snapshot:
     def hosts(self) -> dict[str, Service]:
         """The services that may run an ironic driver, by canonical name."""
         return {name: service for service in self.services
-                if (name := membership.canonical(service.record.host))
+                if (name := model.canonical(service.record.host))
                 not in self.others}
 
     @functools.cached_property
     def owners(self) -> frozenset[str]:
         """The hosts that have a node, by canonical name."""
-        return frozenset(membership.canonical(row.owner)
+        return frozenset(model.canonical(row.owner)
                          for row in self.rows.values())
 
     @functools.cached_property
     def profiles(self) -> dict[str, profiles.Profile]:
         """What services say of themselves, by canonical name."""
-        return {membership.canonical(row.owner): row.profile
+        return {model.canonical(row.owner): row.profile
                 for row in self.rows.values() if row.profile is not None}
 
     def state(self, host: str) -> membership.State:
@@ -185,11 +193,19 @@ class Snapshot:
 
         :param host: its name, in any case
         """
-        service = self.hosts.get(membership.canonical(host))
+        service = self.hosts.get(model.canonical(host))
         if service is None:
             return membership.State.GONE
-        return membership.View('', self.down_time).state(
-            service.record, self.now)
+        return membership.state(
+            service.record, settings.Settings('', self.down_time),
+            self._watch)
+
+    @functools.cached_property
+    def _watch(self) -> membership.Watch:
+        """What one look tells of the heartbeats."""
+        return membership.Watch.of_one_look(
+            (service.record for service in self.services), self.now,
+            self.down_time)
 
     def key(self, host: str) -> Key | None:
         """Say which ring a service is in.
@@ -282,9 +298,9 @@ class Snapshot:
         :param name: its host name, in any case
         :raises ValueError: if there is none, or more than one
         """
-        host = membership.canonical(name)
+        host = model.canonical(name)
         found = [service for service in self.services
-                 if membership.canonical(service.record.host) == host
+                 if model.canonical(service.record.host) == host
                  and self.is_meant(service.cell)]
         if len(found) > 1:
             raise ValueError(
@@ -301,24 +317,10 @@ class Snapshot:
                 'driver: nothing of it is in a ring.')
         return found[0]
 
-    def picture(self) -> membership.Picture:
-        """Return what all services are, without anybody's peer list."""
-        view = membership.View('', self.down_time)
-        return view.picture((), (service.record for service in self.services),
-                            self.now)
-
 
 def _key(cell: str, found: profiles.Profile) -> Key:
     group = found.conductor_group
     return Key(cell, group if group is None else group.lower(), found.shard)
-
-
-def row_of(row: Row) -> ownership.Row:
-    """Return a row as the rule of ownership has it.
-
-    :param row: the row
-    """
-    return ownership.Row(row.owner, row.taker)
 
 
 def _list(names: Iterable[str]) -> str:

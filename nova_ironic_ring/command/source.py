@@ -28,12 +28,12 @@ from openstack import exceptions as sdk_exceptions
 from oslo_db import exception as db_exception
 import requests
 
+from nova_ironic_ring.adapters import records
+from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring import membership
-from nova_ironic_ring import profile
-from nova_ironic_ring import records
-from nova_ironic_ring import upstream
+from nova_ironic_ring.core import model
 
 CONF = nova.conf.CONF
 
@@ -119,12 +119,12 @@ class Source:
                     service.disabled_reason) for service in found]
                 kept, foreign = _rows(context, name)
                 rows |= kept
-                others |= foreign - {membership.canonical(row.owner)
+                others |= foreign - {model.canonical(row.owner)
                                      for row in kept.values()}
                 instances |= _instances(
                     context, name, [
                         service.host for service in found
-                        if membership.canonical(service.host) not in others],
+                        if model.canonical(service.host) not in others],
                     [node.instance for node in nodes.values()
                      if node.instance])
         return snapshot.Snapshot(
@@ -188,11 +188,12 @@ def _rows(context: nova_context.RequestContext, cell: str
     kept, foreign = {}, set()
     for row in objects.ComputeNodeList.get_all(context):
         if row.hypervisor_type != fields.HVType.IRONIC:
-            foreign.add(membership.canonical(row.host))
+            foreign.add(model.canonical(row.host))
             continue
         kept[row.hypervisor_hostname] = snapshot.Row(
-            row.hypervisor_hostname, row.host, cell, records.taker_of(row),
-            profile.read(row.stats))
+            row.hypervisor_hostname, row.host, cell,
+            stats.taker(row.stats, row.host),
+            stats.read_profile(row.stats))
     return kept, foreign
 
 
@@ -206,8 +207,8 @@ def _instances(context: nova_context.RequestContext, cell: str,
     found += list(records.find_instances(context, uuids))
     return {instance.uuid: snapshot.Instance(
         instance.uuid, instance.display_name or '', instance.host,
-        instance.node, cell, instance.task_state is None
-        and instance.vm_state != vm_states.BUILDING)
+        instance.node, cell, instance.vm_state == vm_states.BUILDING,
+        instance.task_state)
         for instance in found}
 
 

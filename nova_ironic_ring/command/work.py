@@ -19,16 +19,16 @@ from nova.compute import api
 import nova.conf
 from nova import exception
 from nova import objects
-from oslo_utils import timeutils
 
+from nova_ironic_ring.adapters import records
 from nova_ironic_ring.command import checks
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import source
-from nova_ironic_ring import failover
-from nova_ironic_ring import membership
-from nova_ironic_ring import records
-from nova_ironic_ring import vanished
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import vanished
 
 CONF = nova.conf.CONF
 
@@ -70,7 +70,7 @@ class Worker:
         """
         seen = self._source.read()
         service = seen.service(host)
-        name = membership.canonical(host)
+        name = model.canonical(host)
         count = _free(seen, name)
         held = _held(seen, name)
         rest = _others(seen, name)
@@ -106,7 +106,7 @@ class Worker:
         # Who has disabled it before has had a reason.
         if not self._source.read().service(host).record.disabled:
             self._update(host, disabled=True, disabled_reason=reason)
-        name = membership.canonical(host)
+        name = model.canonical(host)
         return self._wait(
             f'nodes of {host}',
             lambda seen: _free(seen, name) + (
@@ -121,7 +121,7 @@ class Worker:
         """
         seen = self._source.read()
         service = seen.service(host)
-        if seen.state(host) in (_State.DOWN, _State.FORCED_DOWN):
+        if seen.state(host) in (_State.ABSENT, _State.FORCED_DOWN):
             raise errors.CommandError(
                 f'The nova-compute on {host} is {seen.state(host).value}: '
                 'start it, and force it up, before it is enabled.')
@@ -138,7 +138,7 @@ class Worker:
         :returns: whether it has come to an end
         """
         self._update(host, disabled=False, disabled_reason=None)
-        name = membership.canonical(host)
+        name = model.canonical(host)
         return self._wait(f'nodes for {host}',
                           lambda seen: _missing(seen, name), timeout)
 
@@ -155,7 +155,7 @@ class Worker:
         """
         seen = self._source.read()
         service = seen.service(host)
-        name = membership.canonical(host)
+        name = model.canonical(host)
         heirs = _others(seen, name)
         held = _held(seen, name)
         if not heirs and held + _free(seen, name):
@@ -192,7 +192,7 @@ class Worker:
         :returns: whether it has come to an end
         """
         self._update(host, forced_down=True)
-        name = membership.canonical(host)
+        name = model.canonical(host)
         done = self._wait(
             f'nodes and instances of {host}',
             lambda seen: _free(seen, name) + _held(seen, name), timeout)
@@ -216,13 +216,13 @@ class Worker:
             raise errors.CommandError(
                 f'The nova-compute on {host} is {seen.state(host).value}: it '
                 'could not look after the instance.')
-        key = seen.key(membership.canonical(host))
+        key = seen.key(model.canonical(host))
         if target.cell != instance.cell or key is None or (
                 not key.serves(found)):
             raise errors.CommandError(
                 f'The nova-compute on {host} does not serve node '
                 f'{found.uuid}: it is in another cell, group or shard.')
-        if membership.canonical(host) == membership.canonical(
+        if model.canonical(host) == model.canonical(
                 instance.host or ''):
             return []
         following = [name for name, each in seen.profiles.items()
@@ -270,22 +270,21 @@ class Worker:
         found, instance = self._movable(seen, node)
         target = seen.service(host).record.host
         with self._source.cell_of(instance.cell) as context:
-            strangers = records.strangers(context, [str(instance.host)])
-            if strangers:
+            nova_records = records.Nova(context, target)
+            if nova_records.other_drivers([str(instance.host)]):
                 raise errors.CommandError(
                     f'{instance.host} has nodes that are not of Ironic: '
                     'nothing is taken from it.')
-            if not failover.take_offered(
-                    context, target, found.uuid,
-                    failover.Estate(instance.uuid, str(instance.host)),
-                    strangers):
+            if not nova_records.set_instance_host(
+                    instance.uuid, ports.Expected(
+                        str(instance.host), found.uuid, is_idle=True)):
                 raise errors.CommandError(
                     f'Something is being done with instance {instance.uuid} '
                     'by now: try again.')
-        name = membership.canonical(host)
+        name = model.canonical(host)
         return self._wait(f'nodes for {host}', lambda now: int(
             found.uuid not in now.rows
-            or membership.canonical(now.rows[found.uuid].owner) != name),
+            or model.canonical(now.rows[found.uuid].owner) != name),
             timeout)
 
     # Clean
@@ -315,10 +314,10 @@ class Worker:
     def _believe(self, missing: int, total: int, what: str, limit: int
                  ) -> None:
         """See that not too many nodes have vanished, as the services do."""
-        guard = vanished.Guard()
-        guard.look(list(map(str, range(missing))), total, limit,
-                   lambda node: True, timeutils.utcnow(with_timezone=True), 0)
-        if guard.closed:
+        guard = vanished.look(vanished.Guard(), vanished.Missing(
+            list(map(str, range(missing))), total, lambda node: True),
+            vanished.Limits(limit, 0), 0)
+        if guard.is_closed:
             raise errors.CommandError(
                 f'Ironic does not show {missing} of the {total} {what}: see '
                 "whether Nova's account in [ironic] may see all nodes. If "
@@ -410,14 +409,14 @@ class Worker:
 def _free(seen: snapshot.Snapshot, host: str) -> int:
     """Count the free nodes that are recorded for a service."""
     return sum(
-        membership.canonical(row.owner) == host and row.node in seen.nodes
+        model.canonical(row.owner) == host and row.node in seen.nodes
         and seen.nodes[row.node].instance is None
         for row in seen.rows.values())
 
 
 def _held(seen: snapshot.Snapshot, host: str) -> int:
     """Count the instances on nodes that belong to a service."""
-    return sum(membership.canonical(instance.host or '') == host
+    return sum(model.canonical(instance.host or '') == host
                for node in seen.nodes.values()
                if (instance := seen.instance_on(node)))
 
@@ -439,6 +438,6 @@ def _missing(seen: snapshot.Snapshot, host: str) -> int:
     current = seen.ring(key)
     return sum(
         node.instance is None and current.owner(node.uuid) == host
-        and (node.uuid not in seen.rows or membership.canonical(
+        and (node.uuid not in seen.rows or model.canonical(
             seen.rows[node.uuid].owner) != host)
         for node in seen.served(key))

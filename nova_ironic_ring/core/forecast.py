@@ -36,15 +36,12 @@ _MOST_ROUNDS = 40
 class Forecast:
     """What the services would do.
 
-    :ivar first: the step of each service for each node in its next pass, by
-        the service's canonical name
     :ivar owners: whom each node is recorded for in the end, by its UUID
     :ivar hosts: the service of each instance in the end, by its UUID
     :ivar moves: how often each node changes its owner, by its UUID
     :ivar is_settled: whether nothing moves in the end
     """
 
-    first: Mapping[str, Mapping[str, planner.Step]]
     owners: Mapping[str, str]
     hosts: Mapping[str, str]
     moves: Mapping[str, int]
@@ -71,6 +68,18 @@ def start(cloud: clouds.Cloud, current: settings.Settings
         standing=observation.Standing(trust=trust.Trust.FULL))
 
 
+def first_steps(cloud: clouds.Cloud, current: settings.Settings
+                ) -> Mapping[str, planner.Step]:
+    """Return what a service does in its next pass.
+
+    :param cloud: the cloud, at the time 0, which is changed by this
+    :param current: the service's settings
+    """
+    tracker = _connect(cloud, current)
+    return passes.run(
+        tracker.world, start(cloud, current), current).plan.steps
+
+
 def run(cloud: clouds.Cloud, members: Sequence[settings.Settings]
         ) -> Forecast:
     """Let services run passes until nothing moves.
@@ -78,12 +87,8 @@ def run(cloud: clouds.Cloud, members: Sequence[settings.Settings]
     :param cloud: the cloud, at the time 0, which is changed by this
     :param members: the settings of the services that live
     """
-    trackers = {each.me: clouds.connect(cloud, each) for each in members}
+    trackers = {each.me: _connect(cloud, each) for each in members}
     memories = {each.me: start(cloud, each) for each in members}
-    for tracker in trackers.values():
-        tracker.process.in_hand = set(
-            tracker.world.nova.rows_of(tracker.current.host))
-    first: dict[str, Mapping[str, planner.Step]] = {}
     moves: dict[str, int] = {}
     quiet = 0
     for _ in range(_MOST_ROUNDS):
@@ -92,7 +97,6 @@ def run(cloud: clouds.Cloud, members: Sequence[settings.Settings]
         for host, tracker in trackers.items():
             result = _pass(tracker, memories[host])
             memories[host] = result.memory
-            first.setdefault(host, result.plan.steps)
             is_waiting = is_waiting or bool(result.memory.waits)
         after = _state(cloud)
         for node, owner in after[0].items():
@@ -107,9 +111,17 @@ def run(cloud: clouds.Cloud, members: Sequence[settings.Settings]
         for each in members:
             cloud.beat(each.host)
     return Forecast(
-        first, {node: row.owner for node, row in cloud.rows.items()},
+        {node: row.owner for node, row in cloud.rows.items()},
         {uuid: instance.host for uuid, instance in cloud.instances.items()
          if instance.host}, moves, bool(quiet))
+
+
+def _connect(cloud: clouds.Cloud, current: settings.Settings
+             ) -> clouds.Tracker:
+    """Connect a service that has its own nodes in hand."""
+    tracker = clouds.connect(cloud, current)
+    tracker.process.in_hand = set(tracker.world.nova.rows_of(current.host))
+    return tracker
 
 
 def _pass(tracker: clouds.Tracker, before: observation.Memory

@@ -39,7 +39,7 @@ _PATIENCE_AFTER_OUTAGE = 2
 class State(enum.Enum):
     """What a service is to this service's ring."""
 
-    MEMBER = 'a member'
+    MEMBER = 'member'
     #: An operator has disabled it; it is alive and hands over what it has.
     DISABLED = 'disabled'
     #: Its heartbeat has stood still for the down time.
@@ -47,7 +47,7 @@ class State(enum.Enum):
     #: An operator has said that it is down.
     FORCED_DOWN = 'forced down'
     #: Not among the peers that are configured; whether it lives is not asked.
-    STRANGER = 'a stranger'
+    STRANGER = 'stranger'
     #: Nova has no record of it.
     GONE = 'gone'
 

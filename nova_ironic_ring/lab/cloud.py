@@ -24,7 +24,7 @@ import fixtures
 from openstack import connection
 import pymysql
 
-from nova_ironic_ring import conf
+from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.lab import backends
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import nodes

@@ -18,8 +18,10 @@ import datetime
 
 import pymysql
 
-from nova_ironic_ring import membership
-from nova_ironic_ring import ring
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import ring
+from nova_ironic_ring.core import settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Snapshot:
     """
 
     now: datetime.datetime
-    services: Sequence[membership.Service]
+    services: Sequence[model.Service]
     rows: Sequence[Row]
     instances: dict[str, int]
 
@@ -76,11 +78,18 @@ class Snapshot:
             down
         :param partitions: points on the ring for each member
         """
-        view = membership.View('', down_time)
-        members = [
-            membership.canonical(service.host) for service in self.services
-            if view.state(service, self.now) is membership.State.MEMBER]
+        states = self._states(down_time)
+        members = [host for host, state in states.items()
+                   if state is membership.State.MEMBER]
         return ring.Ring(members, partitions) if members else None
+
+    def _states(self, down_time: float) -> dict[str, membership.State]:
+        """Say what each service is, by one look."""
+        watch = membership.Watch.of_one_look(
+            self.services, self.now, down_time)
+        current = settings.Settings('', down_time)
+        return {service.name: membership.state(service, current, watch)
+                for service in self.services}
 
     def table(self, down_time: float, partitions: int) -> list[Member]:
         """Put together who is in the ring and what each has.
@@ -90,21 +99,21 @@ class Snapshot:
         :returns: a line for each service, and one for each other host that a
             node's record still names
         """
-        view = membership.View('', down_time)
+        states = self._states(down_time)
         lines = {
-            membership.canonical(service.host):
-                Member(service.host, view.state(service, self.now).value)
+            service.name: Member(service.host, states[service.name].value)
             for service in self.services}
 
         def line(host: str) -> Member:
             return lines.setdefault(
-                membership.canonical(host), Member(host, 'gone'))
+                model.canonical(host), Member(host, 'gone'))
 
         current = self.ring(down_time, partitions)
         for row in self.rows:
             line(row.owner).owned += 1
-            if current:
-                line(current.owner(row.node)).desired += 1
+            desired = current.owner(row.node) if current else None
+            if desired is not None:
+                line(desired).desired += 1
         for host, count in self.instances.items():
             line(host).instances = count
         return list(lines.values())
@@ -119,7 +128,7 @@ class Snapshot:
         """
         current = self.ring(down_time, partitions)
         return current is not None and len(self.rows) == count and all(
-            membership.canonical(row.owner) == current.owner(row.node)
+            model.canonical(row.owner) == current.owner(row.node)
             for row in self.rows if row.free)
 
 
@@ -144,7 +153,7 @@ def read(connection: pymysql.Connection) -> Snapshot:
 
 
 def services(connection: pymysql.Connection,
-             binary: str = 'nova-compute') -> list[membership.Service]:
+             binary: str = 'nova-compute') -> list[model.Service]:
     """Read the records of all services of a kind.
 
     :param connection: to Nova's cell database
@@ -155,8 +164,7 @@ def services(connection: pymysql.Connection,
             'SELECT host, COALESCE(last_seen_up, created_at), forced_down, '
             'disabled FROM services WHERE deleted = 0 AND `binary` = %s '
             'ORDER BY host', (binary,))
-        return [membership.Service(host, _utc(seen), bool(forced),
-                                   bool(disabled))
+        return [model.Service(host, _utc(seen), bool(forced), bool(disabled))
                 for host, seen, forced, disabled in cursor.fetchall()]
 
 

@@ -12,9 +12,9 @@
 
 """Real nova-computes with conductor groups and peer lists."""
 
+from nova_ironic_ring.core import ring
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring import ring
 from nova_ironic_ring.tests.functional import base
 
 # Two peers of one group, on either kind of threads; one of another; one of

@@ -15,10 +15,10 @@
 import collections
 import time
 
+from nova_ironic_ring.core import ring
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
-from nova_ironic_ring import ring
 from nova_ironic_ring.tests.functional import base
 
 

@@ -14,11 +14,11 @@
 
 import re
 
+from nova_ironic_ring.core import ring
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
-from nova_ironic_ring import ring
 from nova_ironic_ring.tests.functional import base
 
 

@@ -16,9 +16,9 @@ import datetime
 import typing
 
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring import membership
-from nova_ironic_ring import profile
-from nova_ironic_ring import ring
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import profile
+from nova_ironic_ring.core import ring
 
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.timezone.utc)
 NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(30)]

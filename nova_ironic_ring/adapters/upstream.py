@@ -10,14 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The private names of Nova that this project leans on.
+"""The private names of Nova that this project uses.
 
 They are all here, behind names of our own, so that a release of Nova that
 changes one breaks this module and its test, and nothing else.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+import functools
+import inspect
 import time
+from typing import Any
+from typing import TypeAlias
 
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova.conf import ironic as conf_ironic
@@ -25,7 +29,6 @@ from nova import context as nova_context
 from nova import exception
 from nova import objects
 from nova.scheduler.client import report
-from nova import utils
 from nova.virt.ironic import driver
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
@@ -33,42 +36,45 @@ from oslo_log import log as logging
 
 LOG = logging.getLogger(__name__)
 
+#: Nova's own driver, whose public methods are called by their names.
+NovaIronicDriver: TypeAlias = driver.IronicDriver
+
 # What can come of asking Ironic, or of looking for it in the catalog.
 _NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
               exception.ServiceUnavailable)
 
 
-class NovaIronicDriver(driver.IronicDriver):
-    """Nova's ironic driver, with the choice of nodes left to a subclass."""
+class NodeCache:
+    """Fills the cache of Nova's driver from the public method, not in turn.
 
-    node_cache_time: float
-
-    # No public method more: Nova's own tests hold a driver to the interface.
-
-    def _nodes_to_manage(self) -> dict[str, sdk_node.Node]:
-        """Say which nodes are this service's now.
-
-        :returns: the nodes by UUID
-        :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
-        """
-        raise NotImplementedError
+    To be mixed in before Nova's driver. No public method more: Nova's own
+    tests hold a driver to the interface.
+    """
 
     def _refresh_cache(self) -> None:
-        """Fill the cache that Nova's driver answers from."""
-        self._refresh_cache_from(time.time())
+        """Do what Nova's driver asks for where its cache is empty."""
+        self.get_available_nodes()  # type: ignore[attr-defined]
 
-    # Nova's driver asks in many threads at once where it has no node at all.
-    @utils.synchronized('ironic-ring-pass')
-    def _refresh_cache_from(self, asked: float) -> None:
-        """Fill the cache, unless another thread has done so meanwhile.
 
-        :param asked: since when this was wanted, in seconds of the epoch
-        """
-        if self.node_cache_time > asked:
-            return
-        # One assignment: other threads may be reading the old cache.
-        self.node_cache = self._nodes_to_manage()
-        self.node_cache_time = time.time()
+def fill_cache(source: NovaIronicDriver,
+               nodes: Mapping[str, sdk_node.Node]) -> None:
+    """Fill the cache that Nova's driver answers from.
+
+    :param source: the driver
+    :param nodes: the nodes of this service, by UUID
+    """
+    # One assignment: other threads may be reading the old cache. Nova's driver
+    # changes the new one.
+    source.node_cache = dict(nodes)
+    source.node_cache_time = time.time()
+
+
+def signature(name: str) -> inspect.Signature:
+    """Return the parameters of a public method of Nova's driver.
+
+    :param name: the method's name
+    """
+    return inspect.signature(getattr(NovaIronicDriver, name))
 
 
 def make_peer_list_mutable() -> bool:
@@ -87,20 +93,43 @@ def make_peer_list_mutable() -> bool:
 def reset_manager(source: NovaIronicDriver) -> None:
     """Do what Nova's own handling of SIGHUP does to nova-compute's manager.
 
-    Pinned RPC versions are found out anew, above all, after an upgrade.
+    After an upgrade, this has the manager find out anew which RPC versions it
+    may use.
 
     :param source: the driver that the manager has
     """
     source.virtapi._compute.reset()
 
 
-def service_record(source: NovaIronicDriver) -> objects.Service | None:
-    """Return the record that Nova saves at each heartbeat.
+def watch_heartbeats(source: NovaIronicDriver,
+                     beat: Callable[[Callable[[], object]], None]) -> None:
+    """Have something know of each heartbeat from now on.
 
     :param source: the driver that the manager has
-    :returns: None until the service has one
+    :param beat: called in the place of each heartbeat, with what writes the
+        heartbeat to the database
     """
-    return getattr(source.virtapi._compute, 'service_ref', None)
+    # Nova has none until the service has a record.
+    record = getattr(source.virtapi._compute, 'service_ref', None)
+    if record is None or hasattr(record, '_ironic_ring_watched'):
+        return
+    write = record.save
+
+    def save(*args: Any, **kwargs: Any) -> None:
+        beat(functools.partial(write, *args, **kwargs))
+    record.save = save
+    record._ironic_ring_watched = True
+
+
+def forbid_saving(instance: objects.Instance, error: Exception) -> None:
+    """Have a copy of an instance refuse to be saved.
+
+    :param instance: the copy
+    :param error: what its saving raises from now on
+    """
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+    setattr(instance, 'save', refuse)
 
 
 def is_deleted(source: NovaIronicDriver, node: str) -> bool:
@@ -111,7 +140,7 @@ def is_deleted(source: NovaIronicDriver, node: str) -> bool:
     :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
     """
     try:
-        return driver.IronicDriver.is_node_deleted(source, node)
+        return NovaIronicDriver.is_node_deleted(source, node)
     except _NO_ANSWER as error:
         LOG.error('Ironic does not tell of node %(node)s: %(error)s',
                   {'node': node, 'error': error})
@@ -130,7 +159,7 @@ def tracked_nodes(source: NovaIronicDriver) -> Container[str]:
     return source.virtapi._compute.rt.compute_nodes
 
 
-#: What :func:`recover` wants to know of an instance.
+#: What :func:`recover` reads of an instance.
 RECOVERY_ATTRIBUTES = ('info_cache', 'metadata', 'system_metadata',
                        'numa_topology', 'flavor')
 

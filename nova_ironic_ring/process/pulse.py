@@ -14,13 +14,6 @@
 
 from collections.abc import Callable
 import time
-from typing import Protocol
-
-
-class Record(Protocol):
-    """What is saved at each heartbeat."""
-
-    save: Callable[..., object]
 
 
 class Pulse:
@@ -36,32 +29,27 @@ class Pulse:
         :param clock: returns the time, in seconds, from any beginning
         """
         self._clock = clock
-        self._record: Record | None = None
         self._last: float | None = None
         self._longest = 0.0
         #: Whether there are to be no more.
-        self.ended = False
-
-    def watch(self, record: Record | None) -> None:
-        """Watch the saving of a record, instead of any other.
-
-        :param record: the one that Nova saves at each heartbeat, if there is
-            one already
-        """
-        if record is None or record is self._record:
-            return
-        self._record = record
-        before = record.save
-
-        def save(*args: object, **kwargs: object) -> None:
-            if not self.ended:
-                before(*args, **kwargs)
-                self.beat()
-        record.save = save
+        self.is_ended = False
 
     def end(self) -> None:
         """Have no more heartbeats, without waiting or locking."""
-        self.ended = True
+        self.is_ended = True
+
+    def beat(self, write: Callable[[], object]) -> None:
+        """Write a heartbeat, if there are to be any more.
+
+        :param write: writes it; what it raises is raised
+        """
+        if self.is_ended:
+            return
+        write()
+        now = self._clock()
+        if self._last is not None:
+            self._longest = max(self._longest, now - self._last)
+        self._last = now
 
     def longest_gap(self) -> float:
         """Return the longest time without a heartbeat since the last call.
@@ -73,10 +61,3 @@ class Pulse:
         longest = max(self._longest, self._clock() - self._last)
         self._longest = 0.0
         return longest
-
-    def beat(self) -> None:
-        """Note that a heartbeat has succeeded."""
-        now = self._clock()
-        if self._last is not None:
-            self._longest = max(self._longest, now - self._last)
-        self._last = now

@@ -10,9 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Picks up what dead services were doing with their instances."""
+"""Finishes what dead services were doing with their instances."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 import contextlib
 import queue
 import threading
@@ -20,15 +20,18 @@ import time
 
 from nova.compute import task_states
 from nova.compute import vm_states
+import nova.conf
 from nova import context as nova_context
 from nova import exception
 from nova import objects
 from oslo_log import log as logging
 
-from nova_ironic_ring import builds
-from nova_ironic_ring import upstream
+from nova_ironic_ring.adapters import marks
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core import takeover
 
 LOG = logging.getLogger(__name__)
+CONF = nova.conf.CONF
 
 # Seconds that the resource tracker may take to record a node, and Ironic to
 # finish what it was told to do.
@@ -42,67 +45,64 @@ _RESCUING = frozenset({'rescuing', 'rescue wait', 'unrescuing'})
 
 
 def start(source: upstream.NovaIronicDriver,
-          context: nova_context.RequestContext, me: str,
-          instances: Mapping[str, objects.Instance],
-          dead: Mapping[str, str]) -> None:
+          taken: Iterable[takeover.Takeover]) -> None:
     """Bring instances that were taken over to order, as a restart would.
 
     In threads of their own: it may take minutes.
 
     :param source: the driver that the manager has
-    :param context: with the rights of an administrator
-    :param me: the name of this service
-    :param instances: the instances, by node
-    :param dead: the names of the services that had them, by node
+    :param taken: what was taken over; with the consent of a live service,
+        nothing was being done with it, and nothing is done here
     """
-    waiting = queue.SimpleQueue[tuple[str, objects.Instance]]()
-    for each in instances.items():
-        waiting.put(each)
+    waiting = queue.SimpleQueue[takeover.Takeover]()
+    for each in taken:
+        if each.is_dead:
+            waiting.put(each)
 
     def work() -> None:
         with contextlib.suppress(queue.Empty):
             while True:
-                node, instance = waiting.get_nowait()
-                _try(source, context, me, node, instance, dead[node])
-    for _ in range(min(_THREADS, len(instances))):
+                _try(source, waiting.get_nowait())
+    for _ in range(min(_THREADS, waiting.qsize())):
         threading.Thread(target=work, daemon=True).start()
 
 
-def _try(source: upstream.NovaIronicDriver,
-         context: nova_context.RequestContext, me: str, node: str,
-         instance: objects.Instance, dead: str) -> None:
+def _try(source: upstream.NovaIronicDriver, taken: takeover.Takeover) -> None:
     """Bring an instance to order, for all that may stand in the way."""
     deadline = time.monotonic() + _PATIENCE
     # A delete, say, wants to know what the node's row is.
-    while (node not in upstream.tracked_nodes(source)
+    while (taken.node not in upstream.tracked_nodes(source)
            and time.monotonic() < deadline):
         time.sleep(_POLL)
+    context = nova_context.get_admin_context()
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            instance.refresh()
-            if instance.host == me:
-                _recover(source, context, instance, dead, deadline)
+            instance = objects.Instance.get_by_uuid(
+                context, taken.instance,
+                expected_attrs=list(upstream.RECOVERY_ATTRIBUTES))
+            if instance.host == CONF.host:
+                _recover(source, context, instance, taken, deadline)
             return
         except exception.InstanceNotFound:
             return
         except Exception:
             LOG.exception('Instance %(instance)s, which was taken over from '
-                          '%(dead)s, cannot be brought to order (attempt '
+                          '%(host)s, cannot be brought to order (attempt '
                           '%(attempt)d of %(all)d).', {
-                              'instance': instance.uuid, 'dead': dead,
+                              'instance': taken.instance, 'host': taken.host,
                               'attempt': attempt, 'all': _ATTEMPTS})
         time.sleep(attempt * _POLL)
 
 
 def _recover(source: upstream.NovaIronicDriver,
              context: nova_context.RequestContext, instance: objects.Instance,
-             dead: str, deadline: float) -> None:
+             taken: takeover.Takeover, deadline: float) -> None:
     if instance.vm_state == vm_states.BUILDING:
         if instance.task_state == task_states.DELETING:
             # Nova's own would see the build, and forget the delete.
             instance.vm_state = vm_states.ERROR
         else:
-            builds.blame(context, instance, dead)
+            marks.give_up(context, instance, taken.host)
     if instance.task_state in (task_states.RESCUING, task_states.UNRESCUING):
         _end_rescue(source, instance, deadline)
     was = instance.task_state

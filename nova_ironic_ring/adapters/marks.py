@@ -1,0 +1,62 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Marks an instance whose build was given up because its service died.
+
+Whoever is to build the instance after all, from an old message, can tell by
+the mark.
+"""
+
+from nova.compute import utils as compute_utils
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+
+# Says in an instance's system metadata which service its build died with.
+_MARK = 'ironic_ring_build_died_with'
+
+
+def give_up(context: nova_context.RequestContext, instance: objects.Instance,
+            host: str | None) -> None:
+    """Say of an instance that its build has died with a service.
+
+    :param context: with the rights of an administrator
+    :param instance: the instance, with its system metadata; it is not saved
+    :param host: the name of the service; None if it is not known any more
+    """
+    instance.system_metadata[_MARK] = host or ''
+    compute_utils.add_instance_fault_from_exc(
+        context, instance, error(instance, host))
+
+
+def given_up_with(instance: objects.Instance) -> str | None:
+    """Return the service that the build of an instance has died with.
+
+    :param instance: the instance, with its system metadata
+    :returns: None if its build was not given up; empty if the service is not
+        known any more
+    """
+    return instance.system_metadata.get(_MARK)
+
+
+def error(instance: objects.Instance, host: str | None
+          ) -> exception.BuildAbortException:
+    """Return the error that says why a build was given up.
+
+    :param instance: the instance
+    :param host: the name of the service; None or empty if it is not known any
+        more
+    """
+    name = f'the nova-compute {host}' if host else 'its nova-compute'
+    return exception.BuildAbortException(
+        instance_uuid=instance.uuid,
+        reason=f'{name} has died while it was to build it')

@@ -1,0 +1,206 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Nova's records behind the port, read and written through conductor."""
+
+from collections.abc import Callable, Collection, Iterable
+
+from nova.compute import task_states
+from nova.compute import vm_states
+import nova.conf
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from nova.objects import fields
+from nova import servicegroup
+
+from nova_ironic_ring.adapters import marks
+from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import ports
+
+CONF = nova.conf.CONF
+
+
+class Nova:
+    """Nova's records, as one service reads and writes them.
+
+    See :class:`nova_ironic_ring.core.ports.Nova`.
+    """
+
+    def __init__(self, context: nova_context.RequestContext | None = None,
+                 host: str | None = None) -> None:
+        """Choose the database and the service.
+
+        :param context: where to read and write; None for the cell of this
+            process
+        :param host: the name of the service that is given instances; None for
+            this one
+        """
+        self._context = context
+        self._host = host
+        self._is_up = liveness()
+
+    @property
+    def context(self) -> nova_context.RequestContext:
+        """A context with the rights of an administrator."""
+        return self._context or nova_context.get_admin_context()
+
+    def ring_services(self) -> list[model.Service]:
+        return list(map(
+            self._service, objects.ServiceList.get_all_computes_by_hv_type(
+                self.context, fields.HVType.IRONIC)))
+
+    def all_services(self) -> list[model.Service]:
+        return list(map(self._service, objects.ServiceList.get_by_binary(
+            self.context, 'nova-compute', include_disabled=True)))
+
+    def service(self, host: str) -> model.Service | None:
+        try:
+            return self._service(
+                objects.Service.get_by_compute_host(self.context, host))
+        except exception.NotFound:
+            return None
+
+    def rows_of(self, host: str) -> dict[str, model.Row]:
+        return {row.uuid: row_of(row) for row in self._rows_of(host)
+                if row.hypervisor_type == fields.HVType.IRONIC}
+
+    def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:
+        return {row.uuid: row_of(row)
+                for row in objects.ComputeNodeList.get_all_by_uuids(
+                    self.context, list(nodes))}
+
+    def instances_of(self, host: str) -> frozenset[str]:
+        return frozenset(
+            objects.InstanceList.get_uuids_by_host(self.context, host))
+
+    def instances(self, uuids: Iterable[str]) -> dict[str, model.Instance]:
+        return {instance.uuid: instance_of(instance)
+                for instance in find_instances(self.context, uuids)}
+
+    def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
+        return frozenset(
+            model.canonical(host) for host in hosts
+            if any(row.hypervisor_type != fields.HVType.IRONIC
+                   for row in self._rows_of(host)))
+
+    def delete_row(self, node: str, owner: str) -> bool:
+        for row in objects.ComputeNodeList.get_all_by_uuids(
+                self.context, [node]):
+            if row.host != owner:
+                return False
+            try:
+                # Nova does this on condition that the host is the same still.
+                row.destroy()
+            except (exception.ObjectActionError, exception.NotFound):
+                return False
+            return True
+        return False
+
+    def set_instance_host(self, instance: str, expected: ports.Expected
+                          ) -> bool:
+        try:
+            found = objects.Instance.get_by_uuid(
+                self.context, instance, expected_attrs=[])
+            if (found.host, found.node) != (expected.host, expected.node):
+                return False
+            found.host = self._host or CONF.host
+            found.save(**({'expected_task_state': [None]}
+                          if expected.is_idle else {}))
+        except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
+            return False
+        return True
+
+    def end_build(self, instance: str, host: str | None) -> bool:
+        try:
+            found = objects.Instance.get_by_uuid(
+                self.context, instance, expected_attrs=['system_metadata'])
+            marks.give_up(self.context, found, host)
+            found.vm_state = vm_states.ERROR
+            found.task_state = None
+            # Nobody has it, and its service's record may be deleted. Nova
+            # wants all three together.
+            found.host = found.node = found.compute_id = None
+            found.save(expected_vm_state=[vm_states.BUILDING])
+        except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
+            return False
+        return True
+
+    def _rows_of(self, host: str) -> list[objects.ComputeNode]:
+        try:
+            return list(objects.ComputeNodeList.get_all_by_host(
+                self.context, host))
+        except exception.NotFound:
+            return []
+
+    def _service(self, service: objects.Service) -> model.Service:
+        return service_of(
+            service, self._is_up(service) if self._is_up else None)
+
+
+def find_instances(context: nova_context.RequestContext,
+                   uuids: Iterable[str]) -> objects.InstanceList:
+    """Read the instances that are not deleted, or can be restored.
+
+    :param context: with the rights of an administrator
+    :param uuids: their UUIDs
+    """
+    return objects.InstanceList.get_by_filters(
+        context, {'uuid': sorted(uuids), 'deleted': False,
+                  'soft_deleted': True}, expected_attrs=['system_metadata'])
+
+
+def liveness() -> Callable[[objects.Service], bool] | None:
+    """Say how to know that a service is alive, if not by the database.
+
+    :returns: what is asked of each service; None where the database tells
+    """
+    # With memcached the database has no heartbeats, and memcached no more than
+    # those that are not too old.
+    if CONF.servicegroup_driver != 'mc':
+        return None
+    return servicegroup.API().service_is_up
+
+
+def service_of(service: objects.Service, alive: bool | None = None
+               ) -> model.Service:
+    """Return what a record says of a service.
+
+    :param service: the record
+    :param alive: as :class:`nova_ironic_ring.core.model.Service` has it
+    """
+    return model.Service(
+        service.host, service.last_seen_up or service.created_at,
+        forced_down=service.forced_down, disabled=service.disabled,
+        alive=alive)
+
+
+def row_of(row: objects.ComputeNode) -> model.Row:
+    """Return what a record says of a node.
+
+    :param row: the record
+    """
+    return model.Row(row.host, stats.taker(row.stats, row.host))
+
+
+def instance_of(instance: objects.Instance) -> model.Instance:
+    """Return what a record says of an instance.
+
+    :param instance: the record, with its system metadata
+    """
+    # The core has Nova's name for this task.
+    assert task_states.DELETING == 'deleting'
+    return model.Instance(
+        instance.host, instance.node,
+        instance.vm_state == vm_states.BUILDING, instance.task_state,
+        marks.given_up_with(instance) is not None)

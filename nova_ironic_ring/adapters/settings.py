@@ -1,0 +1,53 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Reads the configuration of a pass as a whole, and checks it."""
+
+from oslo_config import cfg
+
+from nova_ironic_ring.core import settings
+
+_DEFAULT_PASS_INTERVAL = 60
+
+
+def read(conf: cfg.ConfigOpts) -> settings.Settings:
+    """Read the settings.
+
+    :param conf: Nova's configuration, with the options of this project
+    :raises ValueError: if no ring can come of them; the message says what to
+        do
+    """
+    ironic = conf.ironic
+    ours = conf.ironic_ring
+    scope = settings.Scope(ironic.conductor_group, ironic.shard)
+    return settings.Settings(
+        host=conf.host,
+        down_time=conf.service_down_time,
+        scope=scope,
+        peers=settings.peers(conf.host, scope, ironic.peer_list),
+        partitions=ours.partitions,
+        pass_interval=_pass_interval(conf),
+        report_interval=conf.report_interval,
+        cooperative=ours.handover == 'cooperative',
+        handover_timeout=ours.handover_timeout or 2 * _pass_interval(conf),
+        fails_over=ours.instance_mobility in ('failover', 'follow'),
+        follows=ours.instance_mobility == 'follow',
+        failover_after=ours.failover_after,
+        vanished_nodes_limit=ours.vanished_nodes_limit)
+
+
+def _pass_interval(conf: cfg.ConfigOpts) -> float:
+    """Return the seconds between two passes of the resource tracker."""
+    # Zero is the periodic tasks' own default; a negative one means no passes.
+    return (conf.update_resources_interval
+            if conf.update_resources_interval > 0
+            else _DEFAULT_PASS_INTERVAL)

@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What services write into the statistics of their nodes' rows, and read.
+
+Nova copies the capabilities of a node, which the node's owner in Ironic may
+set, into these statistics, whatever the driver is. So the keys here are names
+that no capability can have: a capability is written ``name:value``, and its
+name has no colon.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import profile
+
+# An offer names its giver as well: a former owner's last writing may come
+# after another has the node.
+_GIVER = 'ironic_ring:from'
+_TAKER = 'ironic_ring:to'
+_PROFILE = 'ironic_ring:profile'
+_OURS = 'ironic_ring'
+
+
+def cleaned(stats: Mapping[str, str]) -> dict[str, str]:
+    """Return statistics without what looks like the driver's own.
+
+    :param stats: the statistics that Nova's driver has made of a node
+    """
+    return {key: value for key, value in stats.items()
+            if not key.strip().lower().startswith(_OURS)}
+
+
+def offer(giver: str, taker: str) -> dict[str, str]:
+    """Return what lets a service take a node.
+
+    :param giver: the name of the owner
+    :param taker: the name of the service that may take the node; empty if
+        nobody may just now
+    """
+    return {_GIVER: model.canonical(giver), _TAKER: model.canonical(taker)}
+
+
+def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
+    """Return who may take a node.
+
+    :param stats: the statistics of its row
+    :param owner: the name of its owner
+    :returns: as :class:`nova_ironic_ring.core.model.Row` has it
+    """
+    stats = stats or {}
+    if stats.get(_GIVER) != model.canonical(owner):
+        return None
+    return stats.get(_TAKER)
+
+
+def publish(said: profile.Profile) -> dict[str, str]:
+    """Return what tells the others of a service.
+
+    :param said: the profile of the node's owner
+    """
+    return {_PROFILE: json.dumps(dataclasses.asdict(said), sort_keys=True)}
+
+
+def read_profile(stats: Mapping[str, str] | None) -> profile.Profile | None:
+    """Return what the owner of a node says of itself.
+
+    :param stats: the statistics of its row
+    :returns: None if it says nothing, as Nova's own driver
+    """
+    try:
+        found = json.loads((stats or {})[_PROFILE])
+        known = {field.name: found[field.name]
+                 for field in dataclasses.fields(profile.Profile)
+                 if field.name in found}
+        names = tuple(map(str, known.get('names', ())))
+        return profile.Profile(**known | {'names': names})
+    except (KeyError, TypeError, ValueError):
+        return None

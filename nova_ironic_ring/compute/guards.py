@@ -1,0 +1,176 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Refuses what is to be done with an instance that is another service's.
+
+A service that was frozen, or comes back and finds old messages in its queue,
+does not know yet that its instances have been taken over. But a request that
+was on its way when the instance was taken over, and that nobody else has taken
+up, is carried out: any service can drive any node.
+"""
+
+from collections.abc import Callable
+import functools
+import inspect
+from typing import Any
+
+from nova.compute import task_states
+from nova.compute import vm_states
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from nova_ironic_ring.adapters import marks
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core import model
+
+LOG = logging.getLogger(__name__)
+CONF = cfg.CONF
+
+#: A call of a driver's method that waits for a guard's word.
+Call = Callable[[], Any]
+Guard = Callable[[objects.Instance, Call], Any]
+
+
+class NotMineError(exception.UnexpectedTaskStateError):
+    """An instance belongs to another service by now.
+
+    To Nova it is the error of a task that another has taken out of its hands,
+    after which it leaves the instance's state alone.
+    """
+
+    msg_fmt = ('Instance %(instance_uuid)s was taken over by %(host)s: '
+               '%(me)s does nothing with it.')
+
+
+def guarded(guard: Guard, methods: str) -> Callable[[type], type]:
+    """Have a guard decide on each call of some methods of Nova's driver.
+
+    :param guard: called instead, with the instance and the call that was made;
+        what it returns is returned
+    :param methods: their names, with blanks between them; each has a
+        parameter ``instance``
+    :returns: a decorator of the class that is mixed in before Nova's driver
+    """
+    def decorate(mixin: type) -> type:
+        for name in methods.split():
+            setattr(mixin, name, _method(mixin, name, guard))
+        return mixin
+    return decorate
+
+
+def _method(mixin: type, name: str, guard: Guard) -> Callable[..., Any]:
+    signature = upstream.signature(name)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        instance = signature.bind(self, *args, **kwargs).arguments['instance']
+        return guard(instance, functools.partial(
+            getattr(super(mixin, self), name), *args, **kwargs))
+    call.__name__ = name
+    call.__qualname__ = f'{mixin.__qualname__}.{name}'
+    call.__doc__ = inspect.getdoc(getattr(upstream.NovaIronicDriver, name))
+    # Nova compares it with that of its other drivers.
+    setattr(call, '__signature__', signature)
+    return call
+
+
+def require(instance: objects.Instance, call: Call) -> Any:
+    """Do something with an instance, if it is still to be done here.
+
+    :param instance: the instance as it was when that was asked for; Nova is
+        asked for what it is now
+    :param call: does it
+    :raises NotMineError: if the instance belongs to another service, and its
+        task is not the same any more; from then on, its saving raises it too
+    """
+    now = _lost(instance)
+    if now is not None and not (
+            instance.task_state and instance.task_state == now.task_state):
+        # Of some failed tasks Nova would make an instance in ERROR.
+        error = _not_mine(instance, now)
+        upstream.forbid_saving(instance, error)
+        raise error
+    return call()
+
+
+def spare(instance: objects.Instance, call: Call) -> Any:
+    """Destroy an instance, unless another service has it.
+
+    One that was deleted, is being deleted, or whose build has failed, is
+    destroyed all the same.
+
+    :param instance: the instance
+    :param call: destroys it
+    """
+    now = _lost(instance)
+    if now is None or _is_failed(now) or (
+            now.task_state == task_states.DELETING):
+        return call()
+    LOG.warning('Instance %(instance)s was taken over by %(host)s: its '
+                'machine is left alone.',
+                {'instance': instance.uuid, 'host': now.host})
+    return None
+
+
+def build_once(instance: objects.Instance, call: Call) -> Any:
+    """Build an instance, unless its build was ended with another service.
+
+    :param instance: the instance
+    :param call: builds it
+    :raises nova.exception.BuildAbortException: if it was, or if the build
+        fails because another service has taken the instance over meanwhile:
+        Nova would build it somewhere else after other failures
+    """
+    # The message may be older than the mark.
+    now = objects.Instance.get_by_uuid(
+        nova_context.get_admin_context(), instance.uuid,
+        expected_attrs=['system_metadata'])
+    host = marks.given_up_with(now)
+    if host is not None:
+        raise marks.error(instance, host)
+    try:
+        return call()
+    except Exception as error:
+        taken = _lost(instance)
+        if taken is None:
+            raise
+        if not _is_failed(taken):
+            # Somebody has brought it to life in the meantime.
+            upstream.forbid_saving(instance, _not_mine(instance, taken))
+        raise exception.BuildAbortException(
+            instance_uuid=instance.uuid, reason=str(error)) from error
+
+
+def _is_failed(instance: objects.Instance) -> bool:
+    return instance.vm_state in (vm_states.BUILDING, vm_states.ERROR)
+
+
+def _not_mine(instance: objects.Instance, now: objects.Instance
+              ) -> NotMineError:
+    return NotMineError(
+        instance_uuid=instance.uuid, host=now.host, me=CONF.host)
+
+
+def _lost(instance: objects.Instance) -> objects.Instance | None:
+    """Return what an instance is now, if another service has it."""
+    try:
+        now = objects.Instance.get_by_uuid(
+            nova_context.get_admin_context(), instance.uuid,
+            expected_attrs=[])
+    except exception.InstanceNotFound:
+        return None
+    if not now.host or (
+            model.canonical(now.host) == model.canonical(CONF.host)):
+        return None
+    return now

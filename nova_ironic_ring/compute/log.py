@@ -1,0 +1,256 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Writes what happens in a pass into the log, one line an event."""
+
+from collections.abc import Iterable
+import functools
+
+from oslo_log import log as logging
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import trust
+
+LOG = logging.getLogger(__name__)
+
+# More events of a kind in a pass become one line.
+_MOST = 20
+
+
+def write(happened: Iterable[events.Event], current: settings.Settings,
+          seconds: float = 0.0) -> None:
+    """Write events.
+
+    :param happened: the events, in their order
+    :param current: the settings of this service
+    :param seconds: how long the pass took
+    """
+    happened = list(happened)
+    kinds: dict[tuple, list[events.Event]] = {}
+    for event in happened:
+        kinds.setdefault(_kind(event), []).append(event)
+    many = [each for kind, each in kinds.items()
+            if len(each) > _MOST and len(kind) > 1]
+    in_many = {id(event) for each in many for event in each}
+    for event in happened:
+        if isinstance(event, events.PassDone):
+            _pass_done(event, seconds)
+        else:
+            _write(event, current, id(event) in in_many)
+    for each in many:
+        _many(each)
+
+
+def _kind(event: events.Event) -> tuple:
+    """Return what events of one kind have in common: for moves, whose."""
+    match event:
+        case events.NodeTaken():
+            return events.NodeTaken, event.owner, event.decision.name
+        case events.NodeOffered():
+            return events.NodeOffered, event.taker
+        case events.InstanceTaken():
+            return events.InstanceTaken, event.host, event.is_dead
+    return (type(event),)
+
+
+@functools.singledispatch
+def _write(event: events.Event, current: settings.Settings, is_one_of_many:
+           bool) -> None:
+    raise NotImplementedError(event)
+
+
+def _level(is_one_of_many: bool) -> int:
+    return logging.DEBUG if is_one_of_many else logging.INFO
+
+
+def _many(moves: list[events.Event]) -> None:
+    match moves[0]:
+        case events.NodeTaken(owner=owner, decision=decision):
+            LOG.info('%(count)d nodes of %(owner)s are %(why)s.', {
+                'count': len(moves), 'owner': owner, 'why': decision.value})
+        case events.NodeOffered(taker=taker):
+            LOG.info('%(count)d nodes are offered to %(taker)s.',
+                     {'count': len(moves), 'taker': taker})
+        case events.InstanceTaken(host=host, is_dead=is_dead):
+            LOG.info('%(count)d instances are taken over from %(host)s'
+                     '%(why)s.', {'count': len(moves), 'host': host,
+                                  'why': _why(is_dead)})
+
+
+def _why(is_dead: bool) -> str:
+    return ', which is dead' if is_dead else ' with its consent'
+
+
+@_write.register
+def _(event: events.NodeTaken, current: settings.Settings,
+      is_one_of_many: bool) -> None:
+    LOG.log(_level(is_one_of_many), 'Node %(node)s of %(owner)s is %(why)s.', {
+        'node': event.node, 'owner': event.owner,
+        'why': event.decision.value})
+
+
+@_write.register
+def _(event: events.NodeOffered, current: settings.Settings,
+      is_one_of_many: bool) -> None:
+    LOG.log(_level(is_one_of_many), 'Node %(node)s is offered to %(taker)s.',
+            {'node': event.node, 'taker': event.taker})
+
+
+@_write.register
+def _(event: events.InstanceTaken, current: settings.Settings,
+      is_one_of_many: bool) -> None:
+    LOG.log(_level(is_one_of_many),
+            'Instance %(instance)s on node %(node)s is taken over from '
+            '%(host)s%(why)s.', {
+                'instance': event.instance, 'node': event.node,
+                'host': event.host, 'why': _why(event.is_dead)})
+
+
+@_write.register
+def _(event: events.InstanceNotTaken, *_: object) -> None:
+    LOG.error('Instance %(instance)s of %(host)s cannot be taken over: '
+              '%(error)s', {'instance': event.instance, 'host': event.host,
+                            'error': event.error})
+
+
+@_write.register
+def _(event: events.InstanceElsewhere, *_: object) -> None:
+    LOG.warning(
+        'Ironic has instance %(instance)s on node %(node)s, and Nova does not '
+        'have it there: the instance stays with %(host)s. See who has set '
+        'instance_uuid of the node.', {
+            'instance': event.instance, 'node': event.node,
+            'host': event.host})
+
+
+@_write.register
+def _(event: events.BuildEnded, *_: object) -> None:
+    LOG.info('The build of instance %(instance)s on node %(node)s has ended '
+             'with %(host)s: it is in ERROR.', {
+                 'instance': event.instance, 'node': event.node,
+                 'host': _nova_compute(event.host)})
+
+
+@_write.register
+def _(event: events.BuildNotEnded, *_: object) -> None:
+    if event.instance is None:
+        LOG.warning('Placement does not tell of the builds for node %(node)s '
+                    'that %(host)s has left behind; look for instances that '
+                    'stay in BUILD: %(error)s', {
+                        'node': event.node, 'host': _nova_compute(event.host),
+                        'error': event.error})
+    else:
+        LOG.error('The build of instance %(instance)s, which %(host)s has '
+                  'left behind, cannot be ended yet: %(error)s', {
+                      'instance': event.instance,
+                      'host': _nova_compute(event.host),
+                      'error': event.error})
+
+
+@_write.register
+def _(event: events.RecordRemoved, *_: object) -> None:
+    LOG.info('Node %(node)s of %(host)s, which is absent or dead, is not in '
+             'Ironic any more: its record is deleted.',
+             {'node': event.node, 'host': event.host})
+
+
+@_write.register
+def _(event: events.RecordNotRemoved, *_: object) -> None:
+    if event.node is None:
+        LOG.error('What dead services have left behind cannot be looked for: '
+                  '%s', event.reason)
+    else:
+        LOG.error('What is left of node %(node)s of %(host)s cannot be '
+                  'removed: %(reason)s', {
+                      'node': event.node, 'host': event.host,
+                      'reason': event.reason})
+
+
+@_write.register
+def _(event: events.DisputeFound, current: settings.Settings, *_: object
+      ) -> None:
+    LOG.error(
+        '%(host)s takes back nodes that %(me)s has taken, such as %(node)s '
+        '(%(count)d in all): the two see different rings. Make [ironic] '
+        'peer_list, conductor_group and shard and [ironic_ring] partitions '
+        'agree on both (a shard is for one service alone), and enable '
+        "%(host)s if it runs Nova's own driver and is disabled. Until then "
+        '%(me)s hardly ever takes a node of %(host)s without its consent.',
+        {'host': event.host, 'me': current.host, 'count': len(event.nodes),
+         'node': event.nodes[0]})
+
+
+@_write.register
+def _(event: events.NodesVanished, *_: object) -> None:
+    LOG.error(
+        'Ironic does not show %(missing)d of the %(total)d nodes of %(host)s, '
+        'such as %(node)s: none of their records is deleted. See whether '
+        "Nova's account in [ironic] may still see all nodes; if they were "
+        'deleted on purpose, set [ironic_ring] vanished_nodes_limit to 100 '
+        'and send SIGHUP.', {
+            'missing': len(event.nodes), 'total': event.total,
+            'node': event.nodes[0], 'host': (
+                'this service' if event.is_mine
+                else f'{event.host}, which is absent or dead')})
+
+
+@_write.register
+def _(event: events.NodesBack, *_: object) -> None:
+    LOG.info('The nodes of this service that had vanished are there again, or '
+             'believed deleted.')
+
+
+@_write.register
+def _(event: events.MembersChanged, *_: object) -> None:
+    before, now = event.before, event.now.members
+    changes = [f'{host} has come' for host in sorted(now - before)] + [
+        f'{host} is {event.now.state(host).value}'
+        for host in sorted(before - now)]
+    LOG.info('Members of the ring: %(now)s (before: %(before)s): '
+             '%(changes)s.', {
+                 'now': _names(now), 'before': _names(before),
+                 'changes': ', '.join(changes)})
+
+
+@_write.register
+def _(event: events.TrustChanged, *_: object) -> None:
+    if event.now is trust.Trust.BLACKOUT:
+        LOG.warning(
+            'Heartbeats of this service have been late, or Nova could not be '
+            'asked, so those of the others may be late as well: until all has '
+            'been in time for %g s, the members of the ring stay as they are '
+            'and no node is taken from a service that looks absent.',
+            event.down_time)
+    elif event.before is trust.Trust.BLACKOUT:
+        LOG.info('All has been in time for %g s: services that look absent '
+                 'are believed absent again.', event.down_time)
+
+
+def _pass_done(event: events.PassDone, seconds: float) -> None:
+    """Say what has been decided, at INFO if anything moves."""
+    LOG.log(
+        logging.INFO if event.moves else logging.DEBUG,
+        'Of %(total)d nodes, %(counts)s. This took %(seconds).2f s.', {
+            'total': sum(event.counts.values()),
+            'counts': ', '.join(
+                f'{count} {decision.value}'
+                for decision, count in event.counts.items()) or 'none',
+            'seconds': seconds})
+
+
+def _names(hosts: Iterable[str]) -> str:
+    return ', '.join(sorted(hosts)) or 'none'
+
+
+def _nova_compute(host: str | None) -> str:
+    return f'the nova-compute {host}' if host else 'its nova-compute'

@@ -1,0 +1,59 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The section of Nova's Guru Meditation Report about the ring.
+
+See https://docs.openstack.org/nova/latest/reference/gmr.html.
+"""
+
+import collections
+import dataclasses
+
+from oslo_reports.models import with_default_views
+
+from nova_ironic_ring.compute import service
+
+
+class Report(with_default_views.ModelWithDefaultViews):
+    """The section."""
+
+
+def make(ring: service.RingService) -> Report:
+    """Say how a service is.
+
+    :param ring: the service
+    """
+    memory = ring.memory
+    counts = collections.Counter(
+        step.decision for step in ring.result.plan.steps.values())
+    return Report(data={
+        'settings': (dataclasses.asdict(ring.settings)
+                     if ring.has_settings else {}),
+        'services': {host: state.value for host, state
+                     in sorted(memory.standing.membership.states.items())},
+        'ring': {
+            'members': ', '.join(sorted(
+                memory.standing.ring.members)) or 'none',
+            'partitions': memory.standing.ring.partitions},
+        'last pass': {
+            'ended at': f'{ring.ended.at:%Y-%m-%d %H:%M:%S} UTC',
+            'took': f'{ring.ended.seconds:.2f} s',
+            'decisions': {decision.name: count
+                          for decision, count in counts.items()},
+        } if ring.ended else {},
+        'guards': {
+            'trust': memory.standing.trust.value,
+            'vanished nodes': ('closed' if memory.vanished.is_closed
+                               else 'open'),
+            'in dispute with': ', '.join(memory.disputes.hosts) or 'nobody',
+        },
+    })

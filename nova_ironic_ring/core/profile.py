@@ -1,0 +1,103 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a service says of itself to the others.
+
+The other services do not go by it, for each goes by its own configuration; the
+command compares it.
+"""
+
+import dataclasses
+import hashlib
+
+from nova_ironic_ring.core import settings
+
+# It is in the row of each node.
+_MOST_NAMES = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """The configuration that services of one ring have to agree on.
+
+    :ivar conductor_group: the group that the service is limited to; None if
+        there is no limit
+    :ivar shard: the shard that the service is limited to, if any
+    :ivar peers: a fingerprint of its peer list; None if every host may be a
+        member
+    :ivar names: the hosts of its peer list, unless they are very many
+    :ivar partitions: points on the ring for each member
+    :ivar handover: its rule of handing nodes over
+    :ivar mobility: what it does with instances
+    :ivar failover_after: seconds of silence after which a service is dead to
+        it; 0 if only an operator's word makes it so
+    """
+
+    conductor_group: str | None = None
+    shard: str | None = None
+    peers: str | None = None
+    names: tuple[str, ...] = ()
+    partitions: int = 32
+    handover: str = 'cooperative'
+    mobility: str = 'failover'
+    failover_after: float = 0
+
+    @property
+    def scope(self) -> settings.Scope:
+        """The nodes that the service and its peers divide."""
+        return settings.Scope(self.conductor_group, self.shard)
+
+
+def of(current: settings.Settings) -> Profile:
+    """Return the profile of a service.
+
+    :param current: its settings
+    """
+    peers = current.peers or ()
+    return Profile(
+        current.scope.conductor_group, current.scope.shard,
+        None if current.peers is None else fingerprint(*current.peers),
+        tuple(sorted(peers)) if len(peers) <= _MOST_NAMES else (),
+        current.partitions,
+        'cooperative' if current.cooperative else 'immediate',
+        'follow' if current.follows
+        else 'failover' if current.fails_over else 'pinned',
+        current.failover_after)
+
+
+def settings_of(host: str, said: Profile | None, down_time: float
+                ) -> settings.Settings:
+    """Return the settings that a service seems to have.
+
+    :param host: the name of the service
+    :param said: its profile; None if it runs Nova's own driver
+    :param down_time: seconds without a heartbeat after which a service is
+        absent
+    """
+    if said is None:
+        return settings.Settings(
+            host, down_time, cooperative=False, fails_over=False)
+    return settings.Settings(
+        host, down_time, said.scope,
+        frozenset(said.names) if said.names else None, said.partitions,
+        cooperative=said.handover == 'cooperative',
+        fails_over=said.mobility in ('failover', 'follow'),
+        follows=said.mobility == 'follow',
+        failover_after=said.failover_after)
+
+
+def fingerprint(*hosts: str) -> str:
+    """Return some letters that stand for hosts, in any order.
+
+    :param hosts: canonical host names
+    """
+    return hashlib.sha256(','.join(sorted(hosts)).encode()).hexdigest()[:12]
