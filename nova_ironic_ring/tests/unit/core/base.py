@@ -174,6 +174,7 @@ class PassTestCase(base.BaseTestCase):
                 self.tracker.world, self.memory, self.current)
         except passes.UnansweredError as error:
             self.memory = error.memory
+            self.result = passes.Result(happened=error.happened)
             raise
         self.memory = self.result.memory
         return self.result

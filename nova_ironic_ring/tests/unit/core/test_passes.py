@@ -632,6 +632,55 @@ class TrustTestCase(base.PassTestCase):
         self.assertEqual(before, self.run_passes(55, 5))
         self.assertEqual(desired('me', 'a'), self.run_passes(5, 5))
 
+    def _is_unanswered(self, call: str) -> None:
+        self.before[call] = _fail
+        self.assertRaises(passes.UnansweredError, self.decide)
+
+    @ddt.data('nodes', 'nodes_of', 'is_deleted')
+    def test_ironic_does_not_answer(self, call):
+        self.cloud.instances['nowhere'] = model.Instance('me', 'nowhere')
+        self.configure(scope=settings.Scope(''))
+        if call == 'is_deleted':
+            self.cloud.nodes.clear()
+        self._is_unanswered(call)
+        # It says nothing of the heartbeats.
+        self.run_pass()
+        self.assertTrue(self._trusts())
+
+    @ddt.data('nodes', 'instances_of', 'rows_of', 'rows')
+    def test_what_was_seen_until_then_is_remembered(self, call):
+        # All stood still for a while, and Ironic does not answer either.
+        self.alive.clear()
+        self.wait(60)
+        self.tracker.process.longest_gap = lambda: 60.0
+        self.record(min(desired('me', 'a', 'b')), 'a')
+        self._is_unanswered(call)
+        self.tracker.process.longest_gap = lambda: 10.0
+        self.alive = {'me'}
+        self.wait(1)
+        self.run_pass()
+        self.assertFalse(self._trusts())
+        self.assertEqual({'me', 'a', 'b'},
+                         self.memory.standing.membership.members)
+
+    @ddt.data('nodes', 'instances_of', 'rows_of')
+    def test_what_has_happened_until_then_is_told(self, call):
+        self.force_down('b')
+        self._is_unanswered(call)
+        (change,) = self.happened(events.MembersChanged)
+        self.assertEqual({'me', 'a'}, change.now.members)
+
+    def test_what_was_decided_is_told(self):
+        self.force_down('b')
+        node = min(desired('me', 'a') - self.owned())
+        self.place(node, 'theirs', 'b')
+        taken = desired('me', 'a') - self.owned() - {node}
+        # Those of nodes are read when it is decided, and for a takeover.
+        self.before['rows'] = lambda: self.before.update(rows=_fail)
+        self.assertRaises(passes.UnansweredError, self.decide)
+        self.assertEqual(taken, {
+            each.node for each in self.happened(events.NodeTaken)})
+
     def test_nova_that_does_not_answer_makes_all_unheard(self):
         self.alive.remove('b')
         self.wait(50)
