@@ -317,13 +317,15 @@ def _foreign(world: ports.Ports, memory: observation.Memory,
     """Find out which services the instances of others belong to.
 
     They are read once, and again where the owner of the node is another one:
-    then the instance may have another service as well.
+    then the instance may have another service as well. Those that are nowhere,
+    or on another node, are read until that has changed.
     """
     known = memory.instances
     unknown = [
         uuid for uuid, node in needs.foreign.items()
-        if uuid not in known
-        or (node in rows and rows[node].owner != known[uuid].host)]
+        if (instance := known.get(uuid)) is None
+        or instance.host is None or instance.node != node
+        or (node in rows and rows[node].owner != instance.host)]
     read = world.nova.instances(unknown) if unknown else {}
     hosts = {instance.host for instance in read.values() if instance.host}
     other_drivers = memory.other_drivers - frozenset(

@@ -964,6 +964,19 @@ class FailoverTestCase(base.PassTestCase):
         self.cloud.instances['theirs'] = model.Instance('b', self.second)
         self._leaves_alone()
 
+    def test_instance_that_nova_has_on_this_node_after_all(self):
+        self.cloud.instances['theirs'] = model.Instance('b', self.second)
+        self._leaves_alone()
+        self.place(self.node, 'theirs', 'b')
+        self.assertIn(self.node, self.run_pass())
+
+    def test_instance_that_comes_to_a_service_later(self):
+        self.place(self.node, 'theirs', None)
+        self.force_down('b')
+        self.assertNotIn(self.node, self.run_pass())
+        self.place(self.node, 'theirs', 'b')
+        self.assertIn(self.node, self.run_pass())
+
     def test_instance_that_nova_has_on_no_node(self):
         self.cloud.instances['theirs'] = model.Instance('b', None)
         self._leaves_alone()
