@@ -395,16 +395,17 @@ def _look_after_the_dead(
         settled = builds.look_again(world, memory.left_builds)
         happened += settled.happened
         memory = dataclasses.replace(memory, left_builds=settled.left)
-        seen = leftovers.Seen(memory.standing, nodes, memory.watch)
+        seen = leftovers.Seen(memory.standing, nodes)
         if leftovers.is_due(memory.cleaning, world.process.now(), seen,
                             current):
             memory = dataclasses.replace(
                 memory, cleaning=dataclasses.replace(
                     memory.cleaning, looked_at=world.process.now()))
-            cleaning, cleaned = leftovers.clean(
-                world, memory.cleaning, seen, current)
-            memory = dataclasses.replace(memory, cleaning=cleaning)
-            happened += cleaned
+            cleaned = leftovers.clean(
+                world, memory.cleaning, memory.watch, seen, current)
+            happened += cleaned.happened
+            memory = dataclasses.replace(
+                memory, cleaning=cleaned.cleaning, watch=cleaned.watch)
     except Exception as error:
         happened.append(events.RecordNotRemoved(None, None, error))
     return memory, settled.taken
