@@ -424,6 +424,6 @@ def _orphans(plan: planner.Plan, seen: observation.Observation,
 def _count(plan: planner.Plan) -> events.PassDone:
     counts = collections.Counter(
         step.decision for step in plan.steps.values())
-    return events.PassDone(
-        dict(counts), bool(plan.happened) or any(
-            decision.takes or decision.takes_instance for decision in counts))
+    return events.PassDone(dict(counts), any(
+        decision.takes or decision.takes_instance for decision in counts
+    ) or any(isinstance(each, events.NodeOffered) for each in plan.happened))

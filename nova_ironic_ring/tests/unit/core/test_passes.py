@@ -524,6 +524,7 @@ class DisputeTestCase(base.PassTestCase):
             self.assertEqual(
                 [events.DisputeFound('a', [self.node])]
                 if number == 1 else [], self.happened(events.DisputeFound))
+            self.assertFalse(self.happened(events.PassDone)[0].moves)
             self.assertEqual(seconds, self._seconds_until_taken())
         self.record(self.node, 'a')
         self.assertNotIn(self.node, self.run_pass())
