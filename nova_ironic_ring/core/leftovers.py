@@ -92,28 +92,45 @@ def clean(world: ports.Ports, before: observation.Cleaning,
         state = membership.state(service, current, watch)
         if not state.is_lost:
             continue
-        # A dead service may as well have had another driver: its rows are not
-        # of Ironic's nodes, and not read.
-        rows = world.nova.rows_of(service.host)
-        missing = {node: row for node, row in rows.items()
-                   if node not in seen.nodes}
-        was = before.guards.get(service.host, vanished.Guard())
-        guard = vanished.look(
-            was, vanished.Missing(missing, len(rows), world.ironic.is_deleted),
-            vanished.Limits(current.vanished_nodes_limit,
-                            2 * _PASSES * current.pass_interval), at)
-        if guard.is_closed and not was.is_closed:
-            happened.append(events.NodesVanished(
-                service.host, False, sorted(missing), len(rows)))
-        if not guard.is_closed:
-            mine = {node: row for node, row in missing.items()
-                    if seen.standing.ring.owner(node) == current.me}
-            for node, event in _remove_all(world, mine):
-                happened.append(event)
-                if isinstance(event, events.RecordRemoved):
-                    guard = guard.noted(node, at)
-        guards[service.host] = guard
+        host = service.host
+        guards[host] = before.guards.get(host, vanished.Guard())
+        try:
+            guards[host], found = _clean_of(
+                world, host, guards[host], seen, current)
+        except Exception as error:
+            # What was removed of others counts all the same.
+            found = [events.RecordNotRemoved(None, host, error)]
+        happened += found
     return Cleaned(observation.Cleaning(at, guards), watch, happened)
+
+
+def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
+              seen: Seen, current: settings.Settings
+              ) -> tuple[vanished.Guard, list[events.Event]]:
+    """Remove the records of the nodes of one dead service."""
+    at = world.process.now()
+    # It may as well have had another driver: its rows are not of Ironic's
+    # nodes, and not read.
+    rows = world.nova.rows_of(host)
+    missing = {node: row for node, row in rows.items()
+               if node not in seen.nodes}
+    guard = vanished.look(
+        before, vanished.Missing(missing, len(rows), world.ironic.is_deleted),
+        vanished.Limits(current.vanished_nodes_limit,
+                        2 * _PASSES * current.pass_interval), at)
+    happened: list[events.Event] = []
+    if guard.is_closed:
+        if not before.is_closed:
+            happened.append(events.NodesVanished(
+                host, False, sorted(missing), len(rows)))
+        return guard, happened
+    mine = {node: row for node, row in missing.items()
+            if seen.standing.ring.owner(node) == current.me}
+    for node, event in _remove_all(world, mine):
+        happened.append(event)
+        if isinstance(event, events.RecordRemoved):
+            guard = guard.noted(node, at)
+    return guard, happened
 
 
 def _remove_all(world: ports.Ports, rows: Mapping[str, model.Row]

@@ -213,6 +213,21 @@ class LeftoversTestCase(base.PassTestCase):
         self._clean()
         self.assertNotIn(gone[5], self.cloud.rows)
 
+    def test_nova_does_not_answer_about_one_service(self):
+        gone = sorted(self._give_many())
+        self._vanish(*gone[:5])
+        # The other dead service is asked for first.
+        self.run_passes(540, 60)
+        self.before['all_services'] = lambda: self.before.update(
+            rows_of=_fail)
+        self.run_passes(60, 60)
+        self.assertEqual(5, len(self.happened(events.RecordRemoved)))
+        (failed,) = self.happened(events.RecordNotRemoved)
+        self.assertEqual((None, 'a'), (failed.node, failed.host))
+        self._vanish(gone[5])
+        self._clean()
+        self.assertIn(gone[5], self.cloud.rows)
+
     def test_nova_does_not_answer(self):
         self._vanish(self.gone[0])
         for _ in range(10):
