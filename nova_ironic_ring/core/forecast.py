@@ -97,13 +97,15 @@ def run(cloud: clouds.Cloud, members: Sequence[settings.Settings]
         for host, tracker in trackers.items():
             result = _pass(tracker, memories[host])
             memories[host] = result.memory
-            is_waiting = is_waiting or bool(result.memory.waits)
+            is_waiting = is_waiting or bool(
+                result.memory.waits or result.memory.without_row)
         after = _state(cloud)
         for node, owner in after[0].items():
             if before[0].get(node, owner) != owner:
                 moves[node] = moves.get(node, 0) + 1
         quiet = quiet + 1 if after == before else 0
-        # Twice, for the timeout of a handover is over only then.
+        # Twice, for the timeout of a handover is over only then, and so long
+        # one waits as well for who may be taking an instance over.
         if quiet and (quiet > 1 or not is_waiting):
             break
         cloud.now += max((each.handover_timeout if quiet else
