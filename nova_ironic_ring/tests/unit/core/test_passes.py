@@ -511,11 +511,11 @@ class DisputeTestCase(base.PassTestCase):
         self.node = min(desired('me', 'a', 'b'))
 
     def _seconds_until_taken(self) -> int:
-        waited = 0
-        while self.node not in self.run_pass():
-            waited += 1
+        for waited in range(200):
+            if self.node in self.run_pass():
+                return waited
             self.wait(1)
-        return waited
+        self.fail('it is not taken')
 
     def test_owner_that_takes_back(self):
         for number, seconds in enumerate((3, 30, 60)):
