@@ -615,8 +615,13 @@ class TrustTestCase(base.PassTestCase):
         self.force_down('b')
         before = self.owned()
         self.assertEqual(before, self.run_pass())
+        # The last members stay in force.
+        self.assertEqual({'me', 'a', 'b'},
+                         self.memory.standing.membership.members)
         self.tracker.process.longest_gap = lambda: 10.0
         self.assertEqual(before, self.run_passes(55, 5))
+        self.assertEqual({'me', 'a', 'b'},
+                         self.memory.standing.ring.members)
         self.assertEqual(desired('me', 'a'), self.run_passes(5, 5))
 
     @ddt.data('ring_services', 'instances_of', 'rows_of')
