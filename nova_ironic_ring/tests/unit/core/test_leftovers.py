@@ -82,6 +82,8 @@ class LeftoversTestCase(base.PassTestCase):
         # Without the record, nobody would look for the provider again.
         self.assertLess(self.asked.index('delete_provider'),
                         self.asked.index('delete_row'))
+        # Ironic is not asked for what it has just listed.
+        self.assertEqual(1, self.asked.count('is_deleted'))
 
     def test_it_is_looked_for_them_now_and_then(self):
         looks = 0
@@ -134,8 +136,10 @@ class LeftoversTestCase(base.PassTestCase):
         node = self.gone[0]
         self.configure(scope=settings.Scope(''),
                        peers=frozenset({'me', 'a', 'b'}))
-        self.cloud.nodes[node].group = 'rack2'
+        self.cloud.nodes[node] = clouds.Node(group='rack2')
+        del self.cloud.instances[f'on-{node}']
         self._clean()
+        self.assertNotIn(node, self.decisions())
         self.assertIn(node, self.cloud.rows)
         self.assertNotIn('delete_provider', self.asked)
 

@@ -330,7 +330,8 @@ class ConsentTestCase(base.PassTestCase):
         self.configure(handover_timeout=9999)
         self.run_pass()
         self.memory = dataclasses.replace(
-            self.memory, watch=self.memory.watch.restarted(self.cloud.now))
+            self.memory, watch=membership.Watch())
+        self.run_pass()
         self.wait(60)
         self.assertNotIn(node, self.run_pass())
         self.wait(59)
@@ -1000,9 +1001,10 @@ class FailoverTestCase(base.PassTestCase):
         self.assertIs(Decision.LEAVE_INSTANCE, self.decisions()[self.node])
         self.assertIn('faster', self.result.plan.steps[self.node].why)
         self.assertIsNone(self.result.plan.steps[self.node].claim)
-        # It is asked for anew.
+        # It is asked for anew, and not tried again.
+        self.assertNotIn('theirs', self.memory.instances)
         self.run_pass()
-        self.assertIn('instances', self.asked)
+        self.assertNotIn('set_instance_host', self.asked)
 
     def test_instance_that_the_owner_of_the_node_has(self):
         self.configure(follows=True)

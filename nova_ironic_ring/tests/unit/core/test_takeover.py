@@ -132,11 +132,14 @@ class FailOverTestCase(TakeoverTestCase):
         def take_and_record() -> None:
             self._take('n1', world=self._world('other'))
             self.cloud.rows['n1'] = clouds.Row('other')
-        self.before['instances', ''] = take_and_record
-        outcome = self._take('n1')
-        self.assertEqual({'n1'}, outcome.lost)
-        self.assertEqual('other', self.cloud.instances['i1'].host)
-        self.assertEqual('other', self.cloud.rows['n1'].owner)
+        for call in 'rows', 'instances':
+            self.cloud.rows['n1'] = clouds.Row('Dead')
+            self.cloud.instances['i1'] = model.Instance('Dead', 'n1')
+            self.before[call, ''] = take_and_record
+            outcome = self._take('n1')
+            self.assertEqual({'n1'}, outcome.lost)
+            self.assertEqual('other', self.cloud.instances['i1'].host)
+            self.assertEqual('other', self.cloud.rows['n1'].owner)
 
     def test_row_that_another_was_faster_with(self):
         self.before['delete_row', 'n1'] = lambda: self.cloud.rows.pop('n1')
