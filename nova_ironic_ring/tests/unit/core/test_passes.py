@@ -516,7 +516,7 @@ class DisputeTestCase(base.PassTestCase):
             if self.node in self.run_pass():
                 return waited
             self.wait(1)
-        self.fail('it is not taken')
+        raise AssertionError('it is not taken')
 
     def test_owner_that_takes_back(self):
         for number, seconds in enumerate((3, 30, 60)):
