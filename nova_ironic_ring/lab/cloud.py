@@ -47,7 +47,7 @@ class Lab:
     """A lab that is up, or was."""
 
     def __init__(self, state: lab_state.State) -> None:
-        """Take up a lab by its settings.
+        """Choose a lab by its settings.
 
         :param state: the settings
         """
@@ -59,7 +59,7 @@ class Lab:
 
     @classmethod
     def load(cls, directory: pathlib.Path) -> 'Lab':
-        """Take up the lab in a directory.
+        """Find the lab in a directory.
 
         :param directory: where it lives
         :raises LabError: if none is up there
@@ -272,7 +272,7 @@ def is_up(directory: pathlib.Path) -> bool:
 def down(directory: pathlib.Path, keep_files: bool = False) -> None:
     """End all processes and remove all files of a lab, whatever its state.
 
-    At once, for nothing of it is to be kept.
+    The processes are killed, for nothing of the lab is to be kept.
 
     :param directory: where it lives
     :param keep_files: leave the files, for a look at the logs
@@ -323,10 +323,10 @@ class Cloud(fixtures.Fixture):
             os.close(held)
 
     def _bring_up(self, state: lab_state.State) -> None:
-        """Start everything, in the order of its need.
+        """Start everything, each service as soon as what it needs is there.
 
-        Two processors are busy for nearly all of the time with importing
-        Python modules.
+        Nearly all of the time goes into the importing of Python modules, which
+        keeps two processors busy.
         """
         context = self.lab.context
         nova = self.lab.nova
@@ -399,7 +399,8 @@ class Cloud(fixtures.Fixture):
         self.lab.add_compute()
         if self.driver != lab_state.RING_DRIVER:
             # With Nova's own driver, the first has to be alone until it has
-            # taken all nodes: several on an empty table end each other.
+            # taken all nodes: of several that start on an empty table, some
+            # end with an error.
             self.lab.wait('An owner for every node',
                           lambda: len(self.lab.owners()) == self.node_count)
         for _ in range(1, self.computes):

@@ -33,8 +33,9 @@ from nova_ironic_ring.lab import process
 
 DATABASES = ('keystone', 'glance', 'neutron', 'placement', 'ironic',
              'nova_api', 'nova_cell0', 'nova')
-_OWNERS = ('keystone', 'glance', 'neutron', 'openstack-placement', 'ironic',
-           'nova', 'nova-ironic-ring')
+# Their versions make the schemas.
+_PACKAGES = ('keystone', 'glance', 'neutron', 'openstack-placement', 'ironic',
+             'nova', 'nova-ironic-ring')
 
 
 def run(directory: pathlib.Path, *commands: Sequence[str],
@@ -79,7 +80,7 @@ class Schema:
         self.database = database
         self.commands = commands
         versions = ' '.join(f'{name}={metadata.version(name)}'
-                            for name in _OWNERS)
+                            for name in _PACKAGES)
         versions += repr(commands).replace(str(directory), '')
         self._dump = pathlib.Path(
             sys.prefix, 'share', 'nova-ironic-ring-lab',
