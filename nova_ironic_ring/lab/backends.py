@@ -27,7 +27,7 @@ import pymysql
 
 from nova_ironic_ring.lab import state as lab_state
 
-_START_TIMEOUT = 60
+_START_TIMEOUT = 180
 
 
 class _Backend(fixtures.Fixture):

@@ -39,7 +39,7 @@ from nova_ironic_ring.lab import view
 #: Points on the ring for each member, which the lab leaves at its default.
 PARTITIONS: int = conf.partitions_opt.default
 
-_SETTLE_TIMEOUT = 120
+_SETTLE_TIMEOUT = 300
 _POLL = 0.5
 
 
@@ -124,6 +124,19 @@ class Lab:
         self.state.computes.append(name)
         self.state.save()
 
+    def forget_compute(self, name: str) -> None:
+        """Know nothing more of a nova-compute that has ended for good.
+
+        Its name may then be that of another. Nova's record of it is not
+        touched.
+
+        :param name: its host name
+        :raises LabError: if there is none
+        """
+        self.compute(name).forget()
+        self.state.computes.remove(name)
+        self.state.save()
+
     def reconfigure(self, name: str, overrides: services.Sections) -> None:
         """Change the configuration of a nova-compute that runs, by SIGHUP.
 
@@ -203,12 +216,13 @@ class Lab:
             return {row.node: row.owner for row in view.read(opened).rows}
 
     def wait(self, what: str, done: Callable[[], bool],
-             timeout: float = _SETTLE_TIMEOUT) -> None:
+             timeout: float = _SETTLE_TIMEOUT, poll: float = _POLL) -> None:
         """Wait for something to become true, while all services live.
 
         :param what: what is waited for, for the error message
         :param done: says whether it is true
         :param timeout: seconds
+        :param poll: seconds between two looks
         :raises LabError: if it takes longer, or a service dies
         """
         deadline = time.monotonic() + timeout
@@ -218,7 +232,7 @@ class Lab:
                 raise errors.LabError(
                     f'{what} has not come about after {timeout:g} s: see the '
                     f'logs in {self.state.directory / "log"}.')
-            time.sleep(_POLL)
+            time.sleep(poll)
 
     def check(self) -> None:
         """See that all services run, but for those that were told to end.

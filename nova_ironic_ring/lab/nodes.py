@@ -28,7 +28,7 @@ from nova_ironic_ring.lab import tenant
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, 'nova-ironic-ring')
 _THREADS = 4
-_TIMEOUT = 120
+_TIMEOUT = 300
 _POLL = 0.3
 
 

@@ -141,6 +141,13 @@ class Process:
         self._signal(signal.SIGKILL, wanted=False)
         _wait(lambda: self._find() is None, _KILL_TIMEOUT)
 
+    def forget(self) -> None:
+        """End the process for good, and keep nothing but its log, renamed."""
+        self.kill()
+        self._file.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            self.log.replace(self.log.with_suffix('.log.old'))
+
     def pause(self) -> None:
         """Freeze the process, as a hang would."""
         self._signal(signal.SIGSTOP)

@@ -36,7 +36,7 @@ from nova_ironic_ring.lab import state as lab_state
 
 Sections = Mapping[str, Mapping[str, object]]
 
-_START_TIMEOUT = 90
+_START_TIMEOUT = 180
 REGION = 'lab'
 #: As nova.conf has it, in seconds.
 DOWN_TIME = 8
