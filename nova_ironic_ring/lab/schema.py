@@ -14,7 +14,8 @@
 
 Migrations take most of a lab's first start. Their result depends on nothing
 but the versions of the services, so it is kept beside them, in the virtual
-environment, for the next lab.
+environment, for the next lab; or where NOVA_IRONIC_RING_SCHEMAS says, for the
+labs of several environments.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,7 +84,8 @@ class Schema:
                             for name in _PACKAGES)
         versions += repr(commands).replace(str(directory), '')
         self._dump = pathlib.Path(
-            sys.prefix, 'share', 'nova-ironic-ring-lab',
+            os.environ.get('NOVA_IRONIC_RING_SCHEMAS') or os.path.join(
+                sys.prefix, 'share', 'nova-ironic-ring-lab'),
             'schema-%s.sql' % hashlib.sha256(versions.encode()).hexdigest())
 
     @property
