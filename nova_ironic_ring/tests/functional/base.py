@@ -67,7 +67,7 @@ def divide(nodes: list[str] | set[str], *members: str,
     :param partitions: points on the ring for each of them
     """
     expected = ring.Ring(members, partitions)
-    return {node: expected.owner(node) for node in nodes}
+    return {node: str(expected.owner(node)) for node in nodes}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -374,7 +374,7 @@ class LabTestCase(base.BaseTestCase):
     def wait_down(self, name: str) -> None:
         """Wait until a nova-compute looks down."""
         self.lab.wait(f'{name} down', lambda: any(
-            member.host == name and member.state == 'down'
+            member.host == name and member.state == 'absent'
             for member in self.lab.ring()))
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess:

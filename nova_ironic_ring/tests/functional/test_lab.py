@@ -85,7 +85,7 @@ class CommandTestCase(base.LabTestCase):
         self.lab.wait('A paused compute-1', lambda: (
             self.lab.compute('compute-1').state == 'paused'))
         self.wait_down('compute-1')
-        self.assertEqual('down', self._table()['compute-1']['State'])
+        self.assertEqual('absent', self._table()['compute-1']['State'])
         self._ok('resume', 'compute-1')
         self.lab.wait('compute-1 running', lambda: (
             self.lab.compute('compute-1').state == 'running'))
