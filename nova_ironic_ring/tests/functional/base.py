@@ -29,13 +29,13 @@ from oslotest import base
 from testtools import content
 from testtools import content_type
 
+from nova_ironic_ring.core import ring
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import process
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import view
-from nova_ironic_ring.core import ring
 
 _BEAT = 0.5
 

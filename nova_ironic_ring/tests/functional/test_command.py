@@ -133,7 +133,8 @@ class CommandTestCase(base.LabTestCase):
     def test_guru_meditation_report(self):
         compute = self.lab.compute('compute-2')
         wanted = ('  compute-1 = member', '  trust = full',
-                  '  partitions = 32', '    KEEP = ', 'in dispute with = nobody')
+                  '  partitions = 32', '    KEEP = ',
+                  'in dispute with = nobody')
 
         def reported() -> bool:
             section = compute.log.read_text().rpartition('Ironic ring')[2]
