@@ -247,6 +247,17 @@ class DecideTestCase(PlannerTestCase):
         self.assertEqual([], plan.happened)
         self.assertEqual({}, after.disputes.taken)
 
+    def test_offered_node_may_go_to_anybody(self):
+        node = self.theirs[0]
+        self.change(rows={**self.seen.rows, node: model.Row('me')})
+        for building in frozenset({node}), frozenset():
+            self.memory = dataclasses.replace(
+                self.memory, disputes=disputes.Disputes({node: 'b'}))
+            self.change(instances=observation.Instances(building=building))
+            self.decide()
+            self.assertIs(bool(building), self.plan.steps[node].offer == '')
+            self.assertEqual({}, self.memory.disputes.taken)
+
     def test_instance_is_taken_only_where_nova_has_it(self):
         node = self.mine[0]
         self.see(me=State.MEMBER, a=State.MEMBER, b=State.FORCED_DOWN)
