@@ -12,8 +12,10 @@
 
 """Turns what was read of a ring into a cloud in memory, to run passes on."""
 
+from collections.abc import Mapping
 import dataclasses
 import datetime
+import functools
 
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import cloud as clouds
@@ -61,8 +63,13 @@ class Prospect:
         :returns: by the canonical name of the service; of those that list the
             node
         """
-        return {each.me: step for each in self.services
-                if (step := forecast.first_steps(self.cloud, each).get(node))}
+        return {host: steps[node] for host, steps in self._first_steps.items()
+                if node in steps}
+
+    @functools.cached_property
+    def _first_steps(self) -> dict[str, Mapping[str, planner.Step]]:
+        return {each.me: forecast.first_steps(self.cloud, each)
+                for each in self.services}
 
     def run(self) -> forecast.Forecast:
         """Return what the services do until nothing moves."""

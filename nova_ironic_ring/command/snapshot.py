@@ -235,8 +235,8 @@ class Snapshot:
     def key(self, host: str) -> Key | None:
         """Say which ring a service is in.
 
-        One that says nothing of itself is taken to be in the only ring of its
-        cell.
+        One that says nothing of itself is taken to be in the ring whose peer
+        lists name it, or in the only ring of its cell.
 
         :param host: its canonical name
         :returns: None if nobody can tell
@@ -245,8 +245,10 @@ class Snapshot:
         found = self.profiles.get(host)
         if found is not None:
             return _key(cell, found)
-        known = {_key(cell, each) for name, each in self.profiles.items()
-                 if name in self.hosts and self.hosts[name].cell == cell}
+        said = [each for name, each in self.profiles.items()
+                if name in self.hosts and self.hosts[name].cell == cell]
+        known = {_key(cell, each) for each in said if host in each.names} or {
+            _key(cell, each) for each in said}
         if len(known) > 1:
             return None
         return next(iter(known), Key(cell))
