@@ -99,18 +99,22 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings]
         membership.is_late(each, clouds.EPOCH, current.down_time)
         for current in services)]
     moves: dict[str, int] = {}
+    state = _state(cloud)
     quiet = rounds = 0
     # Twice: after the first time, all that is waited for is overdue.
     while quiet < 2 and rounds < _MOST_ROUNDS:
         rounds += 1
-        before = _state(cloud)
+        quiet += 1
+        # After each pass: what one takes, another may take back at once.
         for host, tracker in trackers.items():
             memories[host] = _pass(tracker, memories[host]).memory
-        after = _state(cloud)
-        for node, owner in after[0].items():
-            if before[0].get(node, owner) != owner:
-                moves[node] = moves.get(node, 0) + 1
-        quiet = quiet + 1 if after == before else 0
+            before, state = state, _state(cloud)
+            if before == state:
+                continue
+            quiet = 0
+            for node, owner in state[0].items():
+                if before[0].get(node, owner) != owner:
+                    moves[node] = moves.get(node, 0) + 1
         cloud.now += leap if quiet else step
         for host in alive:
             cloud.beat(host)
