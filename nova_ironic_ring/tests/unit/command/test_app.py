@@ -88,6 +88,54 @@ class ReadingTestCase(base.CommandTestCase):
         self.assertIn('There is no such ring', self.err)
         self.run_command('plan', '--partitions', '0', status=2)
 
+    def test_plan_for_scripts(self):
+        lines = json.loads(self.run_command(
+            'plan', '--disable', 'b', '--remove', 'C', '-f', 'json'))
+        self.assertEqual(['a', 'b', 'c'], [line['Host'] for line in lines])
+        self.assertEqual({
+            'Host', 'Nodes', 'Nodes after', 'Instances', 'Instances after'},
+            set(lines[0]))
+        self.assertEqual([30, 0, 0], [line['Nodes after'] for line in lines])
+
+    def test_plan_that_cannot_be_made(self):
+        for arguments, message in (
+                (('--partitions', '0'), '--partitions has to be 1 at least.'),
+                (('--disable', 'x'), '"x" is no member of the ring of cell '
+                 'cell1: its members are a, b, c.'),
+                (('--remove', 'x'), '"x" is no member of the ring of cell '
+                 'cell1: its members are a, b, c.'),
+                (('--add', 'A'), '"a" is a member of the ring of cell cell1 '
+                 'already.'),
+                (('--remove', 'a', '--disable', 'b', '--disable', 'c'),
+                 'Nobody would be left in the ring of cell cell1: keep one '
+                 'member.')):
+            self.assertEqual('', self.run_command(
+                'plan', *arguments, status=2))
+            self.assertEqual(f'{message}\n', self.err)
+
+    def test_plan_without_members(self):
+        self.source.seen = make(services=[
+            service(host, 61) for host in 'abc'])
+        self.run_command('plan', status=2)
+        self.assertEqual(
+            'The ring of cell cell1 has no living member: see '
+            '"nova-ironic-ring show".\n', self.err)
+        self.source.seen = make(services=[], rows={})
+        self.run_command('plan', status=2)
+        self.assertIn('There is no such ring', self.err)
+
+    def test_plan_of_services_that_disagree(self):
+        self.run_command('plan')
+        self.assertNotIn('disagree', self.err)
+        seen = make()
+        self.source.seen = dataclasses.replace(seen, rows={
+            node: dataclasses.replace(row, profile=profile.Profile(
+                partitions=64 if row.owner == 'b' else 32))
+            for node, row in seen.rows.items()})
+        self.run_command('plan')
+        self.assertIn('This does not come to an end: the services disagree. '
+                      'See "nova-ironic-ring check".', self.err)
+
     def test_check(self):
         self.run_command('check')
         self.assertEqual('All is well.\n', self.err)

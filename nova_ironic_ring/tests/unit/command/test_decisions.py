@@ -113,6 +113,20 @@ class DecisionTestCase(base.BaseTestCase):
             said=profile.Profile(mobility='pinned')), 0)
         self.assertEqual(f'{desired}: LEAVE_INSTANCE', story['Decision'])
 
+    def test_instance_of_one_that_is_down_where_nobody_takes_it(self):
+        story = self._explain(make(
+            instances={0: 'a'}, said=profile.Profile(mobility='pinned'),
+            services=[service('a', 61), service('b'), service('c')]), 0)
+        self.assertEqual('the node is with an instance of another service',
+                         story['Reason'])
+
+    def test_fields(self):
+        self.assertEqual([
+            'Node', 'Name', 'Conductor group', 'Shard', 'Ring', 'Owner',
+            'Owner is', 'Desired owner', 'Successors', 'Instance',
+            'Instance belongs to', 'Offered to', 'Decision', 'Reason'],
+            list(self._explain(make(), 0)))
+
     def test_instance_that_nova_has_elsewhere(self):
         story = self._explain(
             deployment.elsewhere(make(instances={1: 'a'})), 1)

@@ -79,9 +79,27 @@ class PlanTestCase(base.BaseTestCase):
             error = self.assertRaises(ValueError, self._plan, make(),
                                       **changes)
             self.assertIn(message, str(error))
+        for changes, message in (
+                ({'disable': ['x']}, '"x" is no member of the ring'),
+                ({'disable': ['a', 'b'], 'remove': ['c']},
+                 'Nobody would be left'),
+                ({'add': ['d'], 'disable': ['D']},
+                 '"d" cannot both join and leave'),
+                ({'add': ['kvm']}, 'does not run an ironic driver'),
+                ({'add': ['far']}, 'is in cell cell2: it cannot join'),
+                ({'disable': ['far']}, '"far" is no member of the ring')):
+            error = self.assertRaises(ValueError, self._plan, make(services=[
+                *(service(host) for host in 'abc'), service('kvm'),
+                service('far', cell='cell2')], others=frozenset({'kvm'})),
+                **changes)
+            self.assertIn(message, str(error))
+            self.assertNotIn('\n', str(error))
         nobody = make(services=[service(host, 61) for host in 'abc'])
         error = self.assertRaises(ValueError, self._plan, nobody)
         self.assertIn('has no living member', str(error))
+        # One that joins it is one.
+        plan = self._plan(nobody, add=['d'])
+        self.assertEqual(30, plan.shares[3].nodes_after)
 
     def test_balance(self):
         self.assertEqual(1, planning.balance({'a': 5, 'b': 5}))

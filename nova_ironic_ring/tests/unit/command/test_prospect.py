@@ -270,6 +270,15 @@ class ExactTestCase(base.BaseTestCase):
             world.own('b', number)
         self.assertExact(world)
 
+    def test_heartbeats_that_are_not_in_the_database(self):
+        world = truth.World()
+        number = world.number('a', 'a', 'c')
+        world.hold('b', number)
+        world.add('b', 100, fields={'alive': False})
+        for host in 'ac':
+            world.add(host, fields={'alive': True})
+        self.assertDecision('a: LEAVE_INSTANCE', world, number)
+
     def test_names_in_any_case(self):
         world = truth.World('A', 'b', 'C')
         number = world.number('a')

@@ -41,6 +41,23 @@ class FindTestCase(base.BaseTestCase):
         error = self.assertRaises(ValueError, make().find, '00000000-')
         self.assertIn('fits 30 nodes', str(error))
 
+    def test_words_for_services(self):
+        seen = make(services=[
+            service('a'), service('b', 61), service('c', disabled=True),
+            service('d', 61, disabled=True), service('e', forced_down=True),
+            service('f', 61, forced_down=True)])
+        self.assertEqual(
+            ['member', 'down', 'disabled', 'down', 'forced down',
+             'forced down', 'gone'], [seen.word(host) for host in 'abcdefg'])
+        self.assertEqual(
+            'ace', ''.join(host for host in 'abcdefg' if seen.lives(host)))
+
+    def test_services_whose_heartbeats_are_not_in_the_database(self):
+        seen = make(services=[
+            service('a', 1000, alive=True), service('b', alive=False)])
+        self.assertEqual(['member', 'down'],
+                         [seen.word(host) for host in 'ab'])
+
     def test_service(self):
         self.assertEqual('a', make().service('A').record.host)
         error = self.assertRaises(ValueError, make().service, 'x')
