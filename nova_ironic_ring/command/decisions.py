@@ -88,7 +88,8 @@ def _decide(seen: snapshot.Snapshot, node: snapshot.Node,
     advice = _advise(seen, node, host, step)
     reason = f'the node is {step.why}{f"; {advice}" if advice else ""}'
     # Nobody has to act where it is no instance of the ring.
-    if node.instance is not None and _is_elsewhere(seen, node):
+    if step.decision is _Decision.LEAVE_INSTANCE and (
+            _is_elsewhere(seen, node)):
         return step.decision.name, reason
     return f'{host}: {step.decision.name}', reason
 
@@ -116,7 +117,7 @@ def _acting(steps: Mapping[str, planner.Step], holders: Sequence[str],
 
 
 def _is_elsewhere(seen: snapshot.Snapshot, node: snapshot.Node) -> bool:
-    """Say whether Nova does not have an instance where Ironic has it."""
+    """Say whether Nova does not have the instance on a node, with Ironic."""
     instance = seen.instance_on(node)
     return (instance is None or instance.host is None
             or instance.node != node.uuid
@@ -136,9 +137,11 @@ def _advise(seen: snapshot.Snapshot, node: snapshot.Node, host: str,
     if instance is None or instance.host is None:
         return ('Nova does not have the instance, or it has no service: its '
                 'task for deleted instances will see to it')
-    if _is_elsewhere(seen, node):
+    if instance.node != node.uuid:
         return (f'Nova has the instance on {instance.node}, with '
                 f'{instance.host}')
+    if _is_elsewhere(seen, node):
+        return f'{instance.host} has nodes that are not of Ironic'
     found = seen.profiles.get(host)
     if seen.state(instance.host) is membership.State.ABSENT and (
             found is not None and found.mobility != 'pinned'):

@@ -206,9 +206,13 @@ class ExactTestCase(base.BaseTestCase):
         world = truth.World()
         number = world.number('a', 'a', 'c')
         world.hold('b', number)
-        world.add('b', 100, fields={'forced_down': True})
         world.cloud.other_drivers = frozenset({'b'})
+        self.assertDecision('b: KEEP_INSTANCE', world, number)
+        world.add('b', 100, fields={'forced_down': True})
         self.assertDecision('LEAVE_INSTANCE', world, number)
+        seen = world.snapshot()
+        self.assertIn('b has nodes that are not of Ironic', decisions.explain(
+            seen, seen.nodes[NODES[number]])['Reason'])
 
     def test_instance_that_nova_does_not_have(self):
         world = truth.World()
