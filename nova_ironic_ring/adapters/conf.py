@@ -131,7 +131,7 @@ nodes should have the same value.
 Related options:
 
 * ``[ironic_ring] handover``: with ``immediate``, this option is ignored
-* ``[ironic_ring] failover_after``: when a service counts as dead
+* ``[ironic_ring] failover_after``: when a service is dead
 """)
 
 failover_after_opt = cfg.IntOpt(
@@ -140,17 +140,19 @@ failover_after_opt = cfg.IntOpt(
     min=0,
     mutable=True,
     help="""
-Seconds without a heartbeat after which the instances of a service are taken
-over.
+Seconds of silence after which a service is dead, and its instances are
+taken over.
 
-Not earlier than the service looks down to Nova. With the default of 0, nothing
-but an operator's word makes a service dead: one who forces it down, or deletes
-it. Its free nodes do not wait for this.
+The service that takes over counts them itself, from when it first saw the
+last heartbeat of the other, and anew after it was restarted or could not
+reach Nova. A service is not dead before it is absent. With the default of
+0, only an operator's word makes a service dead: one who forces it down, or
+deletes it. Its free nodes do not wait for this.
 
 Related options:
 
 * ``[ironic_ring] instance_mobility``: with ``pinned``, this option is ignored
-* ``[DEFAULT] service_down_time``: when a service looks down to Nova
+* ``[DEFAULT] service_down_time``: when a service is absent
 """)
 
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,

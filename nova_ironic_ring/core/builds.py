@@ -62,8 +62,15 @@ def look_again(world: ports.Ports, left: tuple[observation.LeftBuild, ...]
     :param world: the ports
     :param left: what was left
     """
-    settled = [_settle(world, dataclasses.replace(each, looks=each.looks - 1))
-               for each in left]
+    settled = []
+    for each in left:
+        each = dataclasses.replace(each, looks=each.looks - 1)
+        try:
+            settled.append(_settle(world, each))
+        except Exception as error:
+            # What was taken for the others has to be looked after.
+            settled.append(Settled((each,) if each.looks > 0 else (), (), (
+                events.BuildNotEnded(each.node, None, each.host, error),)))
     return Settled(
         tuple(kept for each in settled for kept in each.left),
         tuple(taken for each in settled for taken in each.taken),

@@ -173,8 +173,8 @@ class BuildNotEnded(Event):
     """A build that a dead service has left behind could not be ended yet.
 
     :ivar node: the UUID of the node that it was for
-    :ivar instance: the UUID of the instance; None if not known: Placement did
-        not answer
+    :ivar instance: the UUID of the instance; None if not known: Placement or
+        Nova did not answer
     :ivar host: the name of the service; None if it is not known any more
     :ivar error: the error
     """
@@ -202,7 +202,7 @@ class RecordNotRemoved(Event):
     """The record of a dead service's node could not be deleted.
 
     :ivar node: the UUID of the node; None if it could not be looked for any
-    :ivar host: the name of the dead service; None likewise
+    :ivar host: the name of the dead service; None if it is that of all
     :ivar reason: the error, or what stands in the way
     """
 

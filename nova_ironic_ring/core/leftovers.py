@@ -15,7 +15,7 @@
 Of its own nodes each service does so in Nova's resource tracker.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import events
@@ -37,12 +37,24 @@ class Seen:
 
     :ivar standing: how this service stands with the others
     :ivar nodes: the nodes that Ironic was seen to have
-    :ivar watch: how long the heartbeats have stood still
     """
 
     standing: observation.Standing
     nodes: model.Nodes
+
+
+@dataclasses.dataclass(frozen=True)
+class Cleaned:
+    """What has come of a search.
+
+    :ivar cleaning: what is to be remembered of it
+    :ivar watch: how long the heartbeats of all services have stood still
+    :ivar happened: what is worth a line in the log
+    """
+
+    cleaning: observation.Cleaning
     watch: membership.Watch
+    happened: Sequence[events.Event] = ()
 
 
 def is_due(before: observation.Cleaning, at: float, seen: Seen,
@@ -59,46 +71,66 @@ def is_due(before: observation.Cleaning, at: float, seen: Seen,
                  or at - before.looked_at >= _PASSES * current.pass_interval))
 
 
-def clean(world: ports.Ports, before: observation.Cleaning, seen: Seen,
-          current: settings.Settings
-          ) -> tuple[observation.Cleaning, list[events.Event]]:
+def clean(world: ports.Ports, before: observation.Cleaning,
+          watch: membership.Watch, seen: Seen, current: settings.Settings
+          ) -> Cleaned:
     """Remove the records.
 
     :param world: the ports
     :param before: what is remembered
+    :param watch: how long the heartbeats have stood still; those of services
+        that are not in the ring are watched from search to search
     :param seen: what was seen
     :param current: this service's settings
-    :returns: what is to be remembered, and what is worth a line in the log
     """
     at = world.process.now()
     guards: dict[str, vanished.Guard] = {}
     happened: list[events.Event] = []
-    for service in world.nova.all_services():
-        state = membership.state(service, current, seen.watch)
+    services = world.nova.all_services()
+    watch = watch.look(services, watch.at)
+    for service in services:
+        state = membership.state(service, current, watch)
         if not state.is_lost:
             continue
-        # A dead service may as well have had another driver: its rows are not
-        # of Ironic's nodes, and not read.
-        rows = world.nova.rows_of(service.host)
-        missing = {node: row for node, row in rows.items()
-                   if node not in seen.nodes}
-        was = before.guards.get(service.host, vanished.Guard())
-        guard = vanished.look(
-            was, vanished.Missing(missing, len(rows), world.ironic.is_deleted),
-            vanished.Limits(current.vanished_nodes_limit,
-                            2 * _PASSES * current.pass_interval), at)
-        if guard.is_closed and not was.is_closed:
+        host = service.host
+        guards[host] = before.guards.get(host, vanished.Guard())
+        try:
+            guards[host], found = _clean_of(
+                world, host, guards[host], seen, current)
+        except Exception as error:
+            # What was removed of others counts all the same.
+            found = [events.RecordNotRemoved(None, host, error)]
+        happened += found
+    return Cleaned(observation.Cleaning(at, guards), watch, happened)
+
+
+def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
+              seen: Seen, current: settings.Settings
+              ) -> tuple[vanished.Guard, list[events.Event]]:
+    """Remove the records of the nodes of one dead service."""
+    at = world.process.now()
+    # It may as well have had another driver: its rows are not of Ironic's
+    # nodes, and not read.
+    rows = world.nova.rows_of(host)
+    missing = {node: row for node, row in rows.items()
+               if node not in seen.nodes}
+    guard = vanished.look(
+        before, vanished.Missing(missing, len(rows), world.ironic.is_deleted),
+        vanished.Limits(current.vanished_nodes_limit,
+                        2 * _PASSES * current.pass_interval), at)
+    happened: list[events.Event] = []
+    if guard.is_closed:
+        if not before.is_closed:
             happened.append(events.NodesVanished(
-                service.host, False, sorted(missing), len(rows)))
-        if not guard.is_closed:
-            mine = {node: row for node, row in missing.items()
-                    if seen.standing.ring.owner(node) == current.me}
-            for node, event in _remove_all(world, mine):
-                happened.append(event)
-                if isinstance(event, events.RecordRemoved):
-                    guard = guard.noted(node, at)
-        guards[service.host] = guard
-    return observation.Cleaning(at, guards), happened
+                host, False, sorted(missing), len(rows)))
+        return guard, happened
+    mine = {node: row for node, row in missing.items()
+            if seen.standing.ring.owner(node) == current.me}
+    for node, event in _remove_all(world, mine):
+        happened.append(event)
+        if isinstance(event, events.RecordRemoved):
+            guard = guard.noted(node, at)
+    return guard, happened
 
 
 def _remove_all(world: ports.Ports, rows: Mapping[str, model.Row]

@@ -53,14 +53,19 @@ class NodeLostError(Exception):
 
 
 class UnansweredError(Exception):
-    """Nova could not be asked: the pass has ended, and the cause says why.
+    """Nova or Ironic could not be asked: the pass has ended.
+
+    The cause says why.
 
     :ivar memory: what is to be remembered
+    :ivar happened: what is worth a line in the log, until then
     """
 
-    def __init__(self, memory: observation.Memory) -> None:
+    def __init__(self, memory: observation.Memory,
+                 happened: Sequence[events.Event]) -> None:
         super().__init__()
         self.memory = memory
+        self.happened = happened
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,38 +97,44 @@ def run(world: ports.Ports, before: observation.Memory,
     :param world: the ports
     :param before: what this service remembers
     :param current: its settings
-    :raises UnansweredError: if Nova could not be asked
-    :raises Exception: what the port of Ironic raises, if that cannot be asked;
-        what was remembered before stays true then
+    :raises UnansweredError: if Nova or Ironic could not be asked
     """
-    with _asking_nova(world, before):
-        memory, happened, is_recorded = _look(world, before, current)
-    nodes: model.Nodes = world.ironic.nodes(current.scope)
-    with _asking_nova(world, memory):
+    happened: list[events.Event] = []
+    with _asking_nova(world, before, happened):
+        memory, is_recorded = _look(world, before, current, happened)
+    with _asking_ironic(memory, happened):
+        nodes: model.Nodes = world.ironic.nodes(current.scope)
+    with _asking_nova(world, memory, happened):
         mine = world.nova.instances_of(current.host)
+    with _asking_ironic(memory, happened):
         nodes = _with_own(world, nodes, mine, current)
+    with _asking_nova(world, memory, happened):
         rows = world.nova.rows_of(current.host)
-    memory, vanishing = _guard(world, memory, nodes, rows, current)
-    with _asking_nova(world, memory):
+    with _asking_ironic(memory, happened):
+        memory = _guard(world, memory, nodes, rows, current, happened)
+    with _asking_nova(world, memory, happened):
         seen, memory = _observe(world, memory, observation.Observation(
             world.process.now(), memory.standing, nodes, rows,
             observation.Instances(mine), tracked=world.process.tracked()),
             current)
-    elsewhere = _elsewhere(memory, seen)
+    happened += _elsewhere(memory, seen)
     plan, memory = planner.decide(seen, memory, current)
+    happened += plan.happened
     memory = dataclasses.replace(
         memory, instances=seen.instances.foreign,
         other_drivers=seen.instances.other_drivers)
 
-    with _asking_nova(world, memory):
+    with _asking_nova(world, memory, happened):
         outcome = takeover.take_over(world, takeover.Request(
             {node: step.decision for node, step in plan.steps.items()
              if step.decision.takes_instance},
             nodes, seen.instances.foreign, current.handover_timeout),
             memory.without_row)
+    happened += outcome.happened
     plan, memory = _after_takeover(plan, memory, outcome)
-    memory, settled, cleaned = _look_after_the_dead(
-        world, memory, nodes, current)
+    memory, settled = _look_after_the_dead(
+        world, memory, nodes, current, happened)
+    happened.append(_count(plan))
     return Result(
         plan, memory,
         {node: nodes[node] for node, step in plan.steps.items()
@@ -131,8 +142,7 @@ def run(world: ports.Ports, before: observation.Memory,
         (*outcome.taken, *settled),
         # A service that is new is refused where it knows of instances.
         _orphans(plan, seen, current) if is_recorded else frozenset(),
-        (*happened, *vanishing, *elsewhere, *plan.happened, *outcome.happened,
-         *cleaned, _count(plan)))
+        happened)
 
 
 def claim(world: ports.Ports, node: str, step: planner.Step,
@@ -169,24 +179,37 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
 
 
 @contextlib.contextmanager
-def _asking_nova(world: ports.Ports, memory: observation.Memory
-                 ) -> Iterator[None]:
+def _asking_nova(world: ports.Ports, memory: observation.Memory,
+                 happened: Sequence[events.Event]) -> Iterator[None]:
     """Remember when Nova could not be asked."""
     try:
         yield
     except Exception as error:
-        raise UnansweredError(memory.failed(world.process.now())) from error
+        raise UnansweredError(
+            memory.failed(world.process.now()), happened) from error
+
+
+@contextlib.contextmanager
+def _asking_ironic(memory: observation.Memory,
+                   happened: Sequence[events.Event]) -> Iterator[None]:
+    """Remember what was seen until Ironic could not be asked.
+
+    Its silence says nothing of the heartbeats.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise UnansweredError(memory, happened) from error
 
 
 def _look(world: ports.Ports, before: observation.Memory,
-          current: settings.Settings
-          ) -> tuple[observation.Memory, list[events.Event], bool]:
+          current: settings.Settings, happened: list[events.Event]
+          ) -> tuple[observation.Memory, bool]:
     """Look at the services, which makes the ring.
 
     Where what is seen is not to be trusted, the last members stay in force.
 
-    :returns: what is to be remembered, what is worth a line in the log, and
-        whether this service has a record
+    :returns: what is to be remembered, and whether this service has a record
     """
     services = world.nova.ring_services()
     own = next((service for service in services
@@ -214,7 +237,6 @@ def _look(world: ports.Ports, before: observation.Memory,
         world.process.is_ending())
     memory = dataclasses.replace(
         before, watch=watch, confidence=confidence, standing=standing)
-    happened: list[events.Event] = []
     if members.members != before.standing.membership.members:
         # Others may have taken instances over.
         memory = dataclasses.replace(memory, instances={})
@@ -223,7 +245,7 @@ def _look(world: ports.Ports, before: observation.Memory,
     if confidence.trust is not before.standing.trust:
         happened.append(events.TrustChanged(
             before.standing.trust, confidence.trust, current.down_time))
-    return memory, happened, own is not None
+    return memory, own is not None
 
 
 def _with_own(world: ports.Ports, nodes: model.Nodes, mine: frozenset[str],
@@ -239,8 +261,8 @@ def _with_own(world: ports.Ports, nodes: model.Nodes, mine: frozenset[str],
 
 
 def _guard(world: ports.Ports, memory: observation.Memory, nodes: model.Nodes,
-           rows: dict[str, model.Row], current: settings.Settings
-           ) -> tuple[observation.Memory, list[events.Event]]:
+           rows: dict[str, model.Row], current: settings.Settings,
+           happened: list[events.Event]) -> observation.Memory:
     """Find out whether too many nodes have vanished to believe it."""
     missing = sorted(rows.keys() - nodes.keys())
     guard = vanished.look(
@@ -250,13 +272,12 @@ def _guard(world: ports.Ports, memory: observation.Memory, nodes: model.Nodes,
                         _VANISHING * current.pass_interval),
         world.process.now())
     was_closed = memory.vanished.is_closed
-    happened: list[events.Event] = []
     if guard.is_closed and not was_closed:
         happened.append(events.NodesVanished(
             current.host, True, missing, len(rows)))
     elif was_closed and not guard.is_closed:
         happened.append(events.NodesBack())
-    return dataclasses.replace(memory, vanished=guard), happened
+    return dataclasses.replace(memory, vanished=guard)
 
 
 def _observe(world: ports.Ports, memory: observation.Memory,
@@ -296,13 +317,15 @@ def _foreign(world: ports.Ports, memory: observation.Memory,
     """Find out which services the instances of others belong to.
 
     They are read once, and again where the owner of the node is another one:
-    then the instance may have another service as well.
+    then the instance may have another service as well. Those that are nowhere,
+    or on another node, are read until that has changed.
     """
     known = memory.instances
     unknown = [
         uuid for uuid, node in needs.foreign.items()
-        if uuid not in known
-        or (node in rows and rows[node].owner != known[uuid].host)]
+        if (instance := known.get(uuid)) is None
+        or instance.host is None or instance.node != node
+        or (node in rows and rows[node].owner != instance.host)]
     read = world.nova.instances(unknown) if unknown else {}
     hosts = {instance.host for instance in read.values() if instance.host}
     other_drivers = memory.other_drivers - frozenset(
@@ -364,29 +387,28 @@ def _after_takeover(plan: planner.Plan, memory: observation.Memory,
 
 def _look_after_the_dead(
     world: ports.Ports, memory: observation.Memory, nodes: model.Nodes,
-    current: settings.Settings
-) -> tuple[observation.Memory, tuple[takeover.Takeover, ...],
-           list[events.Event]]:
+    current: settings.Settings, happened: list[events.Event]
+) -> tuple[observation.Memory, tuple[takeover.Takeover, ...]]:
     """Do what can wait, and must not stand in the way of a pass."""
     settled = builds.Settled(memory.left_builds)
     try:
         settled = builds.look_again(world, memory.left_builds)
+        happened += settled.happened
         memory = dataclasses.replace(memory, left_builds=settled.left)
-        happened = list(settled.happened)
-        seen = leftovers.Seen(memory.standing, nodes, memory.watch)
+        seen = leftovers.Seen(memory.standing, nodes)
         if leftovers.is_due(memory.cleaning, world.process.now(), seen,
                             current):
             memory = dataclasses.replace(
                 memory, cleaning=dataclasses.replace(
                     memory.cleaning, looked_at=world.process.now()))
-            cleaning, cleaned = leftovers.clean(
-                world, memory.cleaning, seen, current)
-            memory = dataclasses.replace(memory, cleaning=cleaning)
-            happened += cleaned
+            cleaned = leftovers.clean(
+                world, memory.cleaning, memory.watch, seen, current)
+            happened += cleaned.happened
+            memory = dataclasses.replace(
+                memory, cleaning=cleaned.cleaning, watch=cleaned.watch)
     except Exception as error:
-        happened = [*settled.happened,
-                    events.RecordNotRemoved(None, None, error)]
-    return memory, settled.taken, happened
+        happened.append(events.RecordNotRemoved(None, None, error))
+    return memory, settled.taken
 
 
 def _orphans(plan: planner.Plan, seen: observation.Observation,
@@ -402,6 +424,6 @@ def _orphans(plan: planner.Plan, seen: observation.Observation,
 def _count(plan: planner.Plan) -> events.PassDone:
     counts = collections.Counter(
         step.decision for step in plan.steps.values())
-    return events.PassDone(
-        dict(counts), bool(plan.happened) or any(
-            decision.takes or decision.takes_instance for decision in counts))
+    return events.PassDone(dict(counts), any(
+        decision.takes or decision.takes_instance for decision in counts
+    ) or any(isinstance(each, events.NodeOffered) for each in plan.happened))

@@ -310,14 +310,14 @@ class _Planner:
 
     def _step(self, node: str, verdict: decisions.Verdict) -> Step:
         decision = verdict.decision
-        offer = None
-        if decision.offers:
-            offer = self.seen.standing.ring.owner(node)
-        elif decision is Decision.HOLD and (
-                node in self.seen.instances.building):
-            offer = ''
         if not decision.lists:
             return Step(decision, verdict.why)
+        offer = None
+        if decision.offers or decision is Decision.HOLD:
+            if node in self.seen.instances.building:
+                offer = ''
+            elif decision.offers:
+                offer = self.seen.standing.ring.owner(node)
         return Step(decision, verdict.why, offer,
                     self._claim(node, decision))
 

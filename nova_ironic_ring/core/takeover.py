@@ -99,19 +99,38 @@ def take_over(world: ports.Ports, request: Request,
         and (record := request.instances[instance]).host is not None]
     dead = [each for each in wanted if each.is_dead]
     failed_over = _fail_over(world, dead, request.patience, without_row)
-    followed = [each for each in wanted if not each.is_dead
-                and world.nova.set_instance_host(
-                    each.instance, ports.Expected(
-                        each.host, each.node, is_idle=True))]
+    followed, happened = _follow(
+        world, [each for each in wanted if not each.is_dead])
     taken = (*failed_over.taken, *followed)
     return Outcome(
         taken,
         frozenset(each.node for each in wanted)
         - {each.node for each in taken},
-        failed_over.without_row,
-        (*failed_over.happened, *(
-            events.InstanceTaken(each.node, each.instance, each.host, False)
-            for each in followed)))
+        failed_over.without_row, (*failed_over.happened, *happened))
+
+
+def _follow(world: ports.Ports, wanted: list[Takeover]
+            ) -> tuple[list[Takeover], list[events.Event]]:
+    """Take over the instances of services that consent.
+
+    A consent names one taker, so there is no other. The row follows in the
+    resource tracker, as that of a free node does.
+    """
+    taken, happened = [], list[events.Event]()
+    for each in wanted:
+        try:
+            if not world.nova.set_instance_host(each.instance, ports.Expected(
+                    each.host, each.node, is_idle=True)):
+                continue
+        except Exception as error:
+            # What was taken before it has to be looked after all the same.
+            happened.append(events.InstanceNotTaken(
+                each.instance, each.host, error))
+            continue
+        taken.append(each)
+        happened.append(events.InstanceTaken(
+            each.node, each.instance, each.host, False))
+    return taken, happened
 
 
 def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,

@@ -40,7 +40,7 @@ _Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
 
 _CLEAR_SCREEN = '\033[H\033[2J'
 
-# Stock nova-compute gives its work this long, in seconds, to end in order.
+# Nova's own nova-compute waits this long, in seconds, for its work to end.
 _STOP_TIMEOUT = 180
 
 
@@ -117,7 +117,7 @@ class Up(_Table):
             self.directory, driver=_DRIVERS[parsed_args.driver],
             computes=parsed_args.computes, node_count=parsed_args.nodes,
             progress=progress)
-        # Ended by a signal, it cleans up as well as after Ctrl-C.
+        # SIGTERM cleans up as well, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             fixture.setUp()
@@ -131,7 +131,7 @@ class Up(_Table):
 
 
 def _cause(failure: BaseException) -> BaseException:
-    """Return what made a fixture fail; the rest is of the cleaning up."""
+    """Return the error that made a fixture fail, of those in its failure."""
     while isinstance(failure, fixtures.MultipleExceptions):
         failure = failure.args[0][1]
     return failure
@@ -188,7 +188,7 @@ class _Computes(_Lab, command.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         lab = self.lab()
-        # All names first: nothing is done where one is wrong.
+        # All names are looked up first: where one is wrong, nothing is done.
         found = [lab.compute(name) for name in parsed_args.names]
         for process in found:
             if process.state not in self.states:
@@ -198,7 +198,7 @@ class _Computes(_Lab, command.Command):
             self.act(lab, name)
 
     def act(self, lab: cloud.Lab, name: str) -> None:
-        """Do it to one."""
+        """Do it to one nova-compute."""
         raise NotImplementedError
 
 

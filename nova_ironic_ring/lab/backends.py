@@ -13,8 +13,8 @@
 """MariaDB and RabbitMQ, started by pifpaf.
 
 pifpaf's fixtures end their servers with the process that used them, and the
-lab outlives the command that starts it. So each runs in a process of its own
-that holds it: pifpaf's command line.
+lab outlives the command that starts it. So each server is held by a process of
+its own: pifpaf's command line.
 """
 
 import os
@@ -27,7 +27,7 @@ import pymysql
 
 from nova_ironic_ring.lab import state as lab_state
 
-_START_TIMEOUT = 60
+_START_TIMEOUT = 180
 
 
 class _Backend(fixtures.Fixture):
@@ -46,7 +46,8 @@ class _Backend(fixtures.Fixture):
         self._ready = state.directory / 'run' / f'{self.name}.ready'
 
     def _setUp(self) -> None:
-        # pifpaf runs the command once the server is ready, and for its time.
+        # pifpaf runs the command once the server is ready, and ends the server
+        # when the command has ended.
         hold = f'echo "$PIFPAF_DATA" >"{self._ready}"; exec sleep infinity'
         self._ready.unlink(missing_ok=True)
         self.process.define(
@@ -117,7 +118,7 @@ class RabbitMQ(_Backend):
 
     def arguments(self) -> list[str]:
         return ['rabbitmq', '--port', str(self.state.ports['rabbitmq']),
-                # Which anybody on the machine may read in the process list.
+                # Anybody on the machine can read these in the process list.
                 '--username', 'openstack',
                 '--password', self.state.broker_secret]
 

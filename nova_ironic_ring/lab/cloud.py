@@ -39,7 +39,7 @@ from nova_ironic_ring.lab import view
 #: Points on the ring for each member, which the lab leaves at its default.
 PARTITIONS: int = conf.partitions_opt.default
 
-_SETTLE_TIMEOUT = 120
+_SETTLE_TIMEOUT = 300
 _POLL = 0.5
 
 
@@ -47,7 +47,7 @@ class Lab:
     """A lab that is up, or was."""
 
     def __init__(self, state: lab_state.State) -> None:
-        """Take up a lab by its settings.
+        """Choose a lab by its settings.
 
         :param state: the settings
         """
@@ -59,7 +59,7 @@ class Lab:
 
     @classmethod
     def load(cls, directory: pathlib.Path) -> 'Lab':
-        """Take up the lab in a directory.
+        """Find the lab in a directory.
 
         :param directory: where it lives
         :raises LabError: if none is up there
@@ -122,6 +122,19 @@ class Lab:
         compute.configure()
         compute.process.start()
         self.state.computes.append(name)
+        self.state.save()
+
+    def forget_compute(self, name: str) -> None:
+        """Know nothing more of a nova-compute that has ended for good.
+
+        Its name may then be that of another. Nova's record of it is not
+        touched.
+
+        :param name: its host name
+        :raises LabError: if there is none
+        """
+        self.compute(name).forget()
+        self.state.computes.remove(name)
         self.state.save()
 
     def reconfigure(self, name: str, overrides: services.Sections) -> None:
@@ -203,12 +216,13 @@ class Lab:
             return {row.node: row.owner for row in view.read(opened).rows}
 
     def wait(self, what: str, done: Callable[[], bool],
-             timeout: float = _SETTLE_TIMEOUT) -> None:
+             timeout: float = _SETTLE_TIMEOUT, poll: float = _POLL) -> None:
         """Wait for something to become true, while all services live.
 
         :param what: what is waited for, for the error message
         :param done: says whether it is true
         :param timeout: seconds
+        :param poll: seconds between two looks
         :raises LabError: if it takes longer, or a service dies
         """
         deadline = time.monotonic() + timeout
@@ -218,7 +232,7 @@ class Lab:
                 raise errors.LabError(
                     f'{what} has not come about after {timeout:g} s: see the '
                     f'logs in {self.state.directory / "log"}.')
-            time.sleep(_POLL)
+            time.sleep(poll)
 
     def check(self) -> None:
         """See that all services run, but for those that were told to end.
@@ -272,7 +286,7 @@ def is_up(directory: pathlib.Path) -> bool:
 def down(directory: pathlib.Path, keep_files: bool = False) -> None:
     """End all processes and remove all files of a lab, whatever its state.
 
-    At once, for nothing of it is to be kept.
+    The processes are killed, for nothing of the lab is to be kept.
 
     :param directory: where it lives
     :param keep_files: leave the files, for a look at the logs
@@ -323,10 +337,10 @@ class Cloud(fixtures.Fixture):
             os.close(held)
 
     def _bring_up(self, state: lab_state.State) -> None:
-        """Start everything, in the order of its need.
+        """Start everything, each service as soon as what it needs is there.
 
-        Two processors are busy for nearly all of the time with importing
-        Python modules.
+        Nearly all of the time goes into the importing of Python modules, which
+        keeps two processors busy.
         """
         context = self.lab.context
         nova = self.lab.nova
@@ -399,7 +413,8 @@ class Cloud(fixtures.Fixture):
         self.lab.add_compute()
         if self.driver != lab_state.RING_DRIVER:
             # With Nova's own driver, the first has to be alone until it has
-            # taken all nodes: several on an empty table end each other.
+            # taken all nodes: of several that start on an empty table, some
+            # end with an error.
             self.lab.wait('An owner for every node',
                           lambda: len(self.lab.owners()) == self.node_count)
         for _ in range(1, self.computes):

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The machines that are not there: nodes of Ironic with fake hardware."""
+"""Nodes of Ironic with fake hardware, in the place of machines."""
 
 from collections.abc import Callable, Iterable, Mapping
 import concurrent.futures
@@ -28,7 +28,7 @@ from nova_ironic_ring.lab import tenant
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, 'nova-ironic-ring')
 _THREADS = 4
-_TIMEOUT = 120
+_TIMEOUT = 300
 _POLL = 0.3
 
 
@@ -60,7 +60,7 @@ def _enroll(state: lab_state.State, count: int,
     def create(number: int) -> str:
         return baremetal.create_node(**{
             'name': f'node-{number}',
-            # The same in each lab, and so is the ring.
+            # The same in each lab, so that the ring is the same too.
             'id': str(uuid.uuid5(_NAMESPACE, f'node-{number}')),
             'driver': 'fake-hardware',
             'resource_class': tenant.RESOURCE_CLASS,

@@ -53,7 +53,7 @@ def environment(directory: pathlib.Path,
     # A service that sets its title writes it over its environment, unless
     # told not to; the mark would be lost.
     marks = {MARK: str(directory), 'SPT_NOENV': '1',
-             # They would hide the cause of a failure among the last lines.
+             # Warnings would hide the cause of a failure in the last lines.
              'PYTHONWARNINGS': 'ignore'}
     return inherited | marks | dict(extra or {})
 
@@ -124,7 +124,7 @@ class Process:
     def terminate(self) -> None:
         """Ask the process to end."""
         self._signal(signal.SIGTERM, wanted=False)
-        # A paused process hears of it only now.
+        # A paused process gets the signal only when it goes on.
         self._signal(signal.SIGCONT)
 
     def stop(self, timeout: float = 30) -> None:
@@ -140,6 +140,13 @@ class Process:
         """End the process at once, as a crash would."""
         self._signal(signal.SIGKILL, wanted=False)
         _wait(lambda: self._find() is None, _KILL_TIMEOUT)
+
+    def forget(self) -> None:
+        """End the process for good, and keep nothing but its log, renamed."""
+        self.kill()
+        self._file.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            self.log.replace(self.log.with_suffix('.log.old'))
 
     def pause(self) -> None:
         """Freeze the process, as a hang would."""
@@ -256,7 +263,7 @@ class Process:
     def _write(self, record: dict) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        # Whole or not at all, whenever this is killed.
+        # The file is whole, or the old one, whenever this process is killed.
         new = self._file.with_suffix('.new')
         new.write_text(json.dumps(record))
         new.replace(self._file)

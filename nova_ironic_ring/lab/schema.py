@@ -14,7 +14,8 @@
 
 Migrations take most of a lab's first start. Their result depends on nothing
 but the versions of the services, so it is kept beside them, in the virtual
-environment, for the next lab.
+environment, for the next lab; or where NOVA_IRONIC_RING_SCHEMAS says, for the
+labs of several environments.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +34,9 @@ from nova_ironic_ring.lab import process
 
 DATABASES = ('keystone', 'glance', 'neutron', 'placement', 'ironic',
              'nova_api', 'nova_cell0', 'nova')
-_OWNERS = ('keystone', 'glance', 'neutron', 'openstack-placement', 'ironic',
-           'nova', 'nova-ironic-ring')
+# Their versions make the schemas.
+_PACKAGES = ('keystone', 'glance', 'neutron', 'openstack-placement', 'ironic',
+             'nova', 'nova-ironic-ring')
 
 
 def run(directory: pathlib.Path, *commands: Sequence[str],
@@ -79,10 +81,11 @@ class Schema:
         self.database = database
         self.commands = commands
         versions = ' '.join(f'{name}={metadata.version(name)}'
-                            for name in _OWNERS)
+                            for name in _PACKAGES)
         versions += repr(commands).replace(str(directory), '')
         self._dump = pathlib.Path(
-            sys.prefix, 'share', 'nova-ironic-ring-lab',
+            os.environ.get('NOVA_IRONIC_RING_SCHEMAS') or os.path.join(
+                sys.prefix, 'share', 'nova-ironic-ring-lab'),
             'schema-%s.sql' % hashlib.sha256(versions.encode()).hexdigest())
 
     @property

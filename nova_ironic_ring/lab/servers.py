@@ -22,7 +22,7 @@ from openstack import exceptions
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import tenant
 
-_TIMEOUT = 120
+_TIMEOUT = 300
 _POLL = 1
 
 

@@ -13,8 +13,8 @@
 """The OpenStack services of a lab, each a fixture.
 
 A service writes its configuration and starts when it is set up; ``wait`` says
-when it answers. What is set here is the least that makes it run on loopback:
-how the services are used in earnest is for their own documentation to say.
+when it answers. What is set here is the least that makes it run on loopback.
+How to run the services in production, their own documentation says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ from nova_ironic_ring.lab import state as lab_state
 
 Sections = Mapping[str, Mapping[str, object]]
 
-_START_TIMEOUT = 90
+_START_TIMEOUT = 180
 REGION = 'lab'
 #: As nova.conf has it, in seconds.
 DOWN_TIME = 8
@@ -71,7 +71,7 @@ class Context:
 
     def __init__(self, state: lab_state.State, database: backends.MariaDB,
                  broker: backends.RabbitMQ) -> None:
-        """Put it together.
+        """Choose the lab and its backends.
 
         :param state: the lab's settings
         :param database: a server that is ready
@@ -126,7 +126,7 @@ class Service(fixtures.Fixture):
 
     def _setUp(self) -> None:
         self.configure()
-        # At once: nothing of it is to be kept.
+        # Killed, not stopped: nothing of it is to be kept.
         self.addCleanup(self.process.kill)
         self.process.start()
 
@@ -160,7 +160,8 @@ class Api(Service):
         """
         deadline = time.monotonic() + _START_TIMEOUT
         url = self.context.state.url(self.name) + '/'
-        # Past any proxy, and not to whatever else may have taken the port.
+        # Past any proxy, and only while this process has the port: something
+        # else may have taken it.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         port = self.context.state.ports[self.name]
         while True:
@@ -325,7 +326,7 @@ class Ironic(Api):
     """Bare metal: API and conductor in one process, with fake hardware."""
 
     def __init__(self, context: Context, alone: bool = True) -> None:
-        """Say whether it is to have company.
+        """Say whether there are other conductors.
 
         :param context: what services are given
         :param alone: whether there are no other conductors
@@ -349,7 +350,7 @@ class Ironic(Api):
         write_config(self.conf, {
             'DEFAULT': self.context.logging() | interfaces | {
                 'enabled_hardware_types': 'fake-hardware',
-                # Conductors that are several need a way to each other.
+                # Several conductors speak to each other through the broker.
                 'rpc_transport': 'none' if self.alone else 'oslo',
                 'transport_url': self.context.broker.url,
                 # Nova's account sees all nodes, not only its project's.
@@ -367,7 +368,7 @@ class Ironic(Api):
                           'sync_power_state_interval': 60},
             'database': {'connection': self.context.database.url('ironic')},
             'keystone_authtoken': self.context.credentials('ironic'),
-            # Asked what kind of image it is when a server is rebuilt.
+            # Ironic asks it for the kind of an image when a server is rebuilt.
             'glance': self.context.credentials('ironic') | {
                 'region_name': REGION},
             'oslo_concurrency': {
@@ -419,8 +420,7 @@ class NovaConfig:
         self.etc = context.etc / 'nova'
         #: For all of them.
         self.common = self.etc / 'nova.conf'
-        #: For those that may reach the database, of which nova-compute is
-        #: none.
+        #: For those that may reach the database; nova-compute may not.
         self.controller = self.etc / 'nova-controller.conf'
 
     def write(self) -> None:

@@ -147,7 +147,7 @@ def remove(directory: pathlib.Path) -> None:
 
     :param directory: where it lives
     """
-    # Renamed first, so that half a lab is never taken for one.
+    # Renamed first, so that what is half removed is not taken for a lab.
     doomed = directory.with_name(f'.{directory.name}-{uuid.uuid4().hex[:8]}')
     try:
         directory.rename(doomed)

@@ -77,7 +77,7 @@ def connect(state: lab_state.State,
         config_files=[str(state.directory / 'clouds.yaml')],
         # A user's own OS_* would lead to another cloud.
         load_envvars=False).get_one(cloud=cloud)
-    # Nor through a proxy, which would not come back to this machine.
+    # No proxy either: it could not reach loopback on this machine.
     session = requests.Session()
     session.trust_env = False
     config.set_session_constructor(

@@ -34,7 +34,7 @@ def main() -> None:
                          numthreads=_THREADS, request_queue_size=64)
 
     def stop(*_: object) -> None:
-        # In its own time, a server waits for idle connections.
+        # Otherwise the server waits for idle connections.
         server.shutdown_timeout = 0
         raise KeyboardInterrupt
 

@@ -36,9 +36,9 @@ _DRIVERS = {'ring': lab_state.RING_DRIVER, 'stock': lab_state.STOCK_DRIVER}
 _COMPUTES = 3
 _NODES = 30
 _SERVERS = 6
-# Seconds: without a change, for longer than it takes to find out that a
-# service is dead; and how long to wait for that.
-_QUIET = 15
+# Seconds: how long nothing may change until all is over, which is longer than
+# it takes to find a service absent; and how long to wait for that.
+_QUIET = 20
 _PATIENCE = 75
 
 
@@ -48,12 +48,12 @@ class Result:
 
     :ivar changes: how often nodes changed hands
     :ivar needed: how often would have been enough
-    :ivar most: how often the one did that did so most often
+    :ivar most: how often that node changed hands that did so most often
     :ivar settled: seconds from the beginning to the last change; None if
         nodes went on to change hands, or are not where they belong
     :ivar deleted: records that were deleted
     :ivar providers: resource providers that were deleted
-    :ivar passed: whether it is no more than it may be
+    :ivar passed: whether it has cost no more than it may
     """
 
     changes: int
@@ -88,7 +88,7 @@ def measure(lab: cloud.Lab, observer: watch.Watch,
     :param event: what is to happen
     """
     before, providers = lab.owners(), observer.lost_providers()
-    told = _errors(lab, event.error)
+    errors_before = _errors(lab, event.error)
     observer.restart()
     start = observer.now()
     event.happen(lab)
@@ -108,16 +108,16 @@ def measure(lab: cloud.Lab, observer: watch.Watch,
     deleted = len(changes) - len(moved)
     lost = observer.lost_providers() - providers
     last = max([change.at for change in changes], default=start)
-    telling = _errors(lab, event.error)
+    errors_after = _errors(lab, event.error)
     return Result(
         len(changes), needed, most,
         (last - start).total_seconds() if settled else None, deleted, lost,
         # What is needed, or what the event allows each node.
         settled and not deleted and not lost
-        # Once, and not in a flood.
-        and all(count <= told[name] + 1
-                for name, count in telling.items())
-        and (not event.error or telling != told)
+        # Somebody has said so, and nobody more than once.
+        and all(count <= errors_before[name] + 1
+                for name, count in errors_after.items())
+        and (not event.error or errors_after != errors_before)
         and (most <= event.allowance if event.allowance
              else len(changes) == needed))
 
@@ -175,7 +175,7 @@ def run(driver: str, chosen: Sequence[events.Event],
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the lane.
+    """Let it all happen, and print what it has cost.
 
     :param arguments: of the command line
     :returns: 1 if our driver does more than it may
@@ -239,7 +239,7 @@ def _table_of_deaths(
                                               'refused')])
     table.align['event'] = 'l'
     for number, death in enumerate(dying):
-        # Found out, given up, and two passes of the resource tracker.
+        # Until the service is absent, and dead, and two passes more.
         wanted = services.DOWN_TIME + 2 * services.PASS_INTERVAL + (
             0 if death.forced else deaths.SILENCE)
         table.add_row([death.name, f'{wanted:.0f} s'] + [
@@ -250,13 +250,13 @@ def _table_of_deaths(
 
 def _cells(results: Sequence[Result] | Sequence[deaths.Outcome], number: int,
            count: int) -> list[str]:
-    """Return the cells of an event, which may not have come about."""
+    """Return the cells of an event, which may not have been measured."""
     return results[number].cells() if number < len(results) else ['-'] * count
 
 
 def _failed(names: Sequence[str],
             results: Sequence[Result] | Sequence[deaths.Outcome]) -> list[str]:
-    """Name those of which more came than may, or nothing at all."""
+    """Name those that cost more than they may, or were not measured."""
     return [name for number, name in enumerate(names)
             if not (number < len(results) and results[number].passed)]
 

@@ -22,7 +22,7 @@ from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import view
 
-_DEAD, _HEIR = 'compute-2', 'compute-1'
+_DEAD, _TAKER = 'compute-2', 'compute-1'
 # Seconds.
 _PATIENCE = 3600
 _POLL = 0.5
@@ -30,13 +30,13 @@ _POLL = 0.5
 
 @dataclasses.dataclass(frozen=True)
 class Crowd:
-    """How long it has taken, and what others have felt of it.
+    """How long it has taken, and what it has cost the other services.
 
     :ivar servers: how many there were
     :ivar found: seconds from the death to the first that was taken over
     :ivar instances: seconds from the first to the last instance
     :ivar rows: seconds from the first instance to the last row
-    :ivar silence: the longest that the heir's heartbeat was late, in seconds
+    :ivar silence: the longest that the taker's heartbeat was late, in seconds
     :ivar conductor: seconds of processor time that nova-conductor took
     """
 
@@ -66,7 +66,7 @@ def measure(count: int) -> Crowd:
         lab = fixture.lab
         link = lab.connect()
         # So that all nodes are with the one that is to die.
-        (service,) = link.compute.services(host=_HEIR, binary='nova-compute')
+        (service,) = link.compute.services(host=_TAKER, binary='nova-compute')
         link.compute.disable_service(service)
         lab.wait('All nodes with one service', lambda: (
             set(lab.owners().values()) == {_DEAD}), _PATIENCE)
@@ -90,19 +90,19 @@ def _measure(lab: cloud.Lab, count: int) -> Crowd:
     (dead,) = link.compute.services(host=_DEAD, binary='nova-compute')
     link.compute.update_service_forced_down(
         dead, _DEAD, 'nova-compute', True)
-    (heir,) = link.compute.services(host=_HEIR, binary='nova-compute')
-    link.compute.enable_service(heir)
+    (taker,) = link.compute.services(host=_TAKER, binary='nova-compute')
+    link.compute.enable_service(taker)
     start = time.monotonic()
     first = last = rows = 0.0
     while not rows:
         with lab.cell() as opened, opened.cursor() as cursor:
             cursor.execute('SELECT COUNT(*) FROM instances '
-                           'WHERE deleted = 0 AND host = %s', (_HEIR,))
+                           'WHERE deleted = 0 AND host = %s', (_TAKER,))
             ((taken,),) = cursor.fetchall()
         now = time.monotonic() - start
         first = first or (now if taken else 0.0)
         last = last or (now if taken == count else 0.0)
-        if last and set(lab.owners().values()) == {_HEIR}:
+        if last and set(lab.owners().values()) == {_TAKER}:
             rows = now
         lab.check()
         if now > _PATIENCE:
@@ -114,7 +114,7 @@ def _measure(lab: cloud.Lab, count: int) -> Crowd:
 
 
 class _Heartbeat(threading.Thread):
-    """Watches how late the heartbeat of the heir gets."""
+    """Watches how late the heartbeat of the taker gets."""
 
     def __init__(self, lab: cloud.Lab) -> None:
         super().__init__(daemon=True)
@@ -123,17 +123,17 @@ class _Heartbeat(threading.Thread):
         self._done = threading.Event()
 
     def run(self) -> None:
-        """Look again and again at when it was last heard of."""
+        """Read the last heartbeat again and again."""
         seen, since = None, time.monotonic()
         with self._lab.cell() as opened:
             while not self._done.wait(_POLL / 2):
                 opened.rollback()
-                now = view.heartbeat(opened, _HEIR)
+                now = view.heartbeat(opened, _TAKER)
                 if now != seen:
                     seen, since = now, time.monotonic()
                 self.longest = max(self.longest, time.monotonic() - since)
 
     def stop(self) -> None:
-        """Look no more."""
+        """End the thread."""
         self._done.set()
         self.join()

@@ -35,7 +35,7 @@ _POLL = 0.5
 
 @dataclasses.dataclass(frozen=True)
 class Death:
-    """A way to die.
+    """A way in which a service dies.
 
     :ivar name: what the table calls it
     :ivar forced: whether an operator says at once that it is dead
@@ -88,28 +88,29 @@ def measure(lab: cloud.Lab, death: Death) -> Outcome:
         # The ring gives it more nodes than these.
         lab.wait(f'Nodes of {_HOST}', lambda: (
             list(lab.owners().values()).count(_HOST) > _SERVERS))
-        victims = [servers.wait_active(link, servers.boot(
-            link, f'victim-{number}', _HOST)).id for number in range(_SERVERS)]
+        booted = [servers.wait_active(link, servers.boot(
+            link, f'server-of-dead-{number}', _HOST)).id
+            for number in range(_SERVERS)]
         lab.compute(_HOST).kill()
         start = time.monotonic()
         if death.forced:
             _force_down(link, True)
-        for server in victims:
+        for server in booted:
             compute.reboot_server(server, 'HARD')
-        over = _wait(lambda: all(_is_well(link, each) for each in victims))
+        over = _wait(lambda: all(_is_well(link, each) for each in booted))
         rebooted = time.monotonic() - start if over else None
-        refused = sum(not _reboot(link, each) for each in victims)
-        lost = sum(not _is_well(link, each) for each in victims)
+        refused = sum(not _reboot(link, each) for each in booted)
+        lost = sum(not _is_well(link, each) for each in booted)
         if death.forced:
             _force_down(link, False)
         lab.start_compute(_HOST)
-        servers.delete(link, [compute.get_server(each) for each in victims])
+        servers.delete(link, [compute.get_server(each) for each in booted])
     return Outcome(rebooted, lost, refused)
 
 
 @contextlib.contextmanager
 def _silence(lab: cloud.Lab, seconds: int) -> Iterator[None]:
-    """Have services count as dead after so many seconds of silence."""
+    """Have services take one for dead after so many seconds of silence."""
     if lab.state.driver == lab_state.STOCK_DRIVER or not seconds:
         yield
         return

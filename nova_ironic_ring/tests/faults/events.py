@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What befalls the lab, one thing after the other.
+"""What happens to the lab, one thing after the other.
 
 Each event leaves the lab in a state that the next one can begin with.
 """
@@ -24,7 +24,7 @@ from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
 
-# Seconds: three times what makes a service look dead.
+# Seconds: three times the service_down_time of the lab.
 _FREEZE = 25
 _MINUTE = 60
 
@@ -143,12 +143,12 @@ def _set_peers(lab: cloud.Lab, **peers: str) -> None:
         lab.start_compute(name)
 
 
-def _quarrel(lab: cloud.Lab) -> None:
+def _differ_in_peers(lab: cloud.Lab) -> None:
     _set_peers(lab, compute_1='compute-1', compute_2='compute-1,compute-2')
     time.sleep(_MINUTE + _FREEZE)
 
 
-def _make_peace(lab: cloud.Lab) -> None:
+def _agree_on_peers(lab: cloud.Lab) -> None:
     _set_peers(lab, compute_1='', compute_2='')
     lab.start_compute('compute-3')
 
@@ -162,7 +162,7 @@ EVENTS = [
     Event('enabled', _enable),
     Event('join', _join),
     Event('kill -9 the fourth', _leave),
-    # Away and back.
+    # The nodes go to the one that is left, and come back.
     Event('two frozen', _freeze('compute-2', 'compute-3'), allowance=2),
     Event('conductor frozen', _freeze('nova-conductor')),
     Event('RabbitMQ frozen', _freeze('rabbitmq')),
@@ -171,7 +171,7 @@ EVENTS = [
     Event('all nodes hidden for a minute', _hide,
           error='Ironic does not show'),
     Event('SIGTERM', _stop),
-    Event('peer lists that differ', _quarrel, allowance=2, settles=False,
-          error='takes back nodes'),
-    Event('peer lists mended', _make_peace),
+    Event('peer lists that differ', _differ_in_peers, allowance=2,
+          settles=False, error='takes back nodes'),
+    Event('peer lists mended', _agree_on_peers),
 ]

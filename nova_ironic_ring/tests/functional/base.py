@@ -13,21 +13,31 @@
 """What the functional tests on a real cloud share."""
 
 import atexit
+from collections.abc import Callable
 import contextlib
+import dataclasses
 import subprocess
 import sys
+import threading
 from typing import ClassVar
 import uuid
 
+import fixtures
+from openstack.compute.v2 import server as sdk_server
 from openstack import connection
 from oslotest import base
 from testtools import content
 from testtools import content_type
 
+from nova_ironic_ring.core import ring
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import process
+from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import view
+
+_BEAT = 0.5
 
 
 def unique_name() -> str:
@@ -48,42 +58,192 @@ def run_lab(name: str, *arguments: str) -> subprocess.CompletedProcess:
         stderr=subprocess.PIPE, text=True)
 
 
-class LabTestCase(base.BaseTestCase):
-    """Tests that share a cloud: each leaves the ring as it found it."""
+def divide(nodes: list[str] | set[str], *members: str,
+           partitions: int = cloud.PARTITIONS) -> dict[str, str]:
+    """Return who owns each node when these are the ring's members.
 
-    NODES: ClassVar[int] = 30
-    COMPUTES: ClassVar[int] = 3
-    DRIVER: ClassVar[str] = lab_state.RING_DRIVER
-    GROUPS: ClassVar[tuple[str, ...]] = ()
+    :param nodes: the nodes' UUIDs
+    :param members: the services
+    :param partitions: points on the ring for each of them
+    """
+    expected = ring.Ring(members, partitions)
+    return {node: str(expected.owner(node)) for node in nodes}
 
-    lab: ClassVar[cloud.Lab]
-    name: ClassVar[str]
-    _stack: ClassVar[contextlib.ExitStack]
 
-    @classmethod
-    def setUpClass(cls) -> None:
-        super().setUpClass()
-        cls.name = unique_name()
-        fixture = cloud.Cloud(
-            place.directory(cls.name), driver=cls.DRIVER,
-            computes=cls.COMPUTES, node_count=cls.NODES, groups=cls.GROUPS,
-            progress=print)
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What one lab differs in from another.
+
+    :ivar driver: what nova.conf says as ``compute_driver``
+    :ivar computes: how many nova-computes it comes up with
+    :ivar nodes: how many nodes it comes up with
+    :ivar groups: Ironic's conductor groups, beside the default one
+    """
+
+    driver: str = lab_state.RING_DRIVER
+    computes: int = 3
+    nodes: int = 30
+    groups: tuple[str, ...] = ()
+
+
+class _Shared:
+    """The lab that is up for the tests, of which there is one at a time."""
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._kind: Kind | None = None
+        self._lab: cloud.Lab | None = None
         # Also where the tests are interrupted.
-        cls._stack = contextlib.ExitStack()
-        atexit.register(cls._stack.close)
-        fixture.setUp()
-        cls._stack.callback(fixture.cleanUp)
-        cls.lab = fixture.lab
+        atexit.register(self.close)
+
+    def get(self, kind: Kind,
+            furnish: Callable[[cloud.Lab], None]) -> cloud.Lab:
+        """Return a lab, which is brought up if the last one is another.
+
+        :param kind: which one
+        :param furnish: adds to a lab that has come up
+        """
+        if self._lab is None or self._kind != kind:
+            self.close()
+            fixture = cloud.Cloud(
+                place.directory(unique_name()), driver=kind.driver,
+                computes=kind.computes, node_count=kind.nodes,
+                groups=kind.groups, progress=print)
+            fixture.setUp()
+            self._stack.callback(fixture.cleanUp)
+            furnish(fixture.lab)
+            self._kind, self._lab = kind, fixture.lab
+        return self._lab
+
+    def spoil(self) -> None:
+        """Have the next test get a new lab."""
+        self._kind = None
+
+    def close(self) -> None:
+        """Take the lab down, if one is up."""
+        self._kind = self._lab = None
+        self._stack.close()
+
+
+_shared = _Shared()
+
+
+class Heartbeats(fixtures.Fixture):
+    """The heartbeats of nova-computes that are frozen.
+
+    A service that is frozen looks alive for as long as this is in use, however
+    long the test takes.
+    """
+
+    def __init__(self, lab: cloud.Lab, *names: str) -> None:
+        """Name the services.
+
+        :param lab: the lab that they are in
+        :param names: their host names
+        """
+        super().__init__()
+        self._lab = lab
+        self._names = names
+        self._ended = threading.Event()
+
+    def _setUp(self) -> None:
+        # Here, so that an error is not lost.
+        self._beat()
+        thread = threading.Thread(target=self._go_on, daemon=True)
+        self.addCleanup(thread.join)
+        self.addCleanup(self._ended.set)
+        thread.start()
+
+    def _go_on(self) -> None:
+        while not self._ended.wait(_BEAT):
+            self._beat()
+
+    def _beat(self) -> None:
+        with self._lab.cell() as connected, connected.cursor() as cursor:
+            for name in self._names:
+                cursor.execute(
+                    'UPDATE services SET last_seen_up = UTC_TIMESTAMP(), '
+                    'report_count = report_count + 1 WHERE deleted = 0 AND '
+                    "`binary` = 'nova-compute' AND host = %s", (name,))
+
+
+@dataclasses.dataclass
+class _Found:
+    """What a test has to leave as it was.
+
+    :ivar processes: the state of each nova-compute's process
+    :ivar services: what each nova-compute is to the ring
+    :ivar owners: the record owner of each node
+    :ivar providers: the resource providers
+    :ivar instances: how many instances each service has
+    """
+
+    processes: dict[str, str]
+    services: dict[str, str]
+    owners: dict[str, str]
+    providers: set[str]
+    instances: dict[str, int]
+
+
+class LabTestCase(base.BaseTestCase):
+    """Tests that share a cloud: each leaves it as it found it."""
+
+    KIND: ClassVar[Kind] = Kind()
 
     @classmethod
-    def tearDownClass(cls) -> None:
-        cls._stack.close()
-        super().tearDownClass()
+    def furnish(cls, lab: cloud.Lab) -> None:
+        """Add to a lab that has come up, before any test.
+
+        :param lab: the lab
+        """
 
     def setUp(self) -> None:
         super().setUp()
+        self.lab = _shared.get(self.KIND, self.furnish)
+        self.name = self.lab.state.directory.name
         self.cloud: connection.Connection = self.lab.connect()
         self.addDetail('lab', self._logs())
+        # The last one of the cleanups.
+        self.addCleanup(self._see_restored, self._wait_well())
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are before and after each test."""
+        return self.KIND.nodes
+
+    def _find(self) -> _Found:
+        with self.lab.cell() as connected:
+            seen = view.read(connected)
+        return _Found(
+            {name: self.lab.compute(name).state
+             for name in self.lab.state.computes},
+            {member.host: member.state for member in self.lab.ring()},
+            {row.node: row.owner for row in seen.rows},
+            {each.id for each in self.cloud.placement.resource_providers()},
+            seen.instances)
+
+    def _wait_well(self) -> _Found:
+        """Wait until the lab is as a test wants it, and say how it is."""
+        found: _Found
+
+        def is_well() -> bool:
+            nonlocal found
+            found = self._find()
+            # The last to come is the resource provider of a node.
+            return found.providers == set(found.owners) and all(
+                state == 'member' for state in found.services.values())
+        self.lab.wait('A lab in which all is well', is_well)
+        return found
+
+    def _see_restored(self, before: _Found) -> None:
+        """See that the lab is as it was, or becomes so."""
+        try:
+            self.lab.wait('The lab as it was before the test',
+                          lambda: self._find() == before)
+        except Exception:
+            _shared.spoil()
+            self.assertEqual(before, self._find())
+            raise
 
     def _logs(self) -> content.Content:
         """Attach the ends of the nova-computes' logs to a failure."""
@@ -98,8 +258,124 @@ class LabTestCase(base.BaseTestCase):
         self.lab.compute(name).stop()
         for service in self.cloud.compute.services(host=name):
             self.cloud.compute.delete_service(service)
-        self.lab.state.computes.remove(name)
-        self.lab.state.save()
+        self.lab.forget_compute(name)
+
+    @contextlib.contextmanager
+    def frozen(self, *names: str):
+        """Freeze nova-computes that go on looking alive.
+
+        What is sent to them waits, and nobody takes them for dead.
+
+        :param names: their host names
+        """
+        with Heartbeats(self.lab, *names):
+            try:
+                for name in names:
+                    self.lab.compute(name).pause()
+                yield
+            finally:
+                for name in names:
+                    self.lab.compute(name).resume()
+
+    def boot(self, name: str, host: str | None = None,
+             node: str | None = None) -> sdk_server.Server:
+        """Ask for a server, which is gone after the test.
+
+        :param name: its name
+        :param host: the nova-compute that is to have it
+        :param node: the node that it is to be on
+        """
+        server = servers.boot(self.cloud, name, host, node)
+        self.addCleanup(self._delete, server)
+        return server
+
+    def boot_active(self, name: str, host: str | None = None,
+                    node: str | None = None) -> sdk_server.Server:
+        """Boot a server, which is gone after the test.
+
+        The parameters are those of :meth:`boot`.
+        """
+        return servers.wait_active(self.cloud, self.boot(name, host, node))
+
+    def _delete(self, server: sdk_server.Server) -> None:
+        if self.cloud.compute.find_server(server.id):
+            servers.delete(self.cloud, [server])
+
+    def show(self, server: sdk_server.Server) -> sdk_server.Server:
+        """Return a server as it is now."""
+        return self.cloud.compute.get_server(server.id)
+
+    def wait_idle(self, server: sdk_server.Server) -> None:
+        """Wait until nothing is being done with a server."""
+        self.lab.wait('The end of the task',
+                      lambda: self.show(server).task_state is None)
+
+    def assertReboots(self, server: sdk_server.Server) -> None:
+        """See that a server is there, and that its service tends it."""
+        self.cloud.compute.reboot_server(server, 'HARD')
+        self.wait_idle(server)
+        self.assertEqual('ACTIVE', self.show(server).status)
+
+    def build_while_one_starts(
+            self, driver: str = lab_state.RING_DRIVER,
+    ) -> tuple[str, sdk_server.Server]:
+        """Start a nova-compute while a build is on its way to another.
+
+        The node of the build is for the one that starts.
+
+        :param driver: its driver
+        :returns: the server's status once the one that starts has looked at
+            interrupted builds, and the server when the build is over
+        """
+        newcomer = self.lab.next_name()
+        owners = self.lab.owners()
+        joined = divide(set(owners), *self.lab.state.computes, newcomer)
+        node, owner = next((node, owner) for node, owner in owners.items()
+                           if joined[node] == newcomer)
+        with self.frozen(owner):
+            server = self.boot('on-its-way', owner, node)
+            self.lab.wait('An allocation',
+                          lambda: bool(self.allocations(server)))
+            self.assertEqual('BUILD', self.show(server).status)
+
+            # However long this takes, it does no more than what a service
+            # does when it starts: it takes no node before the build goes on.
+            self.lab.add_compute(newcomer, {'DEFAULT': {
+                'compute_driver': driver, 'update_resources_interval': 3600}})
+            self.addCleanup(self._remove_if_there, newcomer)
+            log = self.lab.compute(newcomer).log
+            self.lab.wait('The look at interrupted builds', lambda: (
+                'Looking for unclaimed instances' in log.read_text()))
+            self.lab.wait_alive(newcomer)
+            status = self.show(server).status
+        self.lab.wait('The end of the build', lambda: (
+            self.show(server).status != 'BUILD'))
+        return status, self.show(server)
+
+    def _remove_if_there(self, name: str) -> None:
+        if name in self.lab.state.computes:
+            self.remove_compute(name)
+
+    def allocations(self, server: sdk_server.Server) -> dict[str, dict]:
+        """Return what a server holds, by resource provider."""
+        found = self.cloud.placement.get(f'/allocations/{server.id}').json()
+        return {provider: each['resources']
+                for provider, each in found['allocations'].items()}
+
+    def wait_for_passes(self, *names: str) -> None:
+        """Wait until each of these has been through two passes more."""
+        before = {name: self._passes(name) for name in names}
+        self.lab.wait('Two passes', lambda: all(
+            self._passes(name) > before[name] + 2 for name in names))
+
+    def _passes(self, name: str) -> int:
+        return self.lab.compute(name).log.read_text().count(' nodes, ')
+
+    def wait_down(self, name: str) -> None:
+        """Wait until a nova-compute looks down."""
+        self.lab.wait(f'{name} down', lambda: any(
+            member.host == name and member.state == 'absent'
+            for member in self.lab.ring()))
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess:
         """Run the lab's command line on this cloud."""
@@ -112,16 +388,30 @@ class LabTestCase(base.BaseTestCase):
         :param status: the exit status that it is to have
         :returns: its output
         """
+        done = self._run(*command)
+        self.assertEqual(
+            status, done.returncode, done.stdout + done.stderr)
+        return done.stdout
+
+    def assertRefuses(self, sentence: str, *command: str) -> None:
+        """See that a program fails and says so in a sentence.
+
+        :param sentence: what the sentence has in it
+        :param command: a program of this virtual environment
+        """
+        done = self._run(*command)
+        self.assertEqual(2, done.returncode, done.stdout + done.stderr)
+        self.assertIn(sentence, done.stderr)
+        self.assertNotIn('Traceback', done.stderr)
+
+    def _run(self, *command: str) -> subprocess.CompletedProcess:
         directory = self.lab.state.directory
-        done = subprocess.run(
+        return subprocess.run(
             [f'{sys.prefix}/bin/{command[0]}', *command[1:]],
             stdin=subprocess.DEVNULL, capture_output=True, text=True,
             env=process.environment(directory, {
                 'OS_CLIENT_CONFIG_FILE': str(directory / 'clouds.yaml'),
                 'OS_CLOUD': 'lab'}))
-        self.assertEqual(
-            status, done.returncode, done.stdout + done.stderr)
-        return done.stdout
 
     def assertNothingLeft(self, name: str) -> None:
         """See that a lab has left no process and no file."""

@@ -12,7 +12,7 @@
 
 """A service that dies leaves nothing behind."""
 
-import time
+import uuid
 
 from openstack.compute.v2 import server as sdk_server
 from openstack import exceptions
@@ -24,19 +24,17 @@ from nova_ironic_ring.tests.functional import base
 class _FailoverTestCase(base.LabTestCase):
     """One of the services is to die."""
 
-    NODES = 24
-
     def setUp(self) -> None:
         super().setUp()
-        self.dead = self.lab.state.computes[1]
+        self.heir, self.dead, self.other_heir = self.lab.state.computes
         self.addCleanup(self._bring_back)
 
     def _bring_back(self) -> None:
         self._force_down(False)
         self.lab.compute(self.dead).resume()
-        self.lab.compute(self.dead).kill()
-        self.lab.start_compute(self.dead)
-        self.lab.wait_settled(self.NODES)
+        if self.lab.compute(self.dead).state == 'stopped':
+            self.lab.start_compute(self.dead)
+        self.lab.wait_settled(self.nodes)
 
     def _die(self) -> None:
         self.lab.compute(self.dead).kill()
@@ -48,31 +46,12 @@ class _FailoverTestCase(base.LabTestCase):
         self.cloud.compute.update_service_forced_down(
             service, self.dead, 'nova-compute', forced)
 
-    def _wait_down(self) -> None:
-        self.lab.wait(f'{self.dead} down', lambda: any(
-            member.host == self.dead and member.state == 'down'
-            for member in self.lab.ring()))
-
     def _boot(self, name: str) -> sdk_server.Server:
-        server = servers.boot(self.cloud, name, self.dead)
-        self.addCleanup(self._delete, server)
-        return server
+        return self.boot(name, self.dead)
 
-    def _delete(self, server: sdk_server.Server) -> None:
-        if self.cloud.compute.find_server(server.id):
-            servers.delete(self.cloud, [server])
-
-    def _boot_active(self, name: str) -> sdk_server.Server:
-        return servers.wait_active(self.cloud, self._boot(name))
-
-    def _show(self, server: sdk_server.Server) -> sdk_server.Server:
-        return self.cloud.compute.get_server(server.id)
-
-    def _allocations(self, server: sdk_server.Server) -> dict[str, dict]:
-        """Return what a server holds, by resource provider."""
-        found = self.cloud.placement.get(f'/allocations/{server.id}').json()
-        return {provider: each['resources']
-                for provider, each in found['allocations'].items()}
+    def _boot_active(self, *names: str) -> list[sdk_server.Server]:
+        asked = [self._boot(name) for name in names]
+        return [servers.wait_active(self.cloud, server) for server in asked]
 
     def _node_of(self, server: sdk_server.Server):
         """Return the node that holds a server; None if none does."""
@@ -80,24 +59,24 @@ class _FailoverTestCase(base.LabTestCase):
             details=True, instance_id=server.id), None)
 
     def _wait_taken_over(self, *wanted: sdk_server.Server) -> None:
-        self.lab.wait('Another service for the servers', lambda: all(
-            self._show(server).compute_host != self.dead
-            for server in wanted))
+        """Wait until servers are with those whom the ring maps them to."""
+        heirs = base.divide([server.hypervisor_hostname for server in wanted],
+                            self.heir, self.other_heir)
+        self.lab.wait('Other services for the servers', lambda: all(
+            self.show(server).compute_host
+            == heirs[server.hypervisor_hostname] for server in wanted))
+        self._wait_rows(*wanted)
+
+    def _wait_rows(self, *wanted: sdk_server.Server) -> None:
+        """Wait until the records of nodes are where their servers are."""
         self.lab.wait('The rows of their nodes', lambda: all(
             self.lab.owners().get(server.hypervisor_hostname)
-            == self._show(server).compute_host for server in wanted))
+            == self.show(server).compute_host for server in wanted))
 
-    def _wait_idle(self, server: sdk_server.Server) -> None:
-        self.lab.wait('The end of the task', lambda: (
-            self._show(server).task_state is None))
-
-    def _wait_for_task(self, server: sdk_server.Server, *tasks: str) -> None:
-        """Wait until its service is at something, which may be short."""
-        deadline = time.monotonic() + 30
-        while self._show(server).task_state not in tasks:
-            self.assertLess(time.monotonic(), deadline,
-                            f'no task of {tasks} in time')
-            time.sleep(0.05)
+    def _wait_for_task(self, server: sdk_server.Server, task: str) -> None:
+        """Wait until its service is at something, or has been."""
+        self.lab.wait(f'{server.name} {task}', lambda: (
+            self.show(server).task_state in (task, None)), poll=0.05)
 
     def _wait_logged(self, host: str, what: str) -> None:
         self.lab.wait(f'"{what}" in the log of {host}', lambda: (
@@ -122,8 +101,6 @@ class FailoverTestCase(_FailoverTestCase):
                 (lambda: compute.reboot_server(server, 'SOFT'), 'ACTIVE'),
                 (lambda: compute.stop_server(server), 'SHUTOFF'),
                 (lambda: compute.start_server(server), 'ACTIVE'),
-                (lambda: compute.lock_server(server), 'ACTIVE'),
-                (lambda: compute.unlock_server(server), 'ACTIVE'),
                 (lambda: compute.rescue_server(server), 'RESCUE'),
                 (lambda: compute.unrescue_server(server), 'ACTIVE'),
                 # From 2.93 on Nova takes each rebuild for one of a volume,
@@ -132,8 +109,12 @@ class FailoverTestCase(_FailoverTestCase):
                     f'/servers/{server.id}/action', microversion='2.92',
                     json={'rebuild': {'imageRef': image}}), 'ACTIVE')):
             what()
-            self._wait_idle(server)
-            self.assertEqual(status, self._show(server).status)
+            self.wait_idle(server)
+            self.assertEqual(status, self.show(server).status)
+        for change, locked in ((compute.lock_server, True),
+                               (compute.unlock_server, False)):
+            change(server)
+            self.assertEqual(locked, self.show(server).is_locked)
         attached = compute.create_server_interface(
             server, net_id=network.id)
         self.lab.wait('The interface', lambda: [
@@ -151,25 +132,29 @@ class FailoverTestCase(_FailoverTestCase):
 
     def test_servers_of_a_service_that_is_forced_down(self):
         network = self._network()
-        wanted = [self._boot_active(f'stays-{number}') for number in range(2)]
-        before = [self._allocations(server) for server in wanted]
+        wanted = self._boot_active('stays-0', 'stays-1')
+        before = [self.allocations(server) for server in wanted]
         self.lab.compute(self.dead).kill()
-        self._wait_down()
-        # That alone is no reason.
+        self.wait_down(self.dead)
+        # That alone is reason enough for its free nodes, but not for them.
+        self.lab.wait_settled(self.nodes)
+        self.wait_for_passes(self.heir, self.other_heir)
         for server in wanted:
-            self.assertEqual(self.dead, self._show(server).compute_host)
+            self.assertEqual(self.dead, self.show(server).compute_host)
+            self.assertEqual(
+                self.dead, self.lab.owners()[server.hypervisor_hostname])
 
         self.run_program('openstack', 'compute', 'service', 'set', '--down',
                          self.dead, 'nova-compute')
         self._wait_taken_over(*wanted)
         self.assertEqual(
-            before, [self._allocations(server) for server in wanted])
-        for server in wanted:
-            self.assertIn('ACTIVE', self.run_program(
-                'openstack', 'server', 'show', server.id))
-            self.assertIn(server.hypervisor_hostname, self.run_program(
-                'openstack', 'resource', 'provider', 'allocation', 'show',
-                server.id))
+            before, [self.allocations(server) for server in wanted])
+        # Also as an operator sees it.
+        self.assertIn('ACTIVE', self.run_program(
+            'openstack', 'server', 'show', wanted[0].id))
+        self.assertIn(wanted[0].hypervisor_hostname, self.run_program(
+            'openstack', 'resource', 'provider', 'allocation', 'show',
+            wanted[0].id))
         manage = (*self.lab.nova.manage, 'placement')
         self.run_program(*manage, 'audit', '--verbose')
         # Nothing to do:
@@ -180,134 +165,169 @@ class FailoverTestCase(_FailoverTestCase):
             self.dead not in self.lab.owners().values()))
 
         # It comes back, and finds itself without them.
-        hosts = {server.id: self._show(server).compute_host
+        hosts = {server.id: self.show(server).compute_host
                  for server in wanted}
         self._bring_back()
         for server in wanted:
             self.assertEqual(hosts[server.id],
-                             self._show(server).compute_host)
-            self.assertEqual('ACTIVE', self._show(server).status)
+                             self.show(server).compute_host)
+            self.assertEqual('ACTIVE', self.show(server).status)
         self.assertIn(self.dead, self.lab.owners().values())
-
         servers.delete(self.cloud, wanted)
         for server in wanted:
-            self.assertEqual({}, self._allocations(server))
+            self.assertEqual({}, self.allocations(server))
 
     def test_what_was_under_way(self):
-        rebooting, deleted, stopping, rescuing = (
-            self._boot_active(name) for name in (
-                'rebooting', 'deleted', 'stopping', 'rescuing'))
+        rebooting, deleted, stopping, rescuing = self._boot_active(
+            'rebooting', 'deleted', 'stopping', 'rescuing')
         compute = self.cloud.compute
-        self.lab.compute(self.dead).pause()
-        compute.reboot_server(rebooting, 'HARD')
-        compute.delete_server(deleted)
-        compute.stop_server(stopping)
-        compute.rescue_server(rescuing)
-        building = self._boot('building')
-        self.lab.wait('An allocation', lambda: self._allocations(building))
-        self._die()
+        with self.frozen(self.dead):
+            compute.reboot_server(rebooting, 'HARD')
+            compute.delete_server(deleted)
+            compute.stop_server(stopping)
+            compute.rescue_server(rescuing)
+            building = self._boot('building')
+            self.lab.wait('An allocation', lambda: self.allocations(building))
+            self._die()
 
         self._wait_taken_over(rebooting, stopping, rescuing)
         for server, status in ((rebooting, 'ACTIVE'), (stopping, 'SHUTOFF'),
                                (rescuing, 'ACTIVE')):
-            self._wait_idle(server)
-            self.assertEqual(status, self._show(server).status)
+            self.wait_idle(server)
+            self.assertEqual(status, self.show(server).status)
         self.lab.wait('The end of the delete', lambda: (
             compute.find_server(deleted.id) is None))
         self.lab.wait('The node free', lambda: self._node_of(deleted) is None)
         self.lab.wait('The end of the build', lambda: (
-            self._show(building).status == 'ERROR'))
+            self.show(building).status == 'ERROR'))
         self.assertIn(f'{self.dead} has died',
-                      self._show(building).fault['message'])
+                      self.show(building).fault['message'])
         self.lab.wait('No allocation',
-                      lambda: not self._allocations(building))
+                      lambda: not self.allocations(building))
 
         # It comes back to all that in its queue.
         compute.start_server(stopping)
-        self._wait_idle(stopping)
+        self.wait_idle(stopping)
         self._bring_back()
         self._wait_logged(self.dead, f'Instance {stopping.id} was taken over')
         self._wait_logged(self.dead, f'Instance {rescuing.id} was taken over')
         for server in rebooting, stopping, rescuing:
-            self.assertEqual('ACTIVE', self._show(server).status)
-            self.assertIsNone(self._show(server).task_state)
+            self.assertEqual('ACTIVE', self.show(server).status)
+            self.assertIsNone(self.show(server).task_state)
             self.assertEqual('active',
                              self._node_of(server).provision_state)
             self.assertEqual('power on', self._node_of(server).power_state)
         self.lab.wait('The build refused again', lambda: (
-            self._show(building).status == 'ERROR'
-            and not self._allocations(building)))
+            self.show(building).status == 'ERROR'
+            and not self.allocations(building)))
         self.assertIsNone(self._node_of(building))
 
     def test_service_that_is_frozen_and_wakes(self):
-        rebooting, deleted = (self._boot_active(name) for name in (
-            'rebooting', 'deleted'))
+        rebooting, deleted = self._boot_active('rebooting', 'deleted')
         frozen = self.lab.compute(self.dead)
-        building = self._boot('building')
-        self._wait_for_task(building, 'spawning')
-        self.cloud.compute.reboot_server(rebooting, 'HARD')
-        self._wait_for_task(rebooting, 'reboot_started_hard')
+        ironic = self.lab.state.process('ironic')
+        self.addCleanup(ironic.resume)
+        building = self._freeze_ironic_in_a_build(rebooting)
+        # Without Ironic this does not come to an end either.
         self.cloud.compute.delete_server(deleted)
-        self._wait_for_task(deleted, 'deleting')
+        self._wait_logged(
+            self.dead, f'[instance: {deleted.id}] Terminating instance')
         frozen.pause()
-        under_way = [server for server in (rebooting, deleted, building)
-                     if self.cloud.compute.find_server(server.id)
-                     and self._show(server).task_state]
-        self.assertNotEqual([], under_way)
+        ironic.resume()
+        self.assertEqual('deleting', self.show(deleted).task_state)
+        self.assertEqual('spawning', self.show(building).task_state)
         self._force_down()
         self._wait_taken_over(rebooting)
-        self._wait_idle(rebooting)
+        self.wait_idle(rebooting)
         self.lab.wait('The end of the delete', lambda: (
             self.cloud.compute.find_server(deleted.id) is None))
         self.lab.wait('The end of the build', lambda: (
-            self._show(building).status in ('ERROR', 'ACTIVE')))
-        status = self._show(building).status
+            self.show(building).status == 'ERROR'))
+        self.assertIn(f'{self.dead} has died',
+                      self.show(building).fault['message'])
 
         frozen.resume()
         self._force_down(False)
-        self.lab.wait_settled(self.NODES)
-        self.assertEqual('ACTIVE', self._show(rebooting).status)
+        self.lab.wait_settled(self.nodes)
+        self.wait_for_passes(self.dead)
+        self.assertEqual('ACTIVE', self.show(rebooting).status)
         self.assertEqual('active', self._node_of(rebooting).provision_state)
         self.assertEqual(
             self.lab.owners()[rebooting.hypervisor_hostname],
-            self._show(rebooting).compute_host)
+            self.show(rebooting).compute_host)
         self.assertIsNone(self._node_of(deleted))
-        self.lab.wait('The build as it was', lambda: (
-            self._show(building).status == status
-            and self._show(building).task_state is None))
+        self.assertEqual('ERROR', self.show(building).status)
+        self.assertIsNone(self.show(building).task_state)
         servers.delete(self.cloud, [building])
         self.lab.wait('Its node free', lambda: (
             self._node_of(building) is None))
-        self.assertEqual({}, self._allocations(building))
+        self.assertEqual({}, self.allocations(building))
+
+    def _freeze_ironic_in_a_build(self, rebooting: sdk_server.Server
+                                  ) -> sdk_server.Server:
+        """Freeze Ironic while the service that is to die waits for it.
+
+        :param rebooting: is rebooted
+        :returns: a server that is being built
+        """
+        ironic = self.lab.state.process('ironic')
+        while True:
+            building = self._boot('building')
+            self._wait_for_task(building, 'spawning')
+            self.cloud.compute.reboot_server(rebooting, 'HARD')
+            self._wait_for_task(rebooting, 'reboot_started_hard')
+            ironic.pause()
+            # What Ironic has not done yet, the service cannot have seen.
+            if self._provision_state(building) not in (None, 'active'):
+                return building
+            ironic.resume()
+            self.wait_idle(rebooting)
+            servers.delete(self.cloud, [building])
+
+    def _provision_state(self, server: sdk_server.Server) -> str | None:
+        """Read what Ironic does with a server's node, also if it is frozen."""
+        with self.lab.database.connect('ironic') as connected, \
+                connected.cursor() as cursor:
+            cursor.execute('SELECT provision_state FROM nodes '
+                           'WHERE instance_uuid = %s', (server.id,))
+            return (cursor.fetchone() or (None,))[0]
 
     def test_service_that_returns_in_the_middle(self):
-        wanted = [self._boot_active(f'many-{number}') for number in range(4)]
-        self._die()
-        self.lab.wait('The first one taken over', lambda: any(
-            self._show(server).compute_host != self.dead
-            for server in wanted))
-        self._force_down(False)
-        self.lab.start_compute(self.dead)
-        self.lab.wait('Rows where the servers are', lambda: all(
-            self.lab.owners().get(server.hypervisor_hostname)
-            == self._show(server).compute_host for server in wanted))
+        own = [node for node, owner in self.lab.owners().items()
+               if owner == self.dead]
+        heirs = base.divide(own, self.heir, self.other_heir)
+        # Two for each of the heirs.
+        asked = [
+            self.boot(f'for-{heir}-{number}', self.dead, node)
+            for heir in (self.heir, self.other_heir)
+            for number, node in enumerate(
+                [node for node in own if heirs[node] == heir][:2])]
+        self.assertEqual(4, len(asked))
+        wanted = [servers.wait_active(self.cloud, server) for server in asked]
+        with self.frozen(self.other_heir):
+            self._die()
+            self._wait_taken_over(*wanted[:2])
+            # In the middle: the others wait for an heir that is frozen.
+            self._force_down(False)
+            self.lab.start_compute(self.dead)
+        self._wait_rows(*wanted)
+        self.assertEqual(
+            [self.heir] * 2 + [self.dead] * 2,
+            [self.show(server).compute_host for server in wanted])
         for server in wanted:
-            self.cloud.compute.reboot_server(server, 'HARD')
-            self._wait_idle(server)
-            self.assertEqual('ACTIVE', self._show(server).status)
+            self.assertReboots(server)
 
     def test_what_was_deleted_when_it_had_died(self):
-        server = self._boot_active('forgotten')
+        (server,) = self._boot_active('forgotten')
         node = server.hypervisor_hostname
-        # For the one that is to go.
-        self.lab.enroll(1)
-        self.addCleanup(self.lab.wait_settled, self.NODES)
-        self.lab.wait_settled(self.NODES + 1)
         victim = next(
-            each for each, owner in sorted(self.lab.owners().items())
-            if owner == self.dead and each != node)
+            new for new in iter(lambda: str(uuid.uuid4()), None)
+            if base.divide([new], *self.lab.state.computes)[new] == self.dead)
+        self.lab.enroll(1, id=victim)
+        self.lab.wait_settled(self.nodes + 1)
+        self.assertEqual(self.dead, self.lab.owners()[victim])
         self.lab.compute(self.dead).kill()
-        self._wait_down()
+        self.wait_down(self.dead)
         servers.delete(self.cloud, [server])
         self.lab.wait('The node free', lambda: (
             self.cloud.baremetal.get_node(node).instance_id is None))
@@ -324,12 +344,10 @@ class FailoverTestCase(_FailoverTestCase):
         for name in self.lab.state.computes:
             self.lab.reconfigure(name, {'ironic_ring': {'failover_after': 12}})
             self.addCleanup(self.lab.reconfigure, name, {})
-        server = self._boot_active('silent')
+        (server,) = self._boot_active('silent')
         self.lab.compute(self.dead).kill()
         self._wait_taken_over(server)
-        self.cloud.compute.reboot_server(server, 'HARD')
-        self._wait_idle(server)
-        self.assertEqual('ACTIVE', self._show(server).status)
+        self.assertReboots(server)
 
 
 class FollowTestCase(_FailoverTestCase):
@@ -343,8 +361,8 @@ class FollowTestCase(_FailoverTestCase):
             self.addCleanup(self.lab.reconfigure, name, {})
 
     def test_service_that_is_disabled(self):
-        server = self._boot_active('follows')
-        allocations = self._allocations(server)
+        (server,) = self._boot_active('follows')
+        allocations = self.allocations(server)
         (service,) = self.cloud.compute.services(
             host=self.dead, binary='nova-compute')
         self.cloud.compute.disable_service(service)
@@ -352,14 +370,11 @@ class FollowTestCase(_FailoverTestCase):
         self.lab.wait('No node of the disabled one', lambda: (
             self.dead not in self.lab.owners().values()))
         self._wait_taken_over(server)
-        self.assertEqual(allocations, self._allocations(server))
-        self.cloud.compute.reboot_server(server, 'HARD')
-        self._wait_idle(server)
+        self.assertEqual(allocations, self.allocations(server))
+        self.assertReboots(server)
 
         self.cloud.compute.enable_service(service)
         self.lab.wait('The server back', lambda: (
-            self._show(server).compute_host == self.dead
+            self.show(server).compute_host == self.dead
             == self.lab.owners()[server.hypervisor_hostname]))
-        self.cloud.compute.reboot_server(server, 'HARD')
-        self._wait_idle(server)
-        self.assertEqual('ACTIVE', self._show(server).status)
+        self.assertReboots(server)

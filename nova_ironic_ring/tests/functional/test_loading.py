@@ -118,7 +118,7 @@ class LoadingTestCase(InstallationTestCase):
     def _load(self, **env: str) -> dict:
         loaded = json.loads(
             _run(self.python, '-W', 'ignore', '-c', LOAD, **env))
-        self.assertEqual('nova_ironic_ring.driver.IronicRingDriver',
+        self.assertEqual('nova_ironic_ring.compute.driver.IronicRingDriver',
                          loaded['class'])
         self.assertEqual('nova.virt.ironic_ring', loaded['known as'])
         # It is Nova's alone.

@@ -12,8 +12,8 @@
 
 """Real nova-computes with conductor groups and peer lists."""
 
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.lab import cloud
+from typing import ClassVar
+
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.tests.functional import base
 
@@ -31,42 +31,41 @@ def _group(name: str, peers: str, **ring_options: object) -> dict:
 
 class PartitioningTestCase(base.LabTestCase):
 
-    NODES = 0
-    COMPUTES = 0
-    GROUPS = ('rack-a', 'rack-b')
+    KIND = base.Kind(computes=0, nodes=0, groups=('rack-a', 'rack-b'))
 
-    nodes: dict[str, list[str]]
+    by_group: ClassVar[dict[str, list[str]]]
 
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.nodes = {
-            group: cls.lab.enroll(count, conductor_group=group)
+    def furnish(cls, lab):
+        cls.by_group = {
+            group: lab.enroll(count, conductor_group=group)
             for group, count in (('rack-a', 8), ('rack-b', 4), ('', 3))}
         for name, overrides, env in (
                 ('a-one', _group('rack-a', PEERS), ON_EVENTLET),
                 ('a-two', _group('RACK-A', PEERS), ON_THREADS),
                 ('b-one', _group('rack-b', 'b-one'), ON_EVENTLET),
                 ('default', _group('', 'default'), ON_THREADS)):
-            cls.lab.add_compute(name, overrides, env)
-            # Alone on an empty table, see the release note.
-            cls.lab.wait_alive(name)
-        cls.lab.discover_hosts()
+            lab.add_compute(name, overrides, env)
+        for name in lab.state.computes:
+            lab.wait_alive(name)
+        lab.discover_hosts()
+        lab.wait('The owners that are expected',
+                 lambda: lab.owners() == cls._expected())
 
     def setUp(self):
         super().setUp()
         self.system = self.lab.connect('lab-system')
 
-    def _expected(self, **members: list[str]) -> dict[str, str]:
+    @classmethod
+    def _expected(cls, **members: list[str]) -> dict[str, str]:
         """Return who owns each node, by the members of its group."""
-        by_group = {'rack-a': ['a-one', 'a-two'], 'rack-b': ['b-one'],
-                    '': ['default']}
-        by_group |= {name.replace('_', '-').strip('-'): hosts
-                     for name, hosts in members.items()}
+        hosts = {'rack-a': ['a-one', 'a-two'], 'rack-b': ['b-one'],
+                 '': ['default']}
+        hosts |= {name.replace('_', '-'): those
+                  for name, those in members.items()}
         owners: dict[str, str] = {}
-        for group, nodes in self.nodes.items():
-            current = ring.Ring(by_group[group], cloud.PARTITIONS)
-            owners |= {node: current.owner(node) for node in nodes}
+        for group, nodes in cls.by_group.items():
+            owners |= base.divide(nodes, *hosts[group])
         return owners
 
     def assertOwners(self, expected: dict[str, str]) -> None:
@@ -96,43 +95,25 @@ class PartitioningTestCase(base.LabTestCase):
 
     def test_free_node_changes_its_group(self):
         self.assertOwners(self._expected())
-        node = self.nodes['rack-a'][0]
-        self.addCleanup(self.assertOwners, self._expected())
+        node = self.by_group['rack-a'][0]
         self.addCleanup(self._move, node, 'rack-a')
         self._move(node, 'rack-b')
         self.assertOwners(self._expected() | {node: 'b-one'})
         self._move(node, '')
         self.assertOwners(self._expected() | {node: 'default'})
 
-    def _passes(self, name: str) -> int:
-        return self.lab.compute(name).log.read_text().count(' nodes, ')
-
-    def _wait_for_passes(self, *names: str) -> None:
-        """Wait until each of these has been through two passes more."""
-        before = {name: self._passes(name) for name in names}
-        self.lab.wait('Two passes', lambda: all(
-            self._passes(name) > before[name] + 2 for name in names))
-
     def test_node_with_an_instance_changes_its_group(self):
         self.assertOwners(self._expected())
-        server = servers.boot(self.cloud, 'stays', 'a-two')
-        self.addCleanup(self.assertOwners, self._expected())
-        self.addCleanup(self.cloud.compute.delete_server, server,
-                        ignore_missing=True)
-        server = servers.wait_active(self.cloud, server)
+        server = self.boot_active('stays', 'a-two')
         node = server.hypervisor_hostname
         self.addCleanup(self._move, node, 'rack-a')
 
         self._move(node, 'rack-b')
-        self._wait_for_passes('a-one', 'a-two', 'b-one')
+        self.wait_for_passes('a-one', 'a-two', 'b-one')
         self.assertEqual(self._expected(), self.lab.owners())
         self.assertNotIn('Found orphan compute node',
                          self.lab.compute('a-two').log.read_text())
-        self.cloud.compute.reboot_server(server, 'HARD')
-        self.lab.wait('The reboot', lambda: self.cloud.compute.get_server(
-            server).task_state is None)
-        self.assertEqual(
-            'ACTIVE', self.cloud.compute.get_server(server).status)
+        self.assertReboots(server)
 
         servers.delete(self.cloud, [server])
         self.assertOwners(self._expected() | {node: 'b-one'})
@@ -141,7 +122,6 @@ class PartitioningTestCase(base.LabTestCase):
         # On eventlet and on native threads.
         both = ['b-one', 'default']
         self.assertOwners(self._expected())
-        self.addCleanup(self.assertOwners, self._expected())
         for name, group in ('b-one', 'rack-b'), ('default', ''):
             self.addCleanup(self.lab.reconfigure, name, _group(group, name))
         for name in both:
@@ -149,48 +129,52 @@ class PartitioningTestCase(base.LabTestCase):
         expected = self._expected(rack_b=both)
         # Nobody serves the default group now: its nodes stay where they are.
         self.assertIn('default', {
-            expected[node] for node in self.nodes['rack-b']})
+            expected[node] for node in self.by_group['rack-b']})
         self.assertOwners(expected)
         for name in both:
             self.assertEqual('running', self.lab.compute(name).state)
 
     def test_sighup_changes_the_partitions(self):
         self.assertOwners(self._expected())
-        self.addCleanup(self.assertOwners, self._expected())
         for name in 'a-one', 'a-two':
             self.addCleanup(self.lab.reconfigure, name,
                             _group('rack-a', PEERS))
             self.lab.reconfigure(
                 name, _group('rack-a', PEERS, partitions=7))
-        current = ring.Ring(['a-one', 'a-two'], 7)
-        changed = self._expected() | {
-            node: current.owner(node) for node in self.nodes['rack-a']}
+        changed = self._expected() | base.divide(
+            self.by_group['rack-a'], 'a-one', 'a-two', partitions=7)
         self.assertNotEqual(self._expected(), changed)
         self.assertOwners(changed)
 
     def test_sighup_with_bad_values(self):
         self.assertOwners(self._expected())
-        for name in 'a-one', 'a-two':
+        both = ['a-one', 'a-two']
+        logs = {name: self.lab.compute(name).log for name in both}
+        for name in both:
             self.addCleanup(self.lab.reconfigure, name,
                             _group('rack-a', PEERS))
-            log = self.lab.compute(name).log
-            for bad, complaint in (
-                    (_group('rack-a', ''), 'peer_list is empty'),
-                    (_group('rack-a', 'b'), 'does not name this service'),
-                    (_group('no/group', PEERS), 'conductor_group'),
-                    (_group('rack-a', PEERS, partitions='few'),
-                     'partitions')):
-                before = len(log.read_text())
+        for bad, complaint in (
+                (_group('rack-a', ''), 'peer_list is empty'),
+                (_group('rack-a', 'b'), 'does not name this service'),
+                (_group('no/group', PEERS), 'conductor_group'),
+                (_group('rack-a', PEERS, partitions='few'), 'partitions')):
+            before = {name: len(logs[name].read_text()) for name in both}
+
+            def errors(name: str) -> list[str]:
+                return [line for line
+                        in logs[name].read_text()[before[name]:].splitlines()
+                        if 'stays in force' in line]
+
+            for name in both:
                 self.lab.reconfigure(name, bad)
-                self.lab.wait(f'A complaint of {name} about {complaint}', (
-                    lambda: complaint in log.read_text()[before:]
-                    and 'stays in force' in log.read_text()[before:]))
-                self._wait_for_passes(name)
-                errors = [line for line
-                          in log.read_text()[before:].splitlines()
-                          if 'stays in force' in line]
-                self.assertEqual(1, len(errors), errors)
-                self.assertIn(' ERROR ', errors[0])
+            self.lab.wait(f'Complaints about {complaint}',
+                          lambda: all(errors(name) for name in both))
+            self.wait_for_passes(*both)
+            for name in both:
+                # It is said once, however many passes there are.
+                (error,) = errors(name)
+                self.assertIn(complaint, error)
+                self.assertIn(' ERROR ', error)
         self.assertEqual(self._expected(), self.lab.owners())
 
     def test_bad_configuration_at_the_start(self):

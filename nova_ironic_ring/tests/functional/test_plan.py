@@ -15,10 +15,8 @@ import collections
 import json
 from typing import Any
 
-from openstack.compute.v2 import server as sdk_server
 from openstack.compute.v2 import service as sdk_service
 
-from nova_ironic_ring.lab import servers
 from nova_ironic_ring.tests.functional import base
 
 #: The free nodes and the instances of each service that has some.
@@ -26,14 +24,6 @@ Shares = dict[str, tuple[int, int]]
 
 
 class PlanTestCase(base.LabTestCase):
-
-    NODES = 12
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.before = self._shares()
-        self.addCleanup(self.lab.wait, 'All as before',
-                        lambda: self._shares() == self.before)
 
     def ring(self, *command: str) -> str:
         """Run the command with the lab's nova.conf."""
@@ -67,11 +57,6 @@ class PlanTestCase(base.LabTestCase):
                       lambda: self._shares() == foretold)
         self.assertEqual(foretold, self._foretold())
 
-    def _boot(self, host: str) -> sdk_server.Server:
-        server = servers.boot(self.cloud, f'on-{host}', host)
-        self.addCleanup(servers.delete, self.cloud, [server])
-        return servers.wait_active(self.cloud, server)
-
     def _service(self, host: str) -> sdk_service.Service:
         (service,) = self.cloud.compute.services(
             host=host, binary='nova-compute')
@@ -82,7 +67,7 @@ class PlanTestCase(base.LabTestCase):
             self._service(host), host, 'nova-compute', forced)
 
     def test_nothing_to_come(self):
-        self.assertForetold(self.before)
+        self.assertForetold(self._shares())
 
     def test_join(self):
         foretold = self._foretold('--add', 'compute-4')
@@ -94,7 +79,7 @@ class PlanTestCase(base.LabTestCase):
         self.assertForetold(foretold)
 
     def test_drain_and_undrain(self):
-        self._boot('compute-2')
+        self.boot_active('stays', 'compute-2')
         whole = self._shares()
         foretold = self._foretold('--disable', 'compute-2')
         # Its instance stays with it.
@@ -110,7 +95,7 @@ class PlanTestCase(base.LabTestCase):
         self.assertForetold(foretold)
 
     def test_death_and_return(self):
-        server = self._boot('compute-2')
+        server = self.boot_active('stays', 'compute-2')
         foretold = self._foretold('--remove', 'compute-2')
         # Its instance fails over.
         self.assertNotIn('compute-2', foretold)
@@ -122,7 +107,7 @@ class PlanTestCase(base.LabTestCase):
         self._force_down('compute-2', True)
         self.assertForetold(foretold)
 
-        taker = self.cloud.compute.get_server(server.id).compute_host
+        taker = self.show(server).compute_host
         foretold = self._foretold('--add', 'compute-2')
         # It gets free nodes, and not its instance.
         self.assertGreater(foretold['compute-2'][0], 0)
@@ -131,10 +116,10 @@ class PlanTestCase(base.LabTestCase):
         self.lab.start_compute('compute-2')
         self.assertForetold(foretold)
         self.assertEqual(
-            taker, self.cloud.compute.get_server(server.id).compute_host)
+            taker, self.show(server).compute_host)
 
     def test_decisions_are_those_that_come_about(self):
-        server = self._boot('compute-3')
+        server = self.boot_active('stays', 'compute-3')
         # One node of each, and that of the server.
         nodes = {owner: node for node, owner in self.lab.owners().items()
                  if node != server.hypervisor_hostname}

@@ -63,6 +63,16 @@ class ProcessTestCase(base.BaseTestCase):
         started.start()
         self.assertEqual('running', started.state)
 
+    def test_forget(self):
+        started = self._started('sleep', '60')
+        started.forget()
+        self.assertEqual('stopped', started.state)
+        self.assertFalse(started.exists)
+        # As if there had never been one.
+        again = self._process('sleep', '60')
+        self.assertEqual('stopped', again.state)
+        self.assertEqual('    (none)', again.last_lines())
+
     def test_stop_of_a_paused_one(self):
         started = self._started('sleep', '60')
         started.pause()

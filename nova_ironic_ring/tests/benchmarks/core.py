@@ -1,0 +1,56 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Measures the present decisions; see decide.py."""
+
+from collections.abc import Callable
+
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import ring
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import trust
+from nova_ironic_ring.tests.benchmarks import rounds
+
+
+def main() -> None:
+    """Measure what standard input names."""
+    known = rounds.situation(
+        lambda members: ring.Ring(members, rounds.PARTITIONS).owner)
+    current = settings.Settings(known.me, partitions=rounds.PARTITIONS)
+    rows = {node: model.Row(known.me) for node in known.mine}
+
+    def look(members: list[str]) -> Callable[[], int]:
+        seen = observation.Observation(
+            0, observation.Standing(
+                membership.Membership(frozenset(members), dict.fromkeys(
+                    members, membership.State.MEMBER)),
+                trust.Trust.FULL, ring.Ring(members, rounds.PARTITIONS)),
+            known.nodes, rows, observation.Instances(known.instances))
+
+        def decide() -> int:
+            planner.needs(seen, current)
+            plan, _ = planner.decide(seen, observation.Memory(), current)
+            return sum(step.offer is not None for step in plan.steps.values())
+        return decide
+
+    steady = look(known.members)
+    # The ring is asked for each node once, and again where it is another one.
+    steady()
+    rounds.serve({'steady': lambda: steady,
+                  'join': lambda: look(known.members_after_join)})
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,220 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+from collections.abc import Callable
+
+import ddt
+from oslotest import base
+
+from nova_ironic_ring.core import builds
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import takeover
+
+BUILD = model.Instance('Dead', 'node', True, 'spawning')
+SCHEDULED = model.Instance(None, None, True, 'scheduling')
+DELETED = model.Instance('Dead', 'node', task='deleting')
+GIVEN_UP = model.Instance(None, None, is_given_up=True)
+
+
+class _Placement(clouds.Placement):
+    """A Placement that may not answer."""
+
+    is_away = False
+
+    def consumers(self, node):
+        if self.is_away:
+            raise ConnectionError('no answer')
+        return super().consumers(node)
+
+    def free(self, instance):
+        if self.is_away:
+            raise ConnectionError('no answer')
+        super().free(instance)
+
+
+class _Nova(clouds.Nova):
+    """Nova, where something happens just before a change."""
+
+    def before(self) -> None:
+        """Do nothing, unless a test has replaced this."""
+
+    def instances(self, uuids):
+        uuids = list(uuids)
+        if 'unanswered' in uuids:
+            raise ConnectionError('no answer')
+        return super().instances(uuids)
+
+    def end_build(self, instance, host):
+        self.before()
+        return super().end_build(instance, host)
+
+    def set_instance_host(self, instance, expected):
+        self.before()
+        return super().set_instance_host(instance, expected)
+
+
+@ddt.ddt
+class BuildsTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = clouds.Cloud()
+        self.cloud.nodes['node'] = clouds.Node()
+        connected = clouds.connect(self.cloud, settings.Settings('me')).world
+        self.nova = _Nova(self.cloud, 'me')
+        self.placement = _Placement(self.cloud)
+        self.world = ports.Ports(
+            self.nova, connected.ironic, self.placement, connected.process)
+
+    def _allocate(self, **instances: model.Instance) -> None:
+        self.cloud.allocations['node'] = set(instances)
+        self.cloud.instances.update(instances)
+
+    def _look(self, host: str | None = 'Dead') -> builds.Settled:
+        return builds.look(self.world, 'node', host)
+
+    def _change_before(self, change: Callable[[], object]) -> None:
+        setattr(self.nova, 'before', change)
+
+    @ddt.data(BUILD, SCHEDULED)
+    def test_build_is_ended_and_its_node_is_free(self, found):
+        self._allocate(new=found)
+        settled = self._look()
+        self.assertEqual((events.BuildEnded('node', 'new', 'Dead'),),
+                         settled.happened)
+        self.assertEqual(((), ()), (settled.left, settled.taken))
+        self.assertTrue(self.cloud.instances['new'].is_given_up)
+        self.assertEqual(set(), self.cloud.allocations['node'])
+
+    def test_former_owner_that_nobody_knows(self):
+        self._allocate(new=SCHEDULED, other=BUILD)
+        settled = self._look(None)
+        self.assertEqual((events.BuildEnded('node', 'new', None),),
+                         settled.happened)
+        self.assertEqual(BUILD, self.cloud.instances['other'])
+
+    @ddt.data(model.Instance('other', 'node', True),
+              # Nobody knows whether it is the same service.
+              model.Instance('dead', 'node', True),
+              model.Instance('other', 'node', task='deleting'),
+              model.Instance('Dead', 'node'),
+              model.Instance('Dead', 'node', task='rebooting'))
+    def test_what_goes_on(self, found):
+        self._allocate(new=found)
+        self.assertEqual(builds.Settled(), self._look())
+        self.assertEqual(found, self.cloud.instances['new'])
+        self.assertEqual({'new'}, self.cloud.allocations['node'])
+
+    def test_build_that_was_given_up_before(self):
+        self._allocate(new=GIVEN_UP)
+        self.assertEqual(builds.Settled(), self._look())
+        self.assertEqual(set(), self.cloud.allocations['node'])
+
+    def test_build_that_is_done_meanwhile(self):
+        self._allocate(new=BUILD)
+        self._change_before(lambda: self.cloud.instances.update(
+            new=model.Instance('other', 'node')))
+        self.assertEqual(builds.Settled(), self._look())
+        self.assertEqual({'new'}, self.cloud.allocations['node'])
+
+    def test_delete_is_finished(self):
+        # Also where it is a build that is deleted.
+        for is_building in False, True:
+            found = model.Instance('Dead', 'node', is_building, 'deleting')
+            self._allocate(old=found)
+            settled = self._look()
+            self.assertEqual(
+                (takeover.Takeover('node', 'old', 'Dead', 'deleting', True),),
+                settled.taken)
+            self.assertEqual(((), ()), (settled.left, settled.happened))
+            self.assertEqual('me', self.cloud.instances['old'].host)
+            self.assertEqual({'old'}, self.cloud.allocations['node'])
+
+    def test_delete_that_another_was_faster_with(self):
+        self._allocate(old=DELETED)
+        self._change_before(lambda: self.cloud.instances.update(
+            old=model.Instance('other', 'node')))
+        self.assertEqual(builds.Settled(), self._look())
+        self.assertEqual('other', self.cloud.instances['old'].host)
+
+    def test_delete_on_another_node(self):
+        self._allocate(old=model.Instance('Dead', 'more', task='deleting'))
+        self.assertEqual(builds.Settled(), self._look())
+        self.assertEqual('Dead', self.cloud.instances['old'].host)
+
+    def test_no_allocation(self):
+        self.cloud.instances['new'] = BUILD
+        self.assertEqual(builds.Settled(), self._look())
+
+    def test_placement_does_not_answer(self):
+        self._allocate(new=BUILD)
+        self.placement.is_away = True
+        settled = self._look()
+        (event,) = settled.happened
+        self.assertEqual(('node', None, 'Dead'), (
+            event.node, event.instance, event.host))
+        self.assertEqual(((), ()), (settled.left, settled.taken))
+        self.assertEqual(BUILD, self.cloud.instances['new'])
+
+    def test_allocation_that_cannot_be_freed_yet(self):
+        self._allocate(new=BUILD)
+        self._change_before(
+            lambda: setattr(self.placement, 'is_away', True))
+        settled = self._look()
+        self.assertEqual(
+            [events.BuildEnded, events.BuildNotEnded],
+            [type(event) for event in settled.happened])
+        self.assertEqual(
+            (observation.LeftBuild('node', 'Dead', frozenset({'new'})),),
+            settled.left)
+        self.placement.is_away = False
+        settled = builds.look_again(self.world, settled.left)
+        self.assertEqual(builds.Settled(), settled)
+        self.assertEqual(set(), self.cloud.allocations['node'])
+
+    def test_consumer_that_is_no_instance_yet(self):
+        self._allocate(new=BUILD)
+        self.cloud.allocations['node'].add('later')
+        settled = self._look()
+        self.assertEqual(
+            (observation.LeftBuild('node', 'Dead', frozenset({'later'})),),
+            settled.left)
+        settled = builds.look_again(self.world, settled.left)
+        self.assertEqual(9, settled.left[0].looks)
+        self.cloud.instances['later'] = SCHEDULED
+        settled = builds.look_again(self.world, settled.left)
+        self.assertEqual(builds.Settled(happened=(
+            events.BuildEnded('node', 'later', 'Dead'),)), settled)
+
+    def test_it_is_looked_for_it_ten_times(self):
+        left = (observation.LeftBuild('node', 'Dead', frozenset({'x'})),)
+        for _ in range(9):
+            left = builds.look_again(self.world, left).left
+            self.assertEqual(1, len(left))
+        self.assertEqual((), builds.look_again(self.world, left).left)
+
+    def test_nova_does_not_answer_about_one_of_them(self):
+        self._allocate(old=DELETED)
+        settled = builds.look_again(self.world, (
+            observation.LeftBuild('node', 'Dead', frozenset({'old'})),
+            observation.LeftBuild('n2', 'Dead', frozenset({'unanswered'})),
+            observation.LeftBuild('n3', 'Dead', frozenset({'later'}))))
+        # It is this service's now, and has to be looked after.
+        self.assertEqual(['old'], [each.instance for each in settled.taken])
+        self.assertEqual([('n2', 9), ('n3', 9)], [
+            (each.node, each.looks) for each in settled.left])
+        (event,) = settled.happened
+        self.assertEqual(('n2', None), (event.node, event.instance))

@@ -1,0 +1,143 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from oslotest import base
+
+from nova_ironic_ring.core import disputes
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+
+State = membership.State
+TIMEOUT = 3
+
+
+class DisputesTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.known = disputes.Disputes()
+        self.states = {'a': State.MEMBER, 'b': State.MEMBER}
+        #: Who owns the free nodes that this service desires and has not.
+        self.rows: dict[str, str] = {}
+        self.mine: set[str] = set()
+        self.tracked = {'1', '2', '3'}
+
+    def _look(self, at: float = 0) -> list[disputes.Dispute]:
+        found, self.known = disputes.look(self.known, disputes.Evidence(
+            {node: model.Row(owner) for node, owner in self.rows.items()},
+            self.mine, self.tracked,
+            membership.Membership(frozenset(), self.states)), at, TIMEOUT)
+        return found
+
+    def _take(self, **owners: str) -> None:
+        """Take nodes, whose names begin with a letter here, from owners."""
+        self.known = self.known.noted(
+            {node.lstrip('n'): owner for node, owner in owners.items()}, ())
+
+    def _have_taken_back(self, at: float) -> list[disputes.Dispute]:
+        """Take a node of a's, and have a take it back."""
+        self._take(n1='a')
+        self.rows['1'] = 'A'
+        return self._look(at)
+
+    def test_nothing_was_taken(self):
+        self.rows['1'] = 'a'
+        self.assertEqual([], self._look())
+        self.assertFalse(self.known.is_with('a', 0))
+
+    def test_node_that_stays(self):
+        self._take(n1='a')
+        self.mine.add('1')
+        self.assertEqual([], self._look())
+        self.assertEqual({'1': 'a'}, self.known.taken)
+
+    def test_node_that_is_taken_back(self):
+        self._take(n1='a', n2='a', n3='b')
+        self.mine.add('3')
+        self.rows |= {'2': 'a', '1': 'A'}
+        self.assertEqual(
+            [disputes.Dispute('a', ['1', '2'])], self._look(100))
+        self.assertEqual(['a'], self.known.hosts)
+        for host, at, expected in (('a', 129.5, True), ('a', 130, False),
+                                   ('b', 100, False)):
+            self.assertIs(expected, self.known.is_with(host, at))
+        self.assertEqual({'3': 'b'}, self.known.taken)
+
+    def test_twice_as_long_each_further_time(self):
+        for at, end in ((0, 30), (100, 160), (200, 320)):
+            self.assertEqual(at == 0, bool(self._have_taken_back(at)))
+            self.assertTrue(self.known.is_with('a', end - 1))
+            self.assertFalse(self.known.is_with('a', end))
+
+    def test_node_that_goes_to_nobody_who_is_known(self):
+        self._take(n1='a')
+        self.assertEqual([], self._look())
+        self.assertEqual({}, self.known.taken)
+
+    def test_node_that_the_tracker_did_not_take(self):
+        self.tracked.clear()
+        self.assertEqual([], self._have_taken_back(0))
+        self.assertFalse(self.known.is_with('a', 0))
+
+    def test_third_service_once(self):
+        self._take(n1='a')
+        self.rows['1'] = 'b'
+        self.assertEqual([], self._look())
+        self._take(n1='b')
+        self.rows['1'] = 'a'
+        self.assertEqual([disputes.Dispute('a', ['1'])], self._look(0))
+        # With both of those that have had it.
+        self.assertEqual(['a', 'b'], self.known.hosts)
+        self.assertTrue(self.known.is_with('b', 29))
+
+    def test_service_that_was_restarted(self):
+        self._have_taken_back(0)
+        self.states['a'] = State.ABSENT
+        self.assertEqual([], self._look(1))
+        self.assertFalse(self.known.is_with('a', 2))
+        # From the beginning.
+        self.states['a'] = State.MEMBER
+        self.assertEqual([disputes.Dispute('a', ['1'])],
+                         self._have_taken_back(10))
+        self.assertFalse(self.known.is_with('a', 40))
+
+    def test_stays_where_nothing_is_taken_any_more(self):
+        self._have_taken_back(0)
+        self._look(1)
+        self.assertTrue(self.known.is_with('a', 29))
+
+    def test_forgotten(self):
+        self._have_taken_back(0)
+        self._take(n2='a')
+        self.known = self.known.forgotten()
+        self.rows['2'] = 'a'
+        self.assertEqual([], self._look(1))
+        # But not what came of it before.
+        self.assertTrue(self.known.is_with('a', 1))
+
+    def test_third_service_is_forgotten_as_well(self):
+        self._take(n1='a')
+        self.rows['1'] = 'b'
+        self._look()
+        self.known = self.known.forgotten()
+        self._take(n1='b')
+        self.rows['1'] = 'a'
+        self.assertEqual([], self._look())
+
+    def test_offered_nodes_may_go_to_anybody(self):
+        self._take(n1='a')
+        self.known = self.known.noted({}, ['1', '2'])
+        self.rows['1'] = 'a'
+        self.assertEqual([], self._look())
+
+    def test_nothing_to_note(self):
+        self.assertIs(self.known, self.known.noted({}, ['1']))

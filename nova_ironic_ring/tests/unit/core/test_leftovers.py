@@ -1,0 +1,248 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+import dataclasses
+
+import ddt
+
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import leftovers
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.trust import Trust
+from nova_ironic_ring.tests.unit.core import base
+from nova_ironic_ring.tests.unit.core.base import desired
+from nova_ironic_ring.tests.unit.core.base import NODES
+
+
+def _fail() -> None:
+    raise ConnectionError('no answer')
+
+
+@ddt.ddt
+class DueTestCase(base.PassTestCase):
+
+    @ddt.data(
+        ({}, Trust.FULL, None, True),
+        ({}, Trust.FULL, 0, True),
+        ({}, Trust.FULL, 1, False),
+        ({}, Trust.BLACKOUT, None, False),
+        ({}, Trust.STARTING, None, False),
+        ({'cooperative': False}, Trust.FULL, None, False))
+    @ddt.unpack
+    def test_due(self, values, trust, looked_at, expected):
+        self.assertIs(expected, leftovers.is_due(
+            observation.Cleaning(looked_at), 600,
+            leftovers.Seen(observation.Standing(trust=trust), {}),
+            dataclasses.replace(settings.Settings('me'), **values)))
+
+
+class LeftoversTestCase(base.PassTestCase):
+    """Records of nodes that Ironic has no more."""
+
+    SETTINGS = settings.Settings('me', fails_over=False)
+
+    def setUp(self):
+        super().setUp()
+        self.force_down('b')
+        self.gone = sorted(desired('me', 'a') - desired('me', 'a', 'b'))
+        for node in self.gone:
+            # Free ones would be taken.
+            self.place(node, f'on-{node}', 'b')
+
+    def _vanish(self, *nodes: str) -> None:
+        for node in nodes:
+            del self.cloud.nodes[node]
+            self.cloud.allocations[node] = set()
+            self.cloud.instances.pop(f'on-{node}', None)
+
+    def _clean(self) -> None:
+        """Run passes until it is looked for leftovers again."""
+        self.run_passes(600, 60)
+        self.assertIn('all_services', self.asked)
+
+    def test_nodes_of_a_dead_service(self):
+        node = self.gone[0]
+        self._vanish(node)
+        self._clean()
+        self.assertNotIn(node, self.cloud.rows)
+        self.assertNotIn(node, self.cloud.allocations)
+        self.assertEqual([events.RecordRemoved(node, 'b')],
+                         self.happened(events.RecordRemoved))
+        # Without the record, nobody would look for the provider again.
+        self.assertLess(self.asked.index('delete_provider'),
+                        self.asked.index('delete_row'))
+        # Ironic is not asked for what it has just listed.
+        self.assertEqual(1, self.asked.count('is_deleted'))
+
+    def test_it_is_looked_for_them_now_and_then(self):
+        looks = 0
+        for _ in range(30):
+            self.wait(60)
+            self.run_pass()
+            looks += 'all_services' in self.asked
+        self.assertEqual(3, looks)
+
+    def test_nodes_of_an_absent_service(self):
+        self.change('b', forced_down=False)
+        self._vanish(self.gone[0])
+        self._clean()
+        self.assertNotIn(self.gone[0], self.cloud.rows)
+
+    def test_nodes_of_an_absent_service_that_is_disabled(self):
+        # It is not in the ring, and nothing that Ironic has is of it.
+        node = self.gone[0]
+        for each in NODES:
+            if each != node and self.cloud.rows[each].owner == 'b':
+                self.record(each, 'a')
+                self.cloud.nodes[each].instance = None
+        self.change('b', forced_down=False, disabled=True)
+        self._vanish(node)
+        self.restart()
+        self.run_passes(2, 1)
+        # The first search is the first look at it.
+        self.assertIn('all_services', self.asked)
+        self.assertIn(node, self.cloud.rows)
+        self._clean()
+        self.assertNotIn(node, self.cloud.rows)
+
+    def test_nodes_of_one_that_lives(self):
+        self.change('b', forced_down=False)
+        self.change('b', disabled=True)
+        self.alive.add('b')
+        self._vanish(self.gone[0])
+        self._clean()
+        self._clean()
+        self.assertIn(self.gone[0], self.cloud.rows)
+
+    def test_nodes_that_the_ring_gives_another(self):
+        theirs = min(desired('me', 'a', by='a')
+                     & desired('me', 'a', 'b', by='b'))
+        self._vanish(theirs)
+        self._clean()
+        self.assertIn(theirs, self.cloud.rows)
+
+    def test_nodes_that_only_left_the_group(self):
+        node = self.gone[0]
+        self.configure(scope=settings.Scope(''),
+                       peers=frozenset({'me', 'a', 'b'}))
+        self.cloud.nodes[node] = clouds.Node(group='rack2')
+        del self.cloud.instances[f'on-{node}']
+        self._clean()
+        self.assertNotIn(node, self.decisions())
+        self.assertIn(node, self.cloud.rows)
+        self.assertNotIn('delete_provider', self.asked)
+
+    def _is_kept(self, node: str) -> None:
+        self.assertIn(node, self.cloud.rows)
+        (kept,) = self.happened(events.RecordNotRemoved)
+        self.assertEqual((node, 'b'), (kept.node, kept.host))
+
+    def test_provider_that_a_live_instance_has_an_allocation_of(self):
+        node = self.gone[0]
+        self._vanish(node)
+        self.cloud.allocations[node] = {'deleted', 'theirs'}
+        self.cloud.instances['theirs'] = model.Instance('b', node)
+        self._clean()
+        self._is_kept(node)
+        self.assertNotIn('delete_provider', self.asked)
+        self.assertEqual({'deleted', 'theirs'},
+                         self.cloud.allocations[node])
+        # Once Nova has deleted it, nothing is in the way.
+        del self.cloud.instances['theirs']
+        self._clean()
+        self.assertNotIn(node, self.cloud.rows)
+
+    def test_placement_does_not_answer(self):
+        node = self.gone[0]
+        for call in 'consumers', 'delete_provider':
+            self._vanish(node)
+            self.before[call] = _fail
+            self._clean()
+            self._is_kept(node)
+            self.assertNotIn('delete_row', self.asked)
+            self.cloud.nodes[node] = clouds.Node()
+
+    def test_row_that_another_has_by_now(self):
+        node = self.gone[0]
+        self._vanish(node)
+        self.before['delete_row'] = lambda: self.record(node, 'a')
+        self._clean()
+        self.assertIn(node, self.cloud.rows)
+        self.assertEqual([], self.happened(events.RecordRemoved))
+
+    def _give_many(self) -> set[str]:
+        """Have b own many nodes that are for this service."""
+        self.force_down('a')
+        many = set(NODES) - self.owned()
+        for node in many:
+            self.place(node, f'on-{node}', 'b')
+            self.record(node, 'b')
+        return many
+
+    def test_too_many(self):
+        before = self._give_many()
+        self._vanish(*before)
+        self._clean()
+        self.assertEqual(set(), before - self.cloud.rows.keys())
+        self.assertNotIn('delete_provider', self.asked)
+        (vanished,) = self.happened(events.NodesVanished)
+        self.assertEqual(('b', False, sorted(before), len(before)), (
+            vanished.host, vanished.is_mine, vanished.nodes, vanished.total))
+        self._clean()
+        self.assertEqual([], self.happened(events.NodesVanished))
+        self.configure(vanished_nodes_limit=100)
+        self._clean()
+        self.assertEqual(set(), before & self.cloud.rows.keys())
+
+    def test_too_many_one_after_the_other(self):
+        gone = sorted(self._give_many())
+        self._vanish(*gone[:5])
+        self._clean()
+        self.assertEqual(5, len(self.happened(events.RecordRemoved)))
+        self._vanish(gone[5])
+        self._clean()
+        self.assertIn(gone[5], self.cloud.rows)
+        # Twice the time between two searches after the five.
+        self._clean()
+        self.assertNotIn(gone[5], self.cloud.rows)
+
+    def test_nova_does_not_answer_about_one_service(self):
+        gone = sorted(self._give_many())
+        self._vanish(*gone[:5])
+        # The other dead service is asked for first.
+        self.run_passes(540, 60)
+        self.before['all_services'] = lambda: self.before.update(
+            rows_of=_fail)
+        self.run_passes(60, 60)
+        self.assertEqual(5, len(self.happened(events.RecordRemoved)))
+        (failed,) = self.happened(events.RecordNotRemoved)
+        self.assertEqual((None, 'a'), (failed.node, failed.host))
+        self._vanish(gone[5])
+        self._clean()
+        self.assertIn(gone[5], self.cloud.rows)
+
+    def test_nova_does_not_answer(self):
+        self._vanish(self.gone[0])
+        for _ in range(10):
+            self.before['all_services'] = _fail
+            self.wait(60)
+            self.run_pass()
+        (failed,) = self.happened(events.RecordNotRemoved)
+        self.assertEqual((None, None), (failed.node, failed.host))
+        self.assertIsInstance(failed.reason, ConnectionError)
+        # That can wait, and does not stand in the way of a pass.
+        self.assertIsNone(self.memory.confidence.bad_at)
+        self.before.clear()
+        self._clean()
+        self.assertNotIn(self.gone[0], self.cloud.rows)

@@ -1,0 +1,289 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import datetime
+
+import ddt
+from oslotest import base
+
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import settings
+
+State = membership.State
+Watch = membership.Watch
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+ME = settings.Settings('Me', down_time=60)
+
+
+def _service(host: str, beat: float = 0, **fields) -> model.Service:
+    """Return the record of a service with its heartbeat of some time."""
+    return model.Service(
+        host, NOW + datetime.timedelta(seconds=beat), **fields)
+
+
+class StateTestCase(base.BaseTestCase):
+
+    def test_who_lives_to_give(self):
+        self.assertEqual({State.MEMBER, State.DISABLED},
+                         {state for state in State if state.gives})
+
+    def test_of_whom_nothing_is_to_be_expected(self):
+        self.assertEqual({State.ABSENT, State.FORCED_DOWN, State.GONE},
+                         {state for state in State if state.is_lost})
+
+
+@ddt.ddt
+class LateTestCase(base.BaseTestCase):
+    """Who is late, by the wall clock, as in Nova's API."""
+
+    @ddt.data((-60, False), (-60.5, True),
+              # Nova's own rule is as strict in this direction.
+              (60, False), (60.5, True))
+    @ddt.unpack
+    def test_heartbeat(self, beat, expected):
+        self.assertIs(expected, membership.is_late(
+            _service('a', beat), NOW, 60))
+
+    @ddt.data((True, False), (False, True))
+    @ddt.unpack
+    def test_heartbeats_elsewhere(self, alive, expected):
+        for beat in -999, 0:
+            self.assertIs(expected, membership.is_late(
+                _service('a', beat, alive=alive), NOW, 60))
+
+
+class WatchTestCase(base.BaseTestCase):
+    """Who is absent, by what this process has watched."""
+
+    def setUp(self):
+        super().setUp()
+        self.watch = Watch()
+
+    def _is_absent(self, at: float, beat: float, **fields) -> bool:
+        """Look at a service, and say whether it is absent."""
+        service = _service('A', beat, **fields)
+        self.watch = self.watch.look([service], at)
+        return self.watch.is_absent(service, 60)
+
+    def test_heartbeat_that_stands_still_for_the_down_time(self):
+        self.assertFalse(self._is_absent(0, 0))
+        self.assertFalse(self._is_absent(10, 10))
+        self.assertFalse(self._is_absent(69.5, 10))
+        self.assertTrue(self._is_absent(70, 10))
+        self.assertEqual(60, self.watch.silence('a'))
+
+    def test_heartbeat_that_goes_on(self):
+        for at in range(0, 600, 50):
+            self.assertFalse(self._is_absent(at, at))
+
+    def test_back_again(self):
+        self._is_absent(0, 0)
+        self._is_absent(10, 10)
+        self.assertTrue(self._is_absent(70, 10))
+        self.assertFalse(self._is_absent(71, 71))
+        self.assertEqual(0, self.watch.silence('a'))
+
+    def test_twice_as_long_where_it_was_not_heard_since_the_start(self):
+        self.assertFalse(self._is_absent(5, 0))
+        self.assertFalse(self._is_absent(124.5, 0))
+        self.assertTrue(self._is_absent(125, 0))
+
+    def test_twice_as_long_where_it_was_not_heard_since_an_outage(self):
+        self._is_absent(0, 0)
+        self._is_absent(10, 10)
+        self.watch = self.watch.restarted(40)
+        self.assertEqual(0, self.watch.silence('a'))
+        self.assertFalse(self._is_absent(159.5, 10))
+        self.assertTrue(self._is_absent(160, 10))
+
+    def test_once_as_long_where_it_was_heard_since_an_outage(self):
+        self._is_absent(0, 0)
+        self.watch = self.watch.restarted(40)
+        self.assertFalse(self._is_absent(50, 50))
+        self.assertFalse(self._is_absent(109.5, 50))
+        self.assertTrue(self._is_absent(110, 50))
+
+    def test_wall_clocks_do_not_matter(self):
+        # Of conductor: far behind, set back, and years ahead.
+        for at, beat in ((0, -9999), (10, -9990), (20, -99999), (30, 9e8)):
+            self.assertFalse(self._is_absent(at, beat))
+        self.assertFalse(self._is_absent(89.5, 9e8))
+        self.assertTrue(self._is_absent(90, 9e8))
+
+    def test_one_that_was_never_looked_at(self):
+        self.assertFalse(Watch(1000).is_absent(_service('a', -1000), 60))
+        self.assertEqual(0, Watch(1000).silence('a'))
+
+    def test_one_that_was_not_read_for_some_time(self):
+        self._is_absent(0, 0)
+        self._is_absent(10, 10)
+        self.watch = self.watch.look([_service('b', 100)], 100)
+        self.assertTrue(self._is_absent(100, 10))
+
+    def test_heartbeats_elsewhere(self):
+        self.assertFalse(self._is_absent(0, 0, alive=True))
+        self.assertFalse(self._is_absent(500, 0, alive=True))
+        self.assertFalse(self._is_absent(559.5, 0, alive=False))
+        self.assertTrue(self._is_absent(560, 0, alive=False))
+        self.assertFalse(self._is_absent(561, 0, alive=True))
+
+    def test_heartbeats_elsewhere_that_nobody_has_heard(self):
+        self.assertFalse(self._is_absent(0, 0, alive=False))
+        self.assertFalse(self._is_absent(119.5, 0, alive=False))
+        self.assertTrue(self._is_absent(120, 0, alive=False))
+
+    def test_a_watch_is_a_value(self):
+        before = self.watch.look([_service('a')], 0)
+        before.look([_service('a', 1)], 50)
+        before.restarted(50)
+        self.assertEqual(Watch().look([_service('a')], 0), before)
+
+
+@ddt.ddt
+class OneLookTestCase(base.BaseTestCase):
+    """The watch of who cannot wait."""
+
+    @ddt.data((-59, False, 0), (-61, True, 61), (61, True, 61))
+    @ddt.unpack
+    def test_late_is_absent(self, beat, is_absent, silence):
+        service = _service('a', beat)
+        watch = Watch.of_one_look([service], NOW, 60)
+        self.assertIs(is_absent, watch.is_absent(service, 60))
+        self.assertEqual(silence, watch.silence('a'))
+
+    def test_heartbeats_elsewhere(self):
+        for alive, silence in ((True, 0), (False, 60)):
+            service = _service('a', alive=alive)
+            watch = Watch.of_one_look([service], NOW, 60)
+            self.assertIs(not alive, watch.is_absent(service, 60))
+            self.assertEqual(silence, watch.silence('a'))
+
+    def test_it_goes_on_like_any_other(self):
+        services = [_service('a', -61), _service('b')]
+        watch = Watch.of_one_look(services, NOW, 60)
+        later = [_service('a', 5), _service('b')]
+        watch = watch.look(later, 60)
+        self.assertFalse(watch.is_absent(later[0], 60))
+        self.assertTrue(watch.is_absent(later[1], 60))
+
+
+@ddt.ddt
+class RuleTestCase(base.BaseTestCase):
+    """What a service is, in the order in which it is asked."""
+
+    PEERS = frozenset({'me', 'a'})
+
+    @ddt.data(
+        # host, peers, silence, fields, expected
+        ('a', None, 0, {}, State.MEMBER),
+        ('A', PEERS, 0, {}, State.MEMBER),
+        ('a', None, 60, {}, State.ABSENT),
+        ('a', None, 0, {'disabled': True}, State.DISABLED),
+        ('a', None, 60, {'disabled': True}, State.ABSENT),
+        ('a', None, 0, {'forced_down': True}, State.FORCED_DOWN),
+        ('a', None, 60, {'forced_down': True}, State.FORCED_DOWN),
+        ('a', None, 0, {'forced_down': True, 'disabled': True},
+         State.FORCED_DOWN),
+        # Whether a stranger lives is not asked.
+        ('b', PEERS, 0, {}, State.STRANGER),
+        ('b', PEERS, 60, {}, State.STRANGER),
+        ('b', PEERS, 0, {'forced_down': True}, State.STRANGER),
+        # This one runs this very code, whatever its heartbeat says.
+        ('me', None, 999, {}, State.MEMBER),
+        ('ME', None, 999, {'disabled': True}, State.DISABLED),
+        ('me', None, 0, {'forced_down': True}, State.FORCED_DOWN))
+    @ddt.unpack
+    def test_state(self, host, peers, silence, fields, expected):
+        service = _service(host, **fields)
+        watch = Watch().look([_service(host, -1)], -1).look(
+            [service], 0).look([service], silence)
+        self.assertIs(expected, membership.state(
+            service, dataclasses.replace(ME, peers=peers), watch))
+
+
+class AssessTestCase(base.BaseTestCase):
+
+    def _assess(self, *services: model.Service) -> membership.Membership:
+        """Assess services of which only those stay that are said to live."""
+        return membership.assess(
+            services, ME, Watch().look(services, 0).look(services, 120))
+
+    def test_only_the_living(self):
+        found = self._assess(
+            _service('a', alive=True), _service('c'),
+            _service('d', alive=True, forced_down=True),
+            _service('e', alive=True, disabled=True))
+        self.assertEqual({'me', 'a'}, found.members)
+        self.assertEqual(
+            {'me': State.MEMBER, 'a': State.MEMBER, 'c': State.ABSENT,
+             'd': State.FORCED_DOWN, 'e': State.DISABLED}, found.states)
+        self.assertEqual(120, found.silences['c'])
+
+    def test_newcomer_without_a_record(self):
+        self.assertEqual({'me'}, self._assess().members)
+
+    def test_disabled_service_is_no_member_for_itself(self):
+        self.assertEqual({'a'}, self._assess(
+            _service('a', alive=True), _service('me', disabled=True)).members)
+
+    def test_case_does_not_matter(self):
+        self.assertEqual({'me', 'other'}, self._assess(
+            _service('ME'), _service('Other', alive=True)).members)
+
+    def test_one_that_nova_has_no_record_of(self):
+        self.assertIs(State.GONE, self._assess().state('nowhere'))
+
+    def test_more_services_are_known_and_no_members(self):
+        ring = self._assess(_service('me'), _service('a'))
+        joined = ring.joined(self._assess(
+            _service('me', disabled=True), _service('a', alive=True),
+            _service('b', alive=True), _service('c', disabled=True,
+                                                alive=True)))
+        self.assertEqual({'me'}, joined.members)
+        # What the ring was made of is not seen in another way.
+        self.assertIs(State.MEMBER, joined.state('me'))
+        self.assertIs(State.ABSENT, joined.state('a'))
+        self.assertEqual(120, joined.silences['a'])
+        self.assertIs(State.MEMBER, joined.state('B'))
+        self.assertIs(State.DISABLED, joined.state('c'))
+
+
+@ddt.ddt
+class DeadTestCase(base.BaseTestCase):
+    """Whose instances may be taken over."""
+
+    @ddt.data(
+        (State.FORCED_DOWN, 0, 0, True),
+        (State.FORCED_DOWN, 0, 300, True),
+        (State.GONE, 0, 0, True),
+        (State.ABSENT, 9999, 0, False),
+        (State.ABSENT, 299, 300, False),
+        (State.ABSENT, 300, 300, True),
+        (State.MEMBER, 999, 300, False),
+        (State.DISABLED, 999, 300, False),
+        (State.STRANGER, 999, 300, False))
+    @ddt.unpack
+    def test_dead(self, state, silence, failover_after, expected):
+        known = membership.Membership(
+            frozenset(), {'a': state}, {'a': silence})
+        self.assertIs(expected, known.is_dead('A', failover_after))
+
+    def test_unknown(self):
+        self.assertTrue(membership.Membership().is_dead('a', 0))
+        self.assertTrue(membership.Membership().is_lost('a'))
+
+    @ddt.data(*State)
+    def test_lost(self, state):
+        self.assertIs(state.is_lost, membership.Membership(
+            frozenset(), {'a': state}).is_lost('A'))

@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import datetime
+
+import ddt
+from oslotest import base
+
+from nova_ironic_ring.core import model
+
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+class NamesTestCase(base.BaseTestCase):
+
+    def test_case_and_blanks_do_not_matter(self):
+        self.assertEqual('compute-1.example', model.canonical(
+            ' Compute-1.EXAMPLE\n'))
+
+    def test_names_of_records(self):
+        self.assertEqual('me', model.Service(' Me', NOW).name)
+        self.assertEqual('me', model.Row('ME ').owner_name)
+        self.assertEqual('me', model.Instance('mE', None).host_name)
+
+    def test_instance_that_has_not_arrived(self):
+        self.assertIsNone(model.Instance(None, 'node').host_name)
+
+
+@ddt.ddt
+class InstanceTestCase(base.BaseTestCase):
+
+    @ddt.data((False, None, True),
+              (True, None, False),
+              (False, 'rebooting', False),
+              (True, 'spawning', False))
+    @ddt.unpack
+    def test_idle(self, is_building, task, expected):
+        self.assertIs(expected, model.Instance(
+            'me', 'node', is_building, task).is_idle)
+
+    @ddt.data((None, False), ('deleting', True), ('rebooting', False))
+    @ddt.unpack
+    def test_deleting(self, task, expected):
+        self.assertIs(expected, model.Instance(
+            'me', 'node', task=task).is_deleting)

@@ -1,0 +1,1156 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+import dataclasses
+
+import ddt
+
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core.decisions import Decision
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.trust import Trust
+from nova_ironic_ring.tests.unit.core import base
+from nova_ironic_ring.tests.unit.core.base import desired
+from nova_ironic_ring.tests.unit.core.base import NODES
+
+NEW = '11111111-1111-1111-1111-111111111111'
+
+
+def _fail() -> None:
+    raise ConnectionError('no answer')
+
+
+class QuietTestCase(base.PassTestCase):
+    """A pass in which nothing moves."""
+
+    def test_what_is_asked_and_in_which_order(self):
+        self.run_pass()
+        asked = [each for each in self.asked if each not in (
+            'now', 'tracked', 'longest_gap', 'is_ending', 'rows_of')]
+        # An instance that appears during the listing is then known.
+        self.assertEqual(['ring_services', 'nodes', 'instances_of'], asked)
+        # Once for the pass, and once for the tracker.
+        self.assertEqual(2, self.asked.count('rows_of'))
+
+    def test_own_nodes_are_listed(self):
+        self.assertEqual(desired('me', 'a', 'b'), self.run_pass())
+        self.assertEqual([events.PassDone], [
+            type(each) for each in self.result.happened])
+        (done,) = self.result.happened
+        self.assertFalse(done.moves)
+        self.assertEqual({Decision.KEEP, Decision.LEAVE}, set(done.counts))
+        self.assertEqual(len(NODES), sum(done.counts.values()))
+
+    def test_the_ring_is_made_once(self):
+        before = self.memory.standing.ring
+        self.run_pass()
+        self.assertIs(before, self.memory.standing.ring)
+
+    def test_the_same_pass_twice(self):
+        self.join('e')
+        before = self.memory
+        first = self.decide()
+        self.memory = before
+        second = self.decide()
+        self.assertEqual(first.plan, second.plan)
+        self.assertEqual(first.memory.waits, second.memory.waits)
+        self.assertEqual(first.memory.disputes, second.memory.disputes)
+
+    def test_own_instances_are_listed_wherever_they_are(self):
+        node = min(set(NODES) - self.owned())
+        self.place(node, 'mine', 'ME')
+        self.assertIn(node, self.run_pass())
+        self.assertEqual('mine', self.result.listed[node])
+
+    def test_instance_that_appears_during_the_listing(self):
+        node = min(self.owned())
+        self.before['instances_of'] = lambda: self.place(node, 'new', 'me')
+        self.cloud.nodes[node].instance = 'new'
+        self.assertIn(node, self.run_pass())
+        self.assertIs(Decision.KEEP_INSTANCE, self.decisions()[node])
+
+    def test_instances_of_others_are_not_listed(self):
+        node = min(self.owned())
+        self.place(node, 'theirs', 'a')
+        self.assertNotIn(node, self.run_pass())
+
+    def test_foreign_instances_are_read_once(self):
+        self.place(min(self.owned()), 'theirs', 'a')
+        self.run_pass()
+        self.assertIn('instances', self.asked)
+        self.run_pass()
+        self.assertNotIn('instances', self.asked)
+        self.assertNotIn('other_drivers', self.asked)
+
+    def test_foreign_instances_are_read_again_with_other_members(self):
+        self.place(min(self.owned()), 'theirs', 'a')
+        self.run_pass()
+        self.join('e')
+        self.run_pass()
+        self.assertIn('instances', self.asked)
+
+    def test_orphans(self):
+        mine, other = sorted(self.owned())[:2]
+        foreign = min(set(NODES) - self.owned())
+        self.place(mine, 'mine', 'me')
+        self.cloud.nodes[other].instance = 'deleted'
+        self.place(foreign, 'theirs', 'a')
+        self.run_pass()
+        self.assertEqual({'deleted'}, self.result.orphans)
+
+    def test_service_without_a_record_has_no_orphans(self):
+        # Nova refuses to start a new service that knows of any.
+        self.cloud.nodes[min(self.owned())].instance = 'deleted'
+        del self.cloud.services['me']
+        self.run_pass()
+        self.assertEqual(frozenset(), self.result.orphans)
+
+    def test_all_nodes_have_a_step_and_those_listed_a_claim(self):
+        self.run_pass()
+        for node, step in self.result.plan.steps.items():
+            self.assertIs(step.decision.lists, step.claim is not None)
+            self.assertIs(step.decision.lists, node in self.result.listed)
+
+
+class RingTestCase(base.PassTestCase):
+    """Whom the ring consists of."""
+
+    def test_forced_down_services_are_no_members(self):
+        self.force_down('b')
+        self.assertEqual(desired('me', 'a'), self.run_pass())
+
+    def test_watched_heartbeat_that_stands_still(self):
+        self.alive.remove('b')
+        self.wait(59)
+        self.assertEqual(desired('me', 'a', 'b'), self.run_pass())
+        self.wait(1)
+        self.assertEqual(desired('me', 'a'), self.run_pass())
+
+    def test_old_heartbeat_that_was_not_watched(self):
+        # As of a service whose clock, or whose conductor's, is wrong.
+        self.change('b', last_seen=clouds.EPOCH.replace(year=2025))
+        self.alive.remove('b')
+        for _ in range(59):
+            self.wait(1)
+            self.assertEqual(desired('me', 'a', 'b'), self.run_pass())
+
+    def test_heartbeats_of_a_wrong_clock(self):
+        for _ in range(20):
+            self.wait(10)
+            self.change('b', last_seen=self.cloud.services[
+                'b'].last_seen.replace(year=2036))
+            self.assertEqual(desired('me', 'a', 'b'), self.run_pass())
+
+    def test_partitions(self):
+        self.assertNotEqual(desired('me', 'a', 'b'),
+                            desired('me', 'a', 'b', partitions=7))
+        self.configure(partitions=7)
+        self.run_pass()
+        self.assertEqual(
+            desired('me', 'a', 'b', partitions=7) & self.owned(),
+            {node for node, decision in self.decisions().items()
+             if decision is Decision.KEEP})
+
+    def test_names_in_any_case(self):
+        self.configure(host='ME')
+        self.cloud.services['a'] = dataclasses.replace(
+            self.cloud.services['a'], host='A')
+        self.assertEqual(desired('me', 'a', 'b'), self.run_pass())
+
+    def test_change_of_members_is_told_once(self):
+        self.join('e')
+        self.force_down('b')
+        self.run_pass()
+        (change,) = self.happened(events.MembersChanged)
+        self.assertEqual({'me', 'a', 'b'}, change.before)
+        self.assertEqual({'me', 'a', 'e'}, change.now.members)
+        self.assertIs(membership.State.FORCED_DOWN, change.now.state('b'))
+        self.run_pass()
+        self.assertEqual([], self.happened(events.MembersChanged))
+
+    def test_strangers_are_not_waited_for(self):
+        self.configure(peers=frozenset({'me', 'a'}))
+        self.assertEqual(desired('me', 'a'), self.run_pass())
+
+
+class ScopeTestCase(base.PassTestCase):
+    """The nodes that a service is limited to."""
+
+    def _move(self, node: str) -> None:
+        """Have a node leave the conductor group."""
+        self.cloud.nodes[node].group = 'rack2'
+        self.configure(scope=settings.Scope('rack1'))
+        for each in NODES:
+            if each != node:
+                self.cloud.nodes[each].group = 'rack1'
+
+    def test_node_with_an_own_instance_stays(self):
+        node = min(self.owned())
+        self.place(node, 'mine', 'me')
+        self._move(node)
+        self.assertIn(node, self.run_pass())
+        self.assertIn('nodes_of', self.asked)
+
+    def test_free_node_and_one_of_another_do_not(self):
+        free, theirs = sorted(self.owned())[:2]
+        self.place(theirs, 'theirs', 'a')
+        self._move(free)
+        self.cloud.nodes[theirs].group = 'rack2'
+        listed = self.run_pass()
+        self.assertNotIn(free, listed)
+        self.assertNotIn(theirs, self.decisions())
+        self.assertNotIn('nodes_of', self.asked)
+
+    def test_without_a_limit_nobody_is_asked(self):
+        self.cloud.instances['nowhere'] = model.Instance('me', 'nowhere')
+        self.run_pass()
+        self.assertNotIn('nodes_of', self.asked)
+
+
+class ConsentTestCase(base.PassTestCase):
+    """The handover between services that live."""
+
+    def test_newcomer_is_offered_its_share(self):
+        before = self.owned()
+        self.join('e')
+        after = desired('me', 'a', 'b', 'e')
+        self.assertLess(after, before)
+        # What is offered is listed until it is taken: builds go on.
+        self.assertEqual(before, self.run_pass())
+        self.assertEqual(dict.fromkeys(before - after, 'e'), self.offers())
+        self.assertEqual(
+            {events.NodeOffered(node, 'e') for node in before - after},
+            set(self.happened(events.NodeOffered)))
+        self.assertTrue(self.happened(events.PassDone)[0].moves)
+        self.assertEqual(before, self.run_pass())
+        # It is told once.
+        self.assertEqual([], self.happened(events.NodeOffered))
+        self.assertFalse(self.happened(events.PassDone)[0].moves)
+        for node in before - after:
+            self.record(node, 'e')
+        self.assertEqual(after, self.run_pass())
+        self.assertEqual({}, self.offers())
+
+    def _of_another(self, taker: str | None = None, owner: str = 'a') -> str:
+        """Have another service own a node that is for this one."""
+        node = min(desired('me', 'a', 'b'))
+        self.record(node, owner, taker)
+        self.tracker.drop()
+        return node
+
+    def test_offer_is_taken(self):
+        node = self._of_another()
+        self.assertNotIn(node, self.run_pass())
+        self.assertIs(Decision.WAIT, self.decisions()[node])
+        self.assertEqual(1, self.asked.count('rows'))
+        self.record(node, 'a', 'me')
+        self.assertIn(node, self.run_pass())
+        self.assertEqual('me', self.cloud.rows[node].owner)
+        self.assertEqual(
+            [events.NodeTaken(node, 'a', Decision.TAKE_OFFERED)],
+            self.happened(events.NodeTaken))
+
+    def test_offer_of_a_former_owner_is_none(self):
+        node = self._of_another()
+        self.cloud.rows[node].giver = 'b'
+        self.cloud.rows[node].taker = 'me'
+        self.assertNotIn(node, self.run_pass())
+
+    def test_owner_that_does_not_answer(self):
+        node = self._of_another()
+        self.run_pass()
+        self.wait(119)
+        self.assertNotIn(node, self.run_pass())
+        self.wait(1)
+        self.assertIn(node, self.run_pass())
+        self.assertIs(Decision.TAKE_SILENT, self.decisions()[node])
+
+    def test_the_wait_is_for_one_owner(self):
+        node = self._of_another()
+        self.run_pass()
+        self.wait(100)
+        self.record(node, 'b')
+        self.run_pass()
+        self.wait(100)
+        self.assertNotIn(node, self.run_pass())
+        self.wait(20)
+        self.assertIn(node, self.run_pass())
+
+    def test_owner_that_says_not_now_is_not_silent(self):
+        node = self._of_another('')
+        for _ in range(10):
+            self.assertNotIn(node, self.run_pass())
+            self.wait(60)
+        # From the last time that it said so.
+        self.run_pass()
+        self.record(node, 'a')
+        self.wait(119)
+        self.assertNotIn(node, self.run_pass())
+        self.wait(1)
+        self.assertIn(node, self.run_pass())
+
+    def test_absent_owner(self):
+        node = self._of_another()
+        self.die('a')
+        self.assertIn(node, self.run_pass())
+        self.assertIs(Decision.TAKE_ABANDONED, self.decisions()[node])
+
+    def test_owner_without_a_record(self):
+        node = self._of_another(owner='nobody')
+        self.assertIn(node, self.run_pass())
+        self.assertIn('all_services', self.asked)
+
+    def test_disabled_owner_is_waited_for(self):
+        self.change('b', disabled=True)
+        before = self.owned()
+        self.assertEqual(before, self.run_pass())
+        for node in desired('me', 'a') - before:
+            self.assertIs(Decision.WAIT, self.decisions()[node])
+            self.record(node, 'b', 'me')
+        self.assertEqual(desired('me', 'a'), self.run_pass())
+
+    def test_disabled_owner_that_was_never_heard(self):
+        # It may have died before this service looked.
+        self.change('b', disabled=True)
+        self.alive.remove('b')
+        node = min(desired('me', 'a') - self.owned())
+        self.configure(handover_timeout=9999)
+        self.run_pass()
+        self.memory = dataclasses.replace(
+            self.memory, watch=membership.Watch())
+        self.run_pass()
+        self.wait(60)
+        self.assertNotIn(node, self.run_pass())
+        self.wait(59)
+        self.assertNotIn(node, self.run_pass())
+        self.wait(1)
+        self.assertIn(node, self.run_pass())
+
+    def test_disabled_service_gives_its_free_nodes_away(self):
+        self.change('me', disabled=True)
+        before = self.owned()
+        instance = min(before)
+        self.place(instance, 'mine', 'me')
+        self.assertEqual(before, self.run_pass())
+        self.assertEqual(before - {instance}, set(self.offers()))
+        self.assertEqual({'a', 'b'}, set(self.offers().values()))
+        for node, taker in self.offers().items():
+            self.record(node, taker)
+        self.assertEqual({instance}, self.run_passes(600, 60))
+
+    def test_all_are_disabled(self):
+        for host in 'me', 'a', 'b':
+            self.change(host, disabled=True)
+        before = self.owned()
+        self.assertEqual(before, self.run_pass())
+        self.assertEqual({}, self.offers())
+
+    def test_nothing_is_offered_while_it_is_built_on(self):
+        self.join('e')
+        node = min(self.owned() - desired('me', 'a', 'b', 'e'))
+        self.cloud.instances['new'] = model.Instance(
+            'me', node, is_building=True)
+        self.assertIn(node, self.run_pass())
+        self.assertIs(Decision.HOLD, self.decisions()[node])
+        self.assertEqual('', self.offers()[node])
+        self.assertNotIn(node, [
+            each.node for each in self.happened(events.NodeOffered)])
+        del self.cloud.instances['new']
+        self.run_pass()
+        self.assertEqual('e', self.offers()[node])
+
+    def test_builds_are_read_only_where_something_is_offered(self):
+        self.cloud.instances['new'] = model.Instance(
+            'me', min(self.owned()), is_building=True)
+        self.run_pass()
+        self.assertNotIn('instances', self.asked)
+
+    def test_nothing_is_taken_when_about_to_end(self):
+        node = self._of_another('me')
+        self.tracker.process.is_ending = lambda: True
+        self.assertNotIn(node, self.run_pass())
+        self.assertIs(Decision.WAIT, self.decisions()[node])
+
+
+class LastLookTestCase(base.PassTestCase):
+    """What is looked at once more before Nova's tracker takes a node."""
+
+    def _take(self, node: str) -> None:
+        """Have the tracker take a node that it does not have in hand."""
+        self.tracker.process.in_hand.discard(node)
+        self.tracker.take(node, self.result.plan.steps[node])
+
+    def test_free_node_that_another_has_taken_meanwhile(self):
+        self.join('e')
+        self.decide()
+        node = min(node for node, step in self.result.plan.steps.items()
+                   if step.offer)
+        self.record(node, 'e')
+        self._take(node)
+        self.assertEqual('e', self.cloud.rows[node].owner)
+
+    def test_new_node_that_another_was_faster_with(self):
+        self.cloud.nodes[NEW] = clouds.Node()
+        self.force_down('a')
+        self.force_down('b')
+        self.assertIn(NEW, self.decide().listed)
+        self.record(NEW, 'a')
+        self._take(NEW)
+        self.assertEqual('a', self.cloud.rows[NEW].owner)
+
+    def test_row_that_is_deleted_meanwhile(self):
+        self.decide()
+        node = min(self.owned())
+        del self.cloud.rows[node]
+        self._take(node)
+        self.assertNotIn(node, self.cloud.rows)
+
+    def test_owner_in_another_case_is_another_owner(self):
+        self.record(min(desired('me', 'a', 'b')), 'a', 'me')
+        self.tracker.drop()
+        node = min(desired('me', 'a', 'b'))
+        self.decide()
+        self.record(node, 'A', 'me')
+        self._take(node)
+        self.assertEqual('A', self.cloud.rows[node].owner)
+
+    def test_instance_that_another_has_taken_meanwhile(self):
+        node = min(self.owned())
+        self.place(node, 'mine', 'ME')
+        self.decide()
+        step = self.result.plan.steps[node]
+        passes.claim(self.tracker.world, node, step, 'me')
+        self.cloud.instances['mine'] = model.Instance('a', node)
+        self.assertRaises(passes.NodeLostError, passes.claim,
+                          self.tracker.world, node, step, 'me')
+        del self.cloud.instances['mine']
+        self.assertRaises(passes.NodeLostError, passes.claim,
+                          self.tracker.world, node, step, 'me')
+
+    def test_node_that_is_not_listed(self):
+        self.decide()
+        node = min(set(NODES) - self.owned())
+        self.assertRaises(
+            passes.NodeLostError, passes.claim, self.tracker.world, node,
+            self.result.plan.steps[node], 'me')
+        self.assertRaises(
+            passes.NodeLostError, passes.claim, self.tracker.world, node,
+            planner.Step(Decision.KEEP, 'so'), 'me')
+
+    def test_provider_is_read_anew(self):
+        self.run_pass()
+        self.assertNotIn('forget_provider', self.asked)
+        node = min(self.owned())
+        self._take(node)
+        self.assertEqual(1, self.asked.count('forget_provider'))
+        # After it is known that the node is still to be taken.
+        self.assertLess(self.asked.index('rows'),
+                        self.asked.index('forget_provider'))
+
+    def test_at_once_nobody_asks_for_the_owner(self):
+        self.configure(cooperative=False)
+        self.decide()
+        node = min(self.owned())
+        self.record(node, 'a')
+        self._take(node)
+        self.assertEqual('me', self.cloud.rows[node].owner)
+
+
+class AtOnceTestCase(base.PassTestCase):
+    """The rule of Nova's own driver."""
+
+    SETTINGS = settings.Settings('me', cooperative=False)
+
+    def test_by_the_ring_whoever_owns_a_node(self):
+        for node in NODES[1:]:
+            self.record(node, 'a')
+        self.record(NODES[0], 'b')
+        self.assertEqual(desired('me', 'a', 'b'), self.run_pass())
+        self.assertEqual(desired('me', 'a', 'b'), self.owned())
+        self.force_down('b')
+        self.assertEqual(desired('me', 'a'), self.run_pass())
+
+    def test_nothing_more_is_read(self):
+        self.force_down('b')
+        self.place(min(desired('me', 'a', 'b')), 'theirs', 'b')
+        self.run_pass()
+        for call in 'rows', 'instances', 'all_services':
+            self.assertNotIn(call, self.asked)
+
+    def test_instances(self):
+        own, theirs = sorted(desired('me', 'a', 'b'))[:2]
+        foreign = min(set(NODES) - desired('me', 'a', 'b'))
+        self.place(foreign, 'mine', 'me')
+        self.place(theirs, 'theirs', 'a')
+        listed = self.run_pass()
+        self.assertIn(own, listed)
+        self.assertIn(foreign, listed)
+        self.assertNotIn(theirs, listed)
+        self.assertEqual({'theirs'}, self.result.orphans)
+
+
+class DisputeTestCase(base.PassTestCase):
+    """Services that see different rings."""
+
+    SETTINGS = settings.Settings('me', handover_timeout=3)
+
+    def setUp(self):
+        super().setUp()
+        self.node = min(desired('me', 'a', 'b'))
+
+    def _seconds_until_taken(self) -> int:
+        for waited in range(200):
+            if self.node in self.run_pass():
+                return waited
+            self.wait(1)
+        raise AssertionError('it is not taken')
+
+    def test_owner_that_takes_back(self):
+        for number, seconds in enumerate((3, 30, 60)):
+            self.record(self.node, 'a')
+            self.run_pass()
+            self.assertEqual(
+                [events.DisputeFound('a', [self.node])]
+                if number == 1 else [], self.happened(events.DisputeFound))
+            self.assertFalse(self.happened(events.PassDone)[0].moves)
+            self.assertEqual(seconds, self._seconds_until_taken())
+        self.record(self.node, 'a')
+        self.assertNotIn(self.node, self.run_pass())
+        self.assertEqual(['a'], self.memory.disputes.hosts)
+        # With consent it is taken all the same.
+        self.record(self.node, 'a', 'me')
+        self.assertIn(self.node, self.run_pass())
+
+    def test_three_of_them(self):
+        for owner in 'a', 'b':
+            self.record(self.node, owner)
+            self.run_pass()
+            self.assertEqual([], self.happened(events.DisputeFound))
+            self._seconds_until_taken()
+        self.record(self.node, 'a')
+        self.run_pass()
+        self.assertEqual([events.DisputeFound('a', [self.node])],
+                         self.happened(events.DisputeFound))
+        self.assertEqual(30, self._seconds_until_taken())
+
+    def test_other_settings_may_settle_it(self):
+        self.record(self.node, 'a')
+        self._seconds_until_taken()
+        self.record(self.node, 'a')
+        self.run_pass()
+        self.configure(pass_interval=61)
+        self.run_pass()
+        self.assertEqual([], self.memory.disputes.hosts)
+        self.assertEqual(3, self._seconds_until_taken())
+
+    def test_update_that_failed_is_no_dispute(self):
+        for _ in range(3):
+            self.record(self.node, 'a')
+            self.tracker.process.in_hand.discard(self.node)
+            self.wait(1)
+            self.decide()
+        self.wait(1)
+        self.assertIn(self.node, self.decide().listed)
+        self.record(self.node, 'a')
+        self.tracker.process.in_hand.discard(self.node)
+        self.decide()
+        self.assertEqual([], self.happened(events.DisputeFound))
+
+    def test_after_a_blackout_others_had_good_reason(self):
+        self.record(self.node, 'a')
+        self._seconds_until_taken()
+        self.tracker.process.longest_gap = lambda: 36.0
+        self.record(self.node, 'a')
+        self.run_pass()
+        self.assertEqual([], self.happened(events.DisputeFound))
+        self.assertEqual([], self.memory.disputes.hosts)
+
+
+@ddt.ddt
+class TrustTestCase(base.PassTestCase):
+    """What is not done while it is not known who is alive."""
+
+    def _trusts(self) -> bool:
+        return self.memory.standing.trust is Trust.FULL
+
+    def test_all_heartbeats_stand_still(self):
+        before = self.owned()
+        self.cloud.now += 61
+        self.assertEqual(before, self.run_pass())
+        self.assertEqual(
+            [events.TrustChanged(Trust.FULL, Trust.BLACKOUT, 60)],
+            self.happened(events.TrustChanged))
+        # This service's own is the first to go on.
+        self.alive = {'me'}
+        for _ in range(11):
+            self.wait(5)
+            self.assertEqual(before, self.run_pass())
+            self.assertFalse(self._trusts())
+        self.wait(5)
+        self.assertEqual(before, self.run_pass())
+        self.assertEqual(
+            [events.TrustChanged(Trust.BLACKOUT, Trust.FULL, 60)],
+            self.happened(events.TrustChanged))
+        # The others get twice the down time to come back.
+        for _ in range(11):
+            self.wait(5)
+            self.assertEqual(before, self.run_pass())
+        self.wait(5)
+        self.assertEqual(desired('me'), self.run_pass())
+
+    def test_own_heartbeats_that_were_missing(self):
+        self.tracker.process.longest_gap = lambda: 36.0
+        self.force_down('b')
+        before = self.owned()
+        self.assertEqual(before, self.run_pass())
+        # The last members stay in force.
+        self.assertEqual({'me', 'a', 'b'},
+                         self.memory.standing.membership.members)
+        self.tracker.process.longest_gap = lambda: 10.0
+        self.assertEqual(before, self.run_passes(55, 5))
+        self.assertEqual({'me', 'a', 'b'},
+                         self.memory.standing.ring.members)
+        self.assertEqual(desired('me', 'a'), self.run_passes(5, 5))
+
+    @ddt.data('ring_services', 'instances_of', 'rows_of')
+    def test_nova_does_not_answer(self, call):
+        self.force_down('b')
+        before = self.owned()
+        self.before[call] = _fail
+        error = self.assertRaises(passes.UnansweredError, self.decide)
+        self.assertIsInstance(error.__cause__, ConnectionError)
+        self.assertEqual(self.cloud.now, self.memory.confidence.bad_at)
+        # The last members stay in force.
+        self.assertEqual(before, self.run_pass())
+        self.assertFalse(self._trusts())
+        self.assertEqual(before, self.run_passes(55, 5))
+        self.assertEqual(desired('me', 'a'), self.run_passes(5, 5))
+
+    def _is_unanswered(self, call: str) -> None:
+        self.before[call] = _fail
+        self.assertRaises(passes.UnansweredError, self.decide)
+
+    @ddt.data('nodes', 'nodes_of', 'is_deleted')
+    def test_ironic_does_not_answer(self, call):
+        self.cloud.instances['nowhere'] = model.Instance('me', 'nowhere')
+        self.configure(scope=settings.Scope(''))
+        if call == 'is_deleted':
+            self.cloud.nodes.clear()
+        self._is_unanswered(call)
+        # It says nothing of the heartbeats.
+        self.run_pass()
+        self.assertTrue(self._trusts())
+
+    @ddt.data('nodes', 'instances_of', 'rows_of', 'rows')
+    def test_what_was_seen_until_then_is_remembered(self, call):
+        # All stood still for a while, and Ironic does not answer either.
+        self.alive.clear()
+        self.wait(60)
+        self.tracker.process.longest_gap = lambda: 60.0
+        self.record(min(desired('me', 'a', 'b')), 'a')
+        self._is_unanswered(call)
+        self.tracker.process.longest_gap = lambda: 10.0
+        self.alive = {'me'}
+        self.wait(1)
+        self.run_pass()
+        self.assertFalse(self._trusts())
+        self.assertEqual({'me', 'a', 'b'},
+                         self.memory.standing.membership.members)
+
+    @ddt.data('nodes', 'instances_of', 'rows_of')
+    def test_what_has_happened_until_then_is_told(self, call):
+        self.force_down('b')
+        self._is_unanswered(call)
+        (change,) = self.happened(events.MembersChanged)
+        self.assertEqual({'me', 'a'}, change.now.members)
+
+    def test_what_was_decided_is_told(self):
+        self.force_down('b')
+        node = min(desired('me', 'a') - self.owned())
+        self.place(node, 'theirs', 'b')
+        taken = desired('me', 'a') - self.owned() - {node}
+        # Those of nodes are read when it is decided, and for a takeover.
+        self.before['rows'] = lambda: self.before.update(rows=_fail)
+        self.assertRaises(passes.UnansweredError, self.decide)
+        self.assertEqual(taken, {
+            each.node for each in self.happened(events.NodeTaken)})
+
+    def test_nova_that_does_not_answer_makes_all_unheard(self):
+        self.alive.remove('b')
+        self.wait(50)
+        self.before['ring_services'] = _fail
+        self.assertRaises(passes.UnansweredError, self.decide)
+        self.configure(handover_timeout=9999)
+        before = self.owned()
+        self.assertEqual(before, self.run_passes(115, 5))
+        self.assertEqual(desired('me', 'a'), self.run_passes(5, 5))
+
+    def test_record_that_is_deleted_while_it_runs(self):
+        self.cloud.nodes[NEW] = clouds.Node()
+        before = self.owned()
+        del self.cloud.services['me']
+        self.assertEqual(before, self.run_pass())
+        self.assertIs(Trust.STARTING, self.memory.standing.trust)
+
+    def test_nothing_is_offered(self):
+        self.tracker.process.longest_gap = lambda: 36.0
+        self.record(min(desired('b', 'me', 'a', by='b')), 'me')
+        self.run_pass()
+        self.assertEqual({}, self.offers())
+        self.assertIn(Decision.HOLD, self.decisions().values())
+
+    def test_no_time_is_waited(self):
+        node = min(desired('me', 'a', 'b'))
+        self.record(node, 'a')
+        self.tracker.process.longest_gap = lambda: 36.0
+        self.run_pass()
+        self.assertEqual({}, self.memory.waits)
+
+
+class VanishedTestCase(base.PassTestCase):
+    """Nodes that Ironic does not show any more."""
+
+    def test_too_many(self):
+        before = self.owned()
+        self.assertGreater(len(before), 5)
+        self.cloud.nodes.clear()
+        self.assertEqual(set(), set(self.decide().listed))
+        self.assertTrue(self.memory.vanished.is_closed)
+        self.assertEqual(
+            [events.NodesVanished('me', True, sorted(before), len(before))],
+            self.happened(events.NodesVanished))
+        self.decide()
+        self.assertEqual([], self.happened(events.NodesVanished))
+        self.cloud.nodes = {node: clouds.Node() for node in NODES}
+        self.assertEqual(before, set(self.decide().listed))
+        self.assertFalse(self.memory.vanished.is_closed)
+        self.assertEqual([events.NodesBack()],
+                         self.happened(events.NodesBack))
+
+    def test_handful(self):
+        for node in sorted(self.owned())[:5]:
+            del self.cloud.nodes[node]
+        self.decide()
+        self.assertFalse(self.memory.vanished.is_closed)
+
+    def test_believed_deleted_in_ten_passes(self):
+        for node in sorted(self.owned())[:6]:
+            self.memory = dataclasses.replace(
+                self.memory, vanished=self.memory.vanished.noted(
+                    node, self.cloud.now))
+            del self.cloud.nodes[node]
+            del self.cloud.rows[node]
+        gone = min(self.owned())
+        del self.cloud.nodes[gone]
+        self.wait(599)
+        self.decide()
+        self.assertTrue(self.memory.vanished.is_closed)
+        self.wait(1)
+        self.decide()
+        self.assertFalse(self.memory.vanished.is_closed)
+
+
+class StartTestCase(base.PassTestCase):
+    """A service that starts takes care not to disturb the others."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud.rows.clear()
+        self.restart()
+
+    def _start(self) -> None:
+        """Do what Nova does until the first heartbeat."""
+        self.assertEqual(set(), self.run_pass())
+        self.assertIs(Trust.STARTING, self.memory.standing.trust)
+        self.wait(10)
+
+    def test_newcomer(self):
+        self.give_all_to('a', 'b')
+        self._start()
+        (first,) = self.run_pass()
+        self.assertIn(first, desired('me', 'a', 'b'))
+        self.assertIs(Decision.TAKE_FIRST, self.decisions()[first])
+        # No more until the others know of it and agree.
+        self.assertEqual({first}, self.run_passes(100, 10))
+
+    def test_newcomer_prefers_what_nobody_has(self):
+        self.give_all_to('a', 'b')
+        new = sorted(desired('me', 'a', 'b'))[3]
+        del self.cloud.rows[new]
+        self._start()
+        self.assertEqual({new}, self.run_pass())
+        self.assertIs(Decision.CREATE, self.decisions()[new])
+
+    def test_newcomer_with_an_instance_to_take_over(self):
+        self.give_all_to('a', 'b')
+        node = min(desired('me', 'a'))
+        self.place(node, 'theirs', 'b')
+        self._start()
+        self.force_down('b')
+        (first,) = self.run_pass()
+        if first != node:
+            self.assertIs(Decision.LEAVE_INSTANCE, self.decisions()[node])
+        self.assertEqual(1, sum(
+            decision.takes or decision.takes_instance
+            for decision in self.decisions().values()))
+
+    def test_newcomer_that_knows_other_newcomers(self):
+        # Nobody has a node yet: all three see only themselves in the ring.
+        self._start()
+        (first,) = self.run_pass()
+        self.assertIn(first, desired('me', 'a', 'b'))
+        self.assertEqual({'me'}, self.memory.standing.membership.members)
+
+    def test_disabled_newcomer(self):
+        self.change('me', disabled=True)
+        self.give_all_to('a', 'b')
+        self._start()
+        self.assertEqual(set(), self.run_pass())
+
+    def test_newcomer_that_is_about_to_end(self):
+        self.give_all_to('a', 'b')
+        self._start()
+        self.tracker.process.is_ending = lambda: True
+        self.assertEqual(set(), self.run_pass())
+
+    def test_newcomer_whose_peers_do_not_want_it(self):
+        self.give_all_to('a')
+        self._start()
+        self.run_pass()
+        self.give_all_to('a')
+        self.run_pass()
+        (dispute,) = self.happened(events.DisputeFound)
+        self.assertEqual('a', dispute.host)
+        for _ in range(119):
+            self.wait(10)
+            self.assertEqual(set(), self.run_pass())
+        self.wait(10)
+        self.assertEqual(1, len(self.run_pass()))
+
+    def test_restart(self):
+        self.give_all_to('me', 'a', 'b')
+        del self.cloud.rows[min(NODES)]
+        mine = self.owned()
+        self.alive.clear()
+        for _ in range(5):
+            self.wait(60)
+            self.assertEqual(mine, self.run_pass())
+        self.assertEqual({}, self.offers())
+
+    def test_peers_get_twice_the_down_time_to_be_heard(self):
+        self.give_all_to('me', 'a', 'b')
+        mine = self.owned()
+        self.alive = {'me', 'a'}
+        self.run_pass()
+        self.assertEqual(mine, self.run_passes(115, 5))
+        self.assertEqual(desired('me', 'a'), self.run_passes(5, 5))
+
+    def test_own_instances(self):
+        self.give_all_to('a', 'b')
+        self.place(NODES[0], 'mine', 'me')
+        self.assertEqual({NODES[0]}, self.run_pass())
+
+    def test_alone_on_an_empty_table(self):
+        # Before there is a record of it.
+        self.cloud.services.clear()
+        self.assertEqual(set(), self.run_pass())
+        self.cloud.beat('me')
+        self.assertEqual(set(NODES), self.run_pass())
+        self.assertIs(Trust.STARTING, self.memory.standing.trust)
+
+
+class FailoverTestCase(base.PassTestCase):
+    """What a dead service has left behind."""
+
+    def setUp(self):
+        super().setUp()
+        # The ring gives these to this service once b is not there.
+        self.node, self.second = sorted(
+            desired('me', 'a') - desired('me', 'a', 'b'))[:2]
+        self.place(self.node, 'theirs', 'b')
+
+    def _host(self, instance: str = 'theirs') -> str | None:
+        return self.cloud.instances[instance].host
+
+    def test_service_that_is_forced_down(self):
+        self.force_down('b')
+        self.assertIn(self.node, self.run_pass())
+        self.assertEqual('me', self._host())
+        self.assertEqual('me', self.cloud.rows[self.node].owner)
+        (taken,) = self.result.taken
+        self.assertEqual(
+            (self.node, 'theirs', 'b', None, True),
+            dataclasses.astuple(taken))
+        self.assertEqual(
+            [events.InstanceTaken(self.node, 'theirs', 'b', True)],
+            self.happened(events.InstanceTaken))
+        self.assertTrue(self.happened(events.PassDone)[0].moves)
+        self.assertIn(self.node, self.run_pass())
+        self.assertEqual((), self.result.taken)
+        self.assertIs(Decision.KEEP_INSTANCE, self.decisions()[self.node])
+
+    def test_service_that_is_only_absent(self):
+        self.die('b')
+        self.assertNotIn(self.node, self.run_pass())
+        self.assertNotIn(self.node, self.run_passes(3600, 60))
+        self.assertEqual('b', self._host())
+
+    def test_service_that_is_absent_for_long(self):
+        self.configure(failover_after=300)
+        self.run_pass()
+        self.alive.remove('b')
+        self.assertNotIn(self.node, self.run_passes(299, 1))
+        self.wait(1)
+        self.assertIn(self.node, self.run_pass())
+
+    def test_absence_before_this_service_has_looked_does_not_count(self):
+        self.configure(failover_after=300)
+        self.change('b', last_seen=clouds.EPOCH.replace(year=2025))
+        self.alive.remove('b')
+        self.run_pass()
+        self.assertNotIn(self.node, self.run_passes(299, 1))
+        self.wait(1)
+        self.assertIn(self.node, self.run_pass())
+
+    def test_service_without_a_record(self):
+        del self.cloud.services['b']
+        self.assertIn(self.node, self.run_pass())
+        self.assertEqual('me', self._host())
+
+    def test_disabled_and_forced_down(self):
+        self.change('b', disabled=True)
+        self.force_down('b')
+        self.assertIn(self.node, self.run_pass())
+
+    def test_disabled_and_alive(self):
+        self.change('b', disabled=True)
+        self.assertNotIn(self.node, self.run_pass())
+
+    def test_pinned(self):
+        self.configure(fails_over=False)
+        self.force_down('b')
+        self.assertNotIn(self.node, self.run_pass())
+
+    def test_blackout(self):
+        self.force_down('b')
+        self.tracker.process.longest_gap = lambda: 36.0
+        self.assertNotIn(self.node, self.run_pass())
+
+    def test_service_that_is_about_to_end(self):
+        self.force_down('b')
+        self.tracker.process.is_ending = lambda: True
+        self.assertNotIn(self.node, self.run_pass())
+
+    def _leaves_alone(self) -> None:
+        """See that the instance is left alone, and told of once."""
+        self.force_down('b')
+        self.assertNotIn(self.node, self.run_pass())
+        self.assertEqual('b', self._host())
+        self.assertEqual('b', self.cloud.rows[self.node].owner)
+        self.assertEqual(
+            [events.InstanceElsewhere(self.node, 'theirs', 'b')],
+            self.happened(events.InstanceElsewhere))
+        self.assertIn('theirs', self.result.orphans)
+        self.run_pass()
+        self.assertEqual([], self.happened(events.InstanceElsewhere))
+
+    def test_instance_that_nova_has_on_another_node(self):
+        self.cloud.instances['theirs'] = model.Instance('b', self.second)
+        self._leaves_alone()
+
+    def test_instance_that_nova_has_on_this_node_after_all(self):
+        self.cloud.instances['theirs'] = model.Instance('b', self.second)
+        self._leaves_alone()
+        self.place(self.node, 'theirs', 'b')
+        self.assertIn(self.node, self.run_pass())
+
+    def test_instance_that_comes_to_a_service_later(self):
+        self.place(self.node, 'theirs', None)
+        self.force_down('b')
+        self.assertNotIn(self.node, self.run_pass())
+        self.place(self.node, 'theirs', 'b')
+        self.assertIn(self.node, self.run_pass())
+
+    def test_instance_that_nova_has_on_no_node(self):
+        self.cloud.instances['theirs'] = model.Instance('b', None)
+        self._leaves_alone()
+
+    def test_instance_of_a_service_with_another_driver(self):
+        self.cloud.other_drivers = frozenset({'b'})
+        self._leaves_alone()
+
+    def test_instance_that_another_has_taken_over_meanwhile(self):
+        self.force_down('b')
+        self.before['set_instance_host'] = lambda: self.place(
+            self.node, 'theirs', 'a')
+        self.assertNotIn(self.node, self.run_pass())
+        self.assertEqual('a', self._host())
+        self.assertIs(Decision.LEAVE_INSTANCE, self.decisions()[self.node])
+        self.assertIn('faster', self.result.plan.steps[self.node].why)
+        self.assertIsNone(self.result.plan.steps[self.node].claim)
+        # It is asked for anew, and not tried again.
+        self.assertNotIn('theirs', self.memory.instances)
+        self.run_pass()
+        self.assertNotIn('set_instance_host', self.asked)
+
+    def test_instance_that_the_owner_of_the_node_has(self):
+        self.configure(follows=True)
+        node = min(self.owned())
+        self.place(node, 'more', 'b')
+        self.record(node, 'b')
+        self.run_pass()
+        self.place(node, 'more', 'a')
+        self.record(node, 'a')
+        self.run_pass()
+        self.assertEqual('a', self.memory.instances['more'].host)
+
+    def test_build_that_is_ended(self):
+        self.cloud.nodes[self.node].instance = None
+        self.cloud.allocations[self.node] = {'theirs', 'later'}
+        self.cloud.instances['theirs'] = model.Instance(
+            None, None, is_building=True)
+        self.force_down('b')
+        self.assertIn(self.node, self.run_pass())
+        self.assertTrue(self.cloud.instances['theirs'].is_given_up)
+        self.assertEqual({'later'}, self.cloud.allocations[self.node])
+        # It is an instance now.
+        self.cloud.instances['later'] = model.Instance(
+            'b', self.node, is_building=True)
+        self.run_pass()
+        self.assertEqual([events.BuildEnded(self.node, 'later', 'b')],
+                         self.happened(events.BuildEnded))
+        self.assertEqual((), self.memory.left_builds)
+
+    def test_builds_of_one_that_lives_go_on(self):
+        self.cloud.nodes[self.node].instance = None
+        self.cloud.allocations[self.node] = {'theirs'}
+        self.cloud.instances['theirs'] = model.Instance(
+            None, None, is_building=True)
+        self.configure(peers=frozenset({'me', 'a'}))
+        self.assertIn(self.node, self.run_pass())
+        self.assertNotIn('consumers', self.asked)
+        self.assertTrue(self.cloud.instances['theirs'].is_building)
+
+    def test_builds_for_an_offered_node_whose_owner_is_dead(self):
+        self.cloud.nodes[self.node].instance = None
+        self.cloud.allocations[self.node] = {'theirs'}
+        self.cloud.instances['theirs'] = model.Instance(
+            None, None, is_building=True)
+        self.record(self.node, 'b', 'me')
+        self.force_down('b')
+        self.run_pass()
+        self.assertIs(Decision.TAKE_OFFERED, self.decisions()[self.node])
+        self.assertTrue(self.cloud.instances['theirs'].is_given_up)
+
+    def test_builds_for_a_node_without_a_row(self):
+        self.cloud.nodes[NEW] = clouds.Node()
+        self.cloud.allocations[NEW] = {'new'}
+        self.cloud.instances['new'] = model.Instance(
+            None, None, is_building=True)
+        self.force_down('a')
+        self.force_down('b')
+        self.run_pass()
+        self.assertTrue(self.cloud.instances['new'].is_given_up)
+
+    def test_deleted_instance_of_a_build_is_brought_to_order(self):
+        self.cloud.nodes[self.node].instance = None
+        self.cloud.allocations[self.node] = {'theirs'}
+        self.force_down('b')
+        self.cloud.instances.clear()
+        self.run_pass()
+        self.cloud.instances['theirs'] = model.Instance(
+            'b', self.node, task='deleting')
+        self.run_pass()
+        (taken,) = self.result.taken
+        self.assertEqual(('theirs', 'b', 'deleting', True), (
+            taken.instance, taken.host, taken.task, taken.is_dead))
+        self.assertEqual('me', self._host())
+
+
+class FollowTestCase(base.PassTestCase):
+    """Instances that go with the ring."""
+
+    SETTINGS = settings.Settings('me', follows=True)
+
+    def setUp(self):
+        super().setUp()
+        self.node = min(desired('me', 'a', 'b')
+                        & desired('me', 'a', 'b', 'e', by='e'))
+        self.place(self.node, 'mine', 'me')
+
+    def test_idle_instance_is_offered(self):
+        self.run_pass()
+        self.assertNotIn(self.node, self.offers())
+        self.join('e')
+        self.assertIn(self.node, self.run_pass())
+        self.assertEqual('e', self.offers()[self.node])
+        self.assertIn(events.NodeOffered(self.node, 'e'),
+                      self.happened(events.NodeOffered))
+        # It is withdrawn when something is to be done.
+        self.place(self.node, 'mine', 'me', task='rebooting')
+        self.run_pass()
+        self.assertNotIn(self.node, self.offers())
+
+    def test_instance_that_is_being_built_is_not(self):
+        self.place(self.node, 'mine', 'me', is_building=True)
+        self.join('e')
+        self.run_pass()
+        self.assertNotIn(self.node, self.offers())
+
+    def test_only_where_the_configuration_lets_it(self):
+        self.configure(follows=False)
+        self.join('e')
+        self.run_pass()
+        self.assertNotIn(self.node, self.offers())
+
+    def _be_offered(self, **fields) -> str:
+        node = max(self.owned())
+        self.place(node, 'theirs', 'b', **fields)
+        self.record(node, 'b', 'me')
+        self.tracker.drop()
+        return node
+
+    def test_what_is_offered_is_taken(self):
+        node = self._be_offered()
+        self.assertIn(node, self.run_pass())
+        self.assertEqual('me', self.cloud.instances['theirs'].host)
+        self.assertEqual('me', self.cloud.rows[node].owner)
+        self.assertEqual(
+            [events.InstanceTaken(node, 'theirs', 'b', False)],
+            self.happened(events.InstanceTaken))
+        self.assertFalse(self.result.taken[0].is_dead)
+
+    def test_what_is_busy_by_now_is_not_taken(self):
+        node = self._be_offered(task='rebooting')
+        self.assertNotIn(node, self.run_pass())
+        self.assertEqual('b', self.cloud.instances['theirs'].host)
+        self.place(node, 'theirs', 'b')
+        self.assertIn(node, self.run_pass())
+
+    def test_what_is_with_another_by_now_is_not_taken(self):
+        node = self._be_offered()
+        self.before['set_instance_host'] = lambda: self.place(
+            node, 'theirs', 'a')
+        self.assertNotIn(node, self.run_pass())
+        self.assertEqual('a', self.cloud.instances['theirs'].host)
+        self.record(node, 'a', 'me')
+        self.assertIn(node, self.run_pass())
+
+    def test_what_nova_has_on_another_node_is_not_taken(self):
+        node = self._be_offered()
+        self.cloud.instances['theirs'] = model.Instance('b', self.node)
+        self.assertNotIn(node, self.run_pass())
+        self.assertEqual('b', self.cloud.instances['theirs'].host)

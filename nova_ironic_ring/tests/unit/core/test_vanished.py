@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from oslotest import base
+
+from nova_ironic_ring.core import vanished
+
+WINDOW = 600
+
+
+class GuardTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.guard = vanished.Guard()
+        self.asked: list[str] = []
+
+    def _look(self, missing: int, total: int, percent: int = 20,
+              kept: int = 0, at: float = 0) -> bool:
+        """Say whether so many are too many, some of which still exist."""
+        def is_deleted(node: str) -> bool:
+            self.asked.append(node)
+            return int(node) >= kept
+        self.asked.clear()
+        self.guard = vanished.look(
+            self.guard, vanished.Missing(
+                list(map(str, range(missing))), total, is_deleted),
+            vanished.Limits(percent, WINDOW), at)
+        return self.guard.is_closed
+
+    def test_none(self):
+        self.assertFalse(self._look(0, 0))
+        self.assertEqual([], self.asked)
+
+    def test_handful(self):
+        self.assertFalse(self._look(5, 5))
+        self.assertFalse(self._look(5, 5, percent=0))
+        self.assertTrue(self._look(6, 6))
+
+    def test_share(self):
+        self.assertFalse(self._look(20, 100))
+        self.assertEqual([], self.asked)
+        self.assertTrue(self._look(21, 100))
+
+    def test_no_limit(self):
+        self.assertTrue(self._look(100, 100))
+        self.assertFalse(self._look(100, 100, percent=100))
+
+    def test_no_more_are_asked_for_than_needed(self):
+        self.assertTrue(self._look(1000, 1000))
+        self.assertEqual(201, len(self.asked))
+
+    def test_those_that_only_left_the_group(self):
+        self.assertFalse(self._look(50, 100, kept=30))
+        self.assertTrue(self._look(50, 100, kept=29))
+
+    def test_there_again(self):
+        self.assertTrue(self._look(50, 100))
+        self.assertFalse(self._look(0, 100))
+
+    def test_one_after_the_other(self):
+        for number in range(20):
+            self.assertFalse(self._look(1, 100 - number, at=number))
+            self.guard = self.guard.noted(f'gone-{number}', number)
+        self.assertTrue(self._look(1, 80, at=20))
+        self.assertFalse(self._look(0, 80, at=20))
+        # Five of them are forgotten: it is a share of 95 of which 15 are gone.
+        self.assertTrue(self._look(1, 80, at=WINDOW - 1))
+        self.assertFalse(self._look(4, 80, at=WINDOW + 4))
+        self.assertTrue(self._look(5, 80, at=WINDOW + 4))
+
+    def test_one_that_is_missing_still_counts_once(self):
+        for number in range(5):
+            self.guard = self.guard.noted(str(number), 0)
+        self.assertFalse(self._look(5, 5))
+
+    def test_a_guard_is_a_value(self):
+        before = vanished.Guard()
+        after = before.noted('node', 1)
+        self.assertEqual(vanished.Guard(), before)
+        self.assertEqual({'node': 1}, after.deleted)
