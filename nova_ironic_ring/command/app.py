@@ -131,7 +131,8 @@ class Show(_Ring, lister.Lister):
     """Show the services, what they are to the ring, and what they have.
 
     Free nodes that are with another service than the ring maps them to are
-    "to hand over"; instances of services that are down are "to fail over".
+    "to hand over"; instances of services that are down, as Nova's API has it,
+    or gone are "to fail over".
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -171,17 +172,17 @@ class NodeShow(_Ring, cliff_show.ShowOne):
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Sequence[object]]:
         seen = self.source.read()
-        story = decisions.explain(seen, seen.find(parsed_args.node))
-        return tuple(story), tuple(story.values())
+        told = decisions.explain(seen, seen.find(parsed_args.node))
+        return tuple(told), tuple(told.values())
 
 
 class Plan(_Ring, lister.Lister):
     """Show what a change of the ring would move, before it is made.
 
     All services of the ring run their passes on a copy in memory, until
-    nothing moves; without a change, this shows what is to come of the present.
-    The nodes are the free ones. How many change hands is printed to the
-    standard error.
+    nothing moves; without a change, this shows what is still to come. The
+    nodes are the free ones. How many change hands is printed to the standard
+    error.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -191,7 +192,7 @@ class Plan(_Ring, lister.Lister):
                             help='a service that joins, or returns')
         parser.add_argument('--remove', action='append', default=[],
                             metavar='HOST',
-                            help='a service that leaves for good')
+                            help='a service that leaves for good, or dies')
         parser.add_argument('--disable', action='append', default=[],
                             metavar='HOST',
                             help='a service that is disabled, or drained')

@@ -152,7 +152,7 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 
 def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Records of dead services, and records and nodes without each other.
+    """Records of lost services, and records and nodes without each other.
 
     :param seen: what was read
     """
@@ -178,7 +178,7 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
             advice += ('; and for nodes with instances run "nova-ironic-ring '
                        f'failover {host}"')
         yield Finding(
-            'services', host, f'it is {seen.state(host).value}, and '
+            'services', host, f'it is {seen.word(host)}, and '
             f'{len(left)} records of nodes are still in its name', advice,
             left[0].cell)
     served = {node.uuid for key in seen.keys() if seen.ring(key).members

@@ -12,15 +12,19 @@
 
 """Says what becomes of one node, in words."""
 
+from collections.abc import Mapping, Sequence
+
 from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import planner
 
 _Decision = decisions.Decision
 
-# With these a service has nothing to do with a node: another one acts.
+# With these a service has nothing to do with a node.
 _LEAVES = (_Decision.LEAVE, _Decision.LEAVE_INSTANCE)
 
 
@@ -67,27 +71,81 @@ def _describe(seen: snapshot.Snapshot, host: str) -> str:
 def _decide(seen: snapshot.Snapshot, node: snapshot.Node,
             key: snapshot.Key | None, desired: str | None
             ) -> tuple[str, str]:
-    """Return the decision of the service that has to act, and why.
-
-    Those are asked that may have to: the service that has the instance or the
-    node, which has to let go of it first, then the desired owner.
-    """
-    if key is None or desired is None:
-        return 'none', 'no member lives that could decide'
+    """Return the decision of the service that acts, and why."""
     row, instance = seen.rows.get(node.uuid), seen.instance_on(node)
-    ring = prospect.of(seen, key)
-    asked = [instance.host if instance else None, row.owner if row else None]
-    steps = {
-        host: step for name in [*asked, desired] if name is not None
-        and (step := ring.step(host := model.canonical(name), node.uuid))}
-    if not steps:
-        return 'none', 'no service that could decide lists the node'
-    host = next((host for host, step in steps.items()
-                 if step.decision not in _LEAVES), next(reversed(steps)))
-    # The owner has consented: now the taker acts.
-    if steps[host].decision.offers and desired in steps and (
-            steps[desired].decision.takes
-            or steps[desired].decision.takes_instance):
-        host = desired
-    return (f'{host}: {steps[host].decision.name}',
-            f'the node is {steps[host].why}')
+    # A node that no ring serves may be with a service all the same.
+    place = key or next((each for each in seen.keys() if each.cell == (
+        row.cell if row else instance.cell if instance else None)), None)
+    steps = prospect.of(seen, place).steps(node.uuid) if place else {}
+    holders = [model.canonical(name) for name in (
+        instance.host if instance else None, row.owner if row else None)
+        if name is not None]
+    host = _acting(steps, holders, desired)
+    if host is None:
+        return 'none', ('no member lives that could decide' if not desired
+                        else 'no service that could decide lists the node')
+    step = steps[host]
+    advice = _advise(seen, node, host, step)
+    reason = f'the node is {step.why}{f"; {advice}" if advice else ""}'
+    # Nobody has to act where it is no instance of the ring.
+    if step.decision is _Decision.LEAVE_INSTANCE and (
+            _is_elsewhere(seen, node)):
+        return step.decision.name, reason
+    return f'{host}: {step.decision.name}', reason
+
+
+def _acting(steps: Mapping[str, planner.Step], holders: Sequence[str],
+            desired: str | None) -> str | None:
+    """Name the service that acts on a node.
+
+    That is the one that takes it, or else the one that has it, or else the one
+    that would have it.
+
+    :param steps: what each service does with the node
+    :param holders: the services that the instance and the node belong to
+    :param desired: the desired owner, if there is one
+    :returns: None if nobody lists the node
+    """
+    first = [host for host in (*holders, desired or '') if host in steps]
+    order = [*first, *(host for host in steps if host not in first)]
+    taking = [host for host in order if steps[host].decision.takes
+              or steps[host].decision.takes_instance]
+    having = [host for host in order
+              if steps[host].decision not in _LEAVES]
+    leaving = [host for host in order if host == desired] + order
+    return next(iter([*taking, *having, *leaving]), None)
+
+
+def _is_elsewhere(seen: snapshot.Snapshot, node: snapshot.Node) -> bool:
+    """Say whether Nova does not have the instance on a node, with Ironic."""
+    instance = seen.instance_on(node)
+    return (instance is None or instance.host is None
+            or instance.node != node.uuid
+            or model.canonical(instance.host) in seen.others | seen.other_rows)
+
+
+def _advise(seen: snapshot.Snapshot, node: snapshot.Node, host: str,
+            step: planner.Step) -> str | None:
+    """Say what an operator has to know of an instance that is left alone.
+
+    :param host: the canonical name of the service that leaves it alone
+    :param step: its step
+    """
+    if step.decision is not _Decision.LEAVE_INSTANCE:
+        return None
+    instance = seen.instance_on(node)
+    if instance is None or instance.host is None:
+        return ('Nova does not have the instance, or it has no service: its '
+                'task for deleted instances will see to it')
+    if instance.node != node.uuid:
+        return (f'Nova has the instance on {instance.node}, with '
+                f'{instance.host}')
+    if _is_elsewhere(seen, node):
+        return f'{instance.host} has nodes that are not of Ironic'
+    found = seen.profiles.get(host)
+    if seen.state(instance.host) is membership.State.ABSENT and (
+            found is not None and found.mobility != 'pinned'):
+        return (f'{instance.host} is down, and nobody has said that it is '
+                'dead: it counts as such after [ironic_ring] failover_after, '
+                f'or after "nova-ironic-ring failover {instance.host}"')
+    return None

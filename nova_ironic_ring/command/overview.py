@@ -32,7 +32,7 @@ class Line:
     :ivar owned: nodes recorded as its own
     :ivar desired: nodes that the ring maps to it
     :ivar to_hand_over: free nodes among its own that are for another
-    :ivar to_fail_over: instances that it is too dead to look after
+    :ivar to_fail_over: instances that belong to it while it is down or gone
     :ivar instances: instances that belong to it
     """
 
@@ -98,22 +98,21 @@ def describe(seen: snapshot.Snapshot, service: snapshot.Service) -> str:
     record = service.record
     host = model.canonical(record.host)
     state = seen.state(host)
-    silence = (seen.now - record.last_seen).total_seconds()
     if state is _State.ABSENT:
+        silence = (seen.now - record.last_seen).total_seconds()
         words = (f'down since {record.last_seen:%Y-%m-%d %H:%M:%S} UTC '
                  f'({silence:.0f} s)')
         return f'{words}, disabled' if record.disabled else words
     if state is _State.FORCED_DOWN:
-        return 'forced down' + (
-            '' if silence > seen.down_time else ', but alive')
+        return f'forced down{", but alive" if seen.lives(host) else ""}'
     if state is _State.DISABLED:
         return 'disabled' + (f': {service.reason}' if service.reason else '')
-    strangers = [peer for peer, said in sorted(seen.profiles.items())
-                 if said.names and host not in said.names
-                 and peer in seen.hosts and seen.key(peer) == seen.key(host)
-                 and seen.state(peer) is _State.MEMBER]
-    if strangers:
-        return f'alive, but not in the peer list of {", ".join(strangers)}'
+    without_it = [peer for peer, said in sorted(seen.profiles.items())
+                  if said.names and host not in said.names
+                  and peer in seen.hosts and seen.key(peer) == seen.key(host)
+                  and seen.state(peer) is _State.MEMBER]
+    if without_it:
+        return f'alive, but not in the peer list of {", ".join(without_it)}'
     if host not in seen.owners:
         return 'alive, but without a node, so in no ring'
     if host not in seen.profiles:

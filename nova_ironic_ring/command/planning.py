@@ -12,6 +12,7 @@
 
 """What a change of a ring would move, before it is made."""
 
+import collections
 from collections.abc import Iterable, Mapping
 import dataclasses
 
@@ -48,7 +49,7 @@ class Plan:
     :ivar moved_instances: instances that change hands
     :ivar balance: the largest share of all nodes over the mean one
     :ivar balance_after: the same after the change
-    :ivar is_settled: whether nothing moves in the end
+    :ivar is_settled: whether it comes to an end: the services agree
     """
 
     shares: list[Share]
@@ -60,45 +61,41 @@ class Plan:
 
 
 def plan(seen: snapshot.Snapshot, key: snapshot.Key,
-         change: prospect.Change) -> Plan:
+         change: prospect.Change = prospect.Change()) -> Plan:
     """Work out what a change of a ring would move.
 
-    All its services run their passes in memory, until nothing moves.
+    All services run their passes in memory, until nothing moves.
 
     :param seen: what was read
     :param key: the ring
     :param change: the change
-    :raises ValueError: if one that joins is a member, or one that leaves or is
-        disabled is none, or nobody would be left
+    :raises ValueError: if the change cannot be made, or nobody would be left
     """
     members, after = _members(seen, key, change)
-    ring = prospect.of(seen, key, change)
-    outcome = ring.run()
-    nodes = {node.uuid: node for node in seen.served(key)}
-    old = {node: model.canonical(row.owner)
-           for node, row in seen.rows.items() if node in nodes}
-    new = {node: model.canonical(owner)
-           for node, owner in outcome.owners.items() if node in nodes}
-    free = {node for node in nodes if nodes[node].instance is None}
-    held = {instance.uuid: model.canonical(instance.host)
-            for node in nodes.values()
-            if (instance := seen.instance_on(node)) and instance.host}
-    moved = {uuid: model.canonical(outcome.hosts.get(uuid, host))
-             for uuid, host in held.items()}
-    hosts = sorted({
-        *members, *after, *held.values(), *moved.values(),
-        *(old[node] for node in free & old.keys()),
-        *(new[node] for node in free & new.keys())})
-    shares = [Share(
-        host,
-        sum(old.get(node) == host for node in free),
-        sum(new.get(node) == host for node in free),
-        sum(each == host for each in held.values()),
-        sum(each == host for each in moved.values())) for host in hosts]
+    outcome = prospect.of(seen, key, change).run()
+    served = seen.served(key)
+    free = [node.uuid for node in served if node.instance is None]
+    old = _owners(free, {
+        node: row.owner for node, row in seen.rows.items()})
+    new = _owners(free, outcome.owners)
+    held = _owners(
+        [instance.uuid for node in served
+         if (instance := seen.instance_on(node)) and instance.host],
+        {uuid: str(instance.host)
+         for uuid, instance in seen.instances.items()})
+    moved = _owners(held, outcome.hosts)
+    nodes, nodes_after, instances, instances_after = (
+        collections.Counter(each.values())
+        for each in (old, new, held, moved))
+    shares = [
+        Share(host, nodes[host], nodes_after[host], instances[host],
+              instances_after[host])
+        for host in sorted({*members, *after, *nodes, *nodes_after,
+                            *instances, *instances_after})]
     return Plan(
         shares,
-        sum(old.get(node) != new.get(node) for node in free),
-        sum(held[uuid] != moved[uuid] for uuid in held),
+        sum(new.get(node) != owner for node, owner in old.items()),
+        sum(moved.get(uuid) != host for uuid, host in held.items()),
         balance({share.host: share.nodes + share.instances
                  for share in shares if share.host in members}),
         balance({share.host: share.nodes_after + share.instances_after
@@ -106,33 +103,59 @@ def plan(seen: snapshot.Snapshot, key: snapshot.Key,
         outcome.is_settled)
 
 
+def _owners(wanted: Iterable[str], owners: Mapping[str, str]
+            ) -> dict[str, str]:
+    """Return the canonical names of the owners of some."""
+    return {each: model.canonical(owners[each])
+            for each in wanted if each in owners}
+
+
 def _members(seen: snapshot.Snapshot, key: snapshot.Key,
              change: prospect.Change) -> tuple[frozenset[str], frozenset[str]]:
     """Return the members of a ring now and after a change.
 
+    One that has no node yet is about to be one.
+
     :raises ValueError: as :func:`plan`
     """
     now = seen.ring(key).members
-    joining = _names(change.add)
-    leaving = _names(change.remove) | _names(change.disable)
-    if not now and not joining:
+    joining, leaving = _names(change.add), (
+        _names(change.remove) | _names(change.disable))
+    of_ring = {host for host in seen.hosts if seen.key(host) == key}
+    coming = joining | {host for host in of_ring if seen.state(host)
+                        is membership.State.MEMBER}
+    if not coming:
         raise ValueError(f'The ring of {key} has no living member: see '
                          '"nova-ironic-ring show".')
-    if joining & now:
-        raise ValueError(f'"{min(joining & now)}" is a member of the '
-                         f'ring of {key} already.')
-    known = now | {
-        host for host in seen.hosts if seen.key(host) == key
-        and seen.state(host) is not membership.State.GONE}
-    if leaving - known:
+    for host in sorted(joining):
+        _see_whether_it_can_join(seen, key, host)
+    if joining & leaving:
+        raise ValueError(f'"{min(joining & leaving)}" cannot both join and '
+                         'leave: name it once.')
+    if leaving - of_ring:
         raise ValueError(
-            f'"{min(leaving - known)}" is no member of the ring of '
-            f'{key}: its members are {", ".join(sorted(now))}.')
-    after = (now | joining) - leaving
+            f'"{min(leaving - of_ring)}" is no member of the ring of '
+            f'{key}: its members are {", ".join(sorted(now)) or "none"}.')
+    after = coming - leaving
     if not after:
         raise ValueError(
             f'Nobody would be left in the ring of {key}: keep one member.')
     return now, after
+
+
+def _see_whether_it_can_join(seen: snapshot.Snapshot, key: snapshot.Key,
+                             host: str) -> None:
+    if host in seen.ring(key).members:
+        raise ValueError(
+            f'"{host}" is a member of the ring of {key} already.')
+    if any(model.canonical(each.record.host) == host
+           for each in seen.services):
+        # It says so of one that runs another driver.
+        cell = seen.service(host).cell
+        if cell != key.cell:
+            raise ValueError(
+                f'The nova-compute on "{host}" is in cell {cell}: it cannot '
+                f'join the ring of {key}.')
 
 
 def _names(hosts: Iterable[str]) -> frozenset[str]:

@@ -12,21 +12,18 @@
 
 """Turns what was read of a ring into a cloud in memory, to run passes on."""
 
-from collections.abc import Iterable
-import copy
+from collections.abc import Mapping
 import dataclasses
 import datetime
+import functools
 
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import forecast
-from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import settings
-
-_State = membership.State
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,87 +47,143 @@ class Prospect:
     """A ring in memory.
 
     :ivar cloud: the services, nodes and records of its cell
-    :ivar members: the settings of the services that live
+    :ivar services: the settings of the services of the cell that live
     """
 
     cloud: clouds.Cloud
-    members: tuple[settings.Settings, ...]
+    services: tuple[settings.Settings, ...]
 
-    def step(self, host: str, node: str) -> planner.Step | None:
-        """Return what a service does with a node in its next pass.
+    def steps(self, node: str) -> dict[str, planner.Step]:
+        """Return what each service does with a node in its next pass.
 
-        What it remembers of its passes, such as how long it has waited, is not
-        known here.
+        What they remember of their passes, such as how long they have waited,
+        is not known here.
 
-        :param host: the canonical name of the service
         :param node: the node's UUID
-        :returns: None if it does nothing, because it does not list the node
+        :returns: by the canonical name of the service; of those that list the
+            node
         """
-        for each in self.members:
-            if each.me == host:
-                return forecast.first_steps(
-                    copy.deepcopy(self.cloud), each).get(node)
-        return None
+        return {host: steps[node] for host, steps in self._first_steps.items()
+                if node in steps}
+
+    @functools.cached_property
+    def _first_steps(self) -> dict[str, Mapping[str, planner.Step]]:
+        return {each.me: forecast.first_steps(self.cloud, each)
+                for each in self.services}
 
     def run(self) -> forecast.Forecast:
         """Return what the services do until nothing moves."""
-        return forecast.run(copy.deepcopy(self.cloud), self.members)
+        return forecast.run(self.cloud, self.services)
 
 
 def of(seen: snapshot.Snapshot, key: snapshot.Key,
        change: Change = Change()) -> Prospect:
     """Return a ring as it is, or as it would be after a change.
 
+    The other rings of its cell are there as well: some of their nodes may be
+    the same.
+
     :param seen: what was read
     :param key: the ring
     :param change: the change
     """
+    joining = {model.canonical(name): name for name in change.add}
+    leaving = frozenset(map(model.canonical, change.remove))
     cloud = _cloud(seen, key.cell)
-    hosts = {name for name, service in seen.hosts.items()
-             if service.cell == key.cell}
-    said = {host: seen.profiles.get(host) for host in hosts}
-    members = {
-        host: _settings(seen, host, said[host], change) for host in hosts
-        if seen.state(host).gives}
-    usual = next((each for host, each in sorted(members.items())
-                  if seen.key(host) == key and said[host] is not None), None)
-    for name in change.add:
-        host = model.canonical(name)
-        now = clouds.EPOCH
-        cloud.services[host] = model.Service(name, now)
-        found = usual if said.get(host) is None else _settings(
-            seen, host, said[host], change)
-        members[host] = dataclasses.replace(
-            found or settings.Settings(name), host=name)
+    services = {}
+    for host, service in seen.hosts.items():
+        found = _settings(seen, host)
+        if found is not None and service.cell == key.cell and (
+                host not in joining and seen.lives(host)):
+            services[host] = _changed(
+                found, change, seen.key(host) == key,
+                host in seen.owners and host not in seen.profiles)
+    for host, name in joining.items():
+        known = seen.hosts.get(host)
+        record = known.record if known else model.Service(name, clouds.EPOCH)
+        cloud.services[host] = model.Service(record.host, clouds.EPOCH)
+        found = _settings(seen, host) if known and (
+            seen.key(host) == key) else None
+        services[host] = _changed(
+            found or _like_others(seen, key, record.host), change, True)
     for host in map(model.canonical, change.disable):
         cloud.services[host] = dataclasses.replace(
             cloud.services[host], disabled=True)
-    for host in map(model.canonical, change.remove):
+    for host in leaving:
         cloud.services[host] = dataclasses.replace(
             cloud.services[host], forced_down=True)
-        members.pop(host, None)
     return Prospect(cloud, tuple(
-        _with_peers(each, change.add)
-        for host, each in sorted(members.items())))
+        found for host, found in sorted(services.items())
+        if host not in leaving))
 
 
-def _settings(seen: snapshot.Snapshot, host: str,
-              said: profile.Profile | None, change: Change
-              ) -> settings.Settings:
-    found = profile.settings_of(
-        seen.hosts[host].record.host, said, seen.down_time)
-    if change.partitions is not None:
-        found = dataclasses.replace(found, partitions=change.partitions)
-    return found
+def _settings(seen: snapshot.Snapshot, host: str) -> settings.Settings | None:
+    """Return the settings that a service seems to have.
 
+    One that says nothing of itself and has nodes runs Nova's own driver. One
+    that has none cannot say anything yet, and is taken to be as its peers are.
 
-def _with_peers(found: settings.Settings, add: Iterable[str]
-                ) -> settings.Settings:
-    """Add those that join to a peer list, as the operator has to."""
-    if found.peers is None:
+    :param host: its canonical name
+    :returns: None if nobody can tell
+    """
+    name, key = seen.hosts[host].record.host, seen.key(host)
+    said = seen.profiles.get(host)
+    if key is None:
+        return None
+    if said is not None:
+        found = profile.settings_of(name, said, seen.down_time)
+        # Its list is too long to be said.
+        return dataclasses.replace(found, peers=frozenset(
+            each for each in seen.hosts if seen.key(each) == key)) if (
+                said.peers is not None and not said.names) else found
+    found = _like_others(seen, key, name)
+    if host not in seen.owners:
         return found
     return dataclasses.replace(
-        found, peers=found.peers | frozenset(map(model.canonical, add)))
+        profile.settings_of(name, None, seen.down_time), scope=found.scope,
+        peers=found.peers)
+
+
+def _like_others(seen: snapshot.Snapshot, key: snapshot.Key, name: str
+                 ) -> settings.Settings:
+    """Return the settings of a service that is configured as its peers are.
+
+    :param key: its ring
+    :param name: its name
+    """
+    said = sorted(host for host in seen.profiles
+                  if host in seen.hosts and seen.key(host) == key)
+    # What one that does not live has said may be old.
+    usual = next((host for host in said if seen.lives(host)),
+                 said[0] if said else None)
+    found = _settings(seen, usual) if usual is not None else None
+    if found is None:
+        return settings.Settings(
+            name, seen.down_time, settings.Scope(key.group, key.shard))
+    return dataclasses.replace(
+        found, host=name, peers=None if found.peers is None
+        else settings.peers(name, found.scope, {*found.peers, name}))
+
+
+def _changed(found: settings.Settings, change: Change, is_meant: bool,
+             is_stock: bool = False) -> settings.Settings:
+    """Return the settings of a service after a change.
+
+    :param found: its settings now
+    :param change: the change
+    :param is_meant: whether the service is in the ring that is changed
+    :param is_stock: whether it runs Nova's own driver, which knows no other
+        number of partitions
+    """
+    joining = frozenset(map(model.canonical, change.add))
+    if is_meant and change.partitions is not None and not is_stock:
+        found = dataclasses.replace(found, partitions=change.partitions)
+    # The peer lists are changed as the operator has to; there is none for a
+    # shard.
+    if found.peers is None or found.scope.shard:
+        return found
+    return dataclasses.replace(found, peers=(
+        found.peers | joining if is_meant else found.peers - joining))
 
 
 def _cloud(seen: snapshot.Snapshot, cell: str) -> clouds.Cloud:
@@ -159,7 +212,7 @@ def _cloud(seen: snapshot.Snapshot, cell: str) -> clouds.Cloud:
             instance.host, instance.node, instance.is_building, instance.task)
             for instance in seen.instances.values()
             if instance.cell == cell},
-        other_drivers=seen.others)
+        other_drivers=seen.others | seen.other_rows)
 
 
 def _last_seen(service: model.Service, seen: snapshot.Snapshot,

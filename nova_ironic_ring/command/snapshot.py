@@ -141,12 +141,14 @@ class Snapshot:
     """What was read.
 
     :ivar now: when, with time zone
-    :ivar down_time: seconds without a heartbeat after which a service is down
+    :ivar down_time: seconds without a heartbeat after which a service is late
     :ivar services: the nova-computes
     :ivar rows: the records of nodes of Ironic, by node
     :ivar instances: by UUID
     :ivar nodes: what Ironic has, by UUID
     :ivar others: canonical names of the services with another driver
+    :ivar other_rows: canonical names of the hosts that have records of nodes
+        that are not of Ironic, whether or not they have others as well
     :ivar providers: the UUIDs of the resource providers that are named as
         nodes are; None if nobody has asked Placement
     :ivar cell: the name of the only cell that is meant; None for all
@@ -159,6 +161,7 @@ class Snapshot:
     instances: Mapping[str, Instance]
     nodes: Mapping[str, Node]
     others: frozenset[str] = frozenset()
+    other_rows: frozenset[str] = frozenset()
     providers: frozenset[str] | None = None
     cell: str | None = None
 
@@ -191,6 +194,9 @@ class Snapshot:
     def state(self, host: str) -> membership.State:
         """Say what a service is.
 
+        Who looks once cannot tell a late service from an absent one, and takes
+        it to be that.
+
         :param host: its name, in any case
         """
         service = self.hosts.get(model.canonical(host))
@@ -199,6 +205,25 @@ class Snapshot:
         return membership.state(
             service.record, settings.Settings('', self.down_time),
             self._watch)
+
+    def word(self, host: str) -> str:
+        """Say in a word what a service is, as an operator knows it.
+
+        "Down" is what Nova's API says of one that is late.
+
+        :param host: its name, in any case
+        """
+        state = self.state(host)
+        return 'down' if state is membership.State.ABSENT else state.value
+
+    def lives(self, host: str) -> bool:
+        """Say whether a service was heard of in time, whatever it is.
+
+        :param host: its name, in any case
+        """
+        service = self.hosts.get(model.canonical(host))
+        return service is not None and not membership.is_late(
+            service.record, self.now, self.down_time)
 
     @functools.cached_property
     def _watch(self) -> membership.Watch:
@@ -210,8 +235,8 @@ class Snapshot:
     def key(self, host: str) -> Key | None:
         """Say which ring a service is in.
 
-        One that says nothing of itself is taken to be in the only ring of its
-        cell.
+        One that says nothing of itself is taken to be in the ring whose peer
+        lists name it, or in the only ring of its cell.
 
         :param host: its canonical name
         :returns: None if nobody can tell
@@ -220,8 +245,10 @@ class Snapshot:
         found = self.profiles.get(host)
         if found is not None:
             return _key(cell, found)
-        known = {_key(cell, each) for name, each in self.profiles.items()
-                 if name in self.hosts and self.hosts[name].cell == cell}
+        said = [each for name, each in self.profiles.items()
+                if name in self.hosts and self.hosts[name].cell == cell]
+        known = {_key(cell, each) for each in said if host in each.names} or {
+            _key(cell, each) for each in said}
         if len(known) > 1:
             return None
         return next(iter(known), Key(cell))

@@ -108,6 +108,7 @@ class Source:
         rows: dict[str, snapshot.Row] = {}
         instances: dict[str, snapshot.Instance] = {}
         others: set[str] = set()
+        other_rows: set[str] = set()
         for cell in self.cells():
             name = _name(cell)
             with self.cell_of(name) as context:
@@ -119,6 +120,7 @@ class Source:
                     service.disabled_reason) for service in found]
                 kept, foreign = _rows(context, name)
                 rows |= kept
+                other_rows |= foreign
                 others |= foreign - {model.canonical(row.owner)
                                      for row in kept.values()}
                 instances |= _instances(
@@ -130,7 +132,8 @@ class Source:
         return snapshot.Snapshot(
             datetime.datetime.now(datetime.timezone.utc),
             CONF.service_down_time, services, rows, instances, nodes,
-            frozenset(others), self._providers() if providers else None,
+            frozenset(others), frozenset(other_rows),
+            self._providers() if providers else None,
             chosen)
 
     def nodes(self) -> dict[str, snapshot.Node]:

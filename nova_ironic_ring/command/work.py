@@ -123,7 +123,7 @@ class Worker:
         service = seen.service(host)
         if seen.state(host) in (_State.ABSENT, _State.FORCED_DOWN):
             raise errors.CommandError(
-                f'The nova-compute on {host} is {seen.state(host).value}: '
+                f'The nova-compute on {host} is {seen.word(host)}: '
                 'start it, and force it up, before it is enabled.')
         if not service.record.disabled:
             return []
@@ -156,9 +156,9 @@ class Worker:
         seen = self._source.read()
         service = seen.service(host)
         name = model.canonical(host)
-        heirs = _others(seen, name)
+        takers = _others(seen, name)
         held = _held(seen, name)
-        if not heirs and held + _free(seen, name):
+        if not takers and held + _free(seen, name):
             raise errors.CommandError(
                 f'No other member of the ring of {host} lives: nobody could '
                 'take over from it.')
@@ -167,8 +167,9 @@ class Worker:
                 f'The nova-compute on {host} is alive, or has died within the '
                 f'last {seen.down_time:g} s: stop it, or fence its host, and '
                 'add --alive if you are sure of that.')
-        unable = [heir for heir in sorted(heirs) if heir not in seen.profiles
-                  or seen.profiles[heir].mobility == 'pinned']
+        unable = [taker for taker in sorted(takers)
+                  if taker not in seen.profiles
+                  or seen.profiles[taker].mobility == 'pinned']
         if held and unable:
             raise errors.CommandError(
                 f'{", ".join(unable)} would not take over instances: set '
@@ -214,7 +215,7 @@ class Worker:
         target = seen.service(host)
         if seen.state(host) is not _State.MEMBER:
             raise errors.CommandError(
-                f'The nova-compute on {host} is {seen.state(host).value}: it '
+                f'The nova-compute on {host} is {seen.word(host)}: it '
                 'could not look after the instance.')
         key = seen.key(model.canonical(host))
         if target.cell != instance.cell or key is None or (

@@ -12,8 +12,8 @@
 
 """What all services of a ring would do, until nothing moves.
 
-Every member runs real passes, in turn, on a cloud in memory. So the forecast
-knows all that a pass knows, and has no rule of its own.
+Every service runs real passes, in turn, on a copy of a cloud in memory. So the
+forecast knows all that a pass knows, and has no rule of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,8 @@ class Forecast:
     :ivar owners: whom each node is recorded for in the end, by its UUID
     :ivar hosts: the service of each instance in the end, by its UUID
     :ivar moves: how often each node changes its owner, by its UUID
-    :ivar is_settled: whether nothing moves in the end
+    :ivar is_settled: whether nothing moves in the end, and no service has
+        taken back what another had taken
     """
 
     owners: Mapping[str, str]
@@ -72,50 +73,67 @@ def first_steps(cloud: clouds.Cloud, current: settings.Settings
                 ) -> Mapping[str, planner.Step]:
     """Return what a service does in its next pass.
 
-    :param cloud: the cloud, at the time 0, which is changed by this
+    :param cloud: the cloud, at the time 0
     :param current: the service's settings
     """
-    tracker = _connect(cloud, current)
+    tracker = _connect(_copy(cloud), current)
     return passes.run(
         tracker.world, start(cloud, current), current).plan.steps
 
 
-def run(cloud: clouds.Cloud, members: Sequence[settings.Settings]
+def run(cloud: clouds.Cloud, services: Sequence[settings.Settings]
         ) -> Forecast:
     """Let services run passes until nothing moves.
 
-    :param cloud: the cloud, at the time 0, which is changed by this
-    :param members: the settings of the services that live
+    :param cloud: the cloud, at the time 0
+    :param services: the settings of the services that live
     """
-    trackers = {each.me: _connect(cloud, each) for each in members}
-    memories = {each.me: start(cloud, each) for each in members}
+    cloud = _copy(cloud)
+    trackers = {each.me: _connect(cloud, each) for each in services}
+    memories = {each.me: start(cloud, each) for each in services}
+    step = max((each.pass_interval for each in services), default=0)
+    leap = max((max(each.handover_timeout, each.failover_after)
+                for each in services), default=0)
+    # They go on to be heard of, also those that run no passes here.
+    alive = [each.host for each in cloud.services.values() if not any(
+        membership.is_late(each, clouds.EPOCH, current.down_time)
+        for current in services)]
     moves: dict[str, int] = {}
-    quiet = 0
-    for _ in range(_MOST_ROUNDS):
-        before = _state(cloud)
-        is_waiting = False
+    state = _state(cloud)
+    quiet = rounds = 0
+    # Twice: after the first time, all that is waited for is overdue.
+    while quiet < 2 and rounds < _MOST_ROUNDS:
+        rounds += 1
+        quiet += 1
+        # After each pass: what one takes, another may take back at once.
         for host, tracker in trackers.items():
-            result = _pass(tracker, memories[host])
-            memories[host] = result.memory
-            is_waiting = is_waiting or bool(
-                result.memory.waits or result.memory.without_row)
-        after = _state(cloud)
-        for node, owner in after[0].items():
-            if before[0].get(node, owner) != owner:
-                moves[node] = moves.get(node, 0) + 1
-        quiet = quiet + 1 if after == before else 0
-        # Twice, for the timeout of a handover is over only then, and so long
-        # one waits as well for who may be taking an instance over.
-        if quiet and (quiet > 1 or not is_waiting):
-            break
-        cloud.now += max((each.handover_timeout if quiet else
-                          each.pass_interval for each in members), default=0)
-        for each in members:
-            cloud.beat(each.host)
+            memories[host] = _pass(tracker, memories[host]).memory
+            before, state = state, _state(cloud)
+            if before == state:
+                continue
+            quiet = 0
+            for node, owner in state[0].items():
+                if before[0].get(node, owner) != owner:
+                    moves[node] = moves.get(node, 0) + 1
+        cloud.now += leap if quiet else step
+        for host in alive:
+            cloud.beat(host)
     return Forecast(
         {node: row.owner for node, row in cloud.rows.items()},
         {uuid: instance.host for uuid, instance in cloud.instances.items()
-         if instance.host}, moves, bool(quiet))
+         if instance.host}, moves,
+        bool(quiet) and not any(
+            memory.disputes.hosts for memory in memories.values()))
+
+
+def _copy(cloud: clouds.Cloud) -> clouds.Cloud:
+    """Copy what passes may change."""
+    return dataclasses.replace(
+        cloud, services=dict(cloud.services), rows={
+            node: dataclasses.replace(row)
+            for node, row in cloud.rows.items()},
+        instances=dict(cloud.instances), allocations={
+            node: set(found) for node, found in cloud.allocations.items()})
 
 
 def _connect(cloud: clouds.Cloud, current: settings.Settings

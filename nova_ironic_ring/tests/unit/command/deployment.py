@@ -12,11 +12,12 @@
 
 """A deployment to test the command on."""
 
+import dataclasses
 import datetime
 import typing
 
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import ring
 
@@ -27,7 +28,7 @@ NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(30)]
 def service(host: str, silent: float = 0, cell: str = 'cell1',
             reason: str | None = None, **fields) -> snapshot.Service:
     """Make a service that was heard of some seconds ago."""
-    return snapshot.Service(membership.Service(
+    return snapshot.Service(model.Service(
         host, NOW - datetime.timedelta(seconds=silent), **fields),
         cell, reason)
 
@@ -56,7 +57,14 @@ def make(*hosts: str, instances: dict[int, str] | None = None,
             f'instance-{number}', f'server-{number}', host, NODES[number],
             'cell1') for number, host in held.items()},
         'rows': {node: snapshot.Row(
-            node, held.get(number, current.owner(node)), 'cell1',
+            node, held.get(number) or str(current.owner(node)), 'cell1',
             profile=said) for number, node in enumerate(NODES)},
         'providers': frozenset(NODES)} | changes
     return snapshot.Snapshot(**values)
+
+
+def elsewhere(seen: snapshot.Snapshot) -> snapshot.Snapshot:
+    """Have Nova say that all instances are servers of another kind."""
+    return dataclasses.replace(seen, instances={
+        uuid: dataclasses.replace(instance, host='kvm', node='kvm-1')
+        for uuid, instance in seen.instances.items()})

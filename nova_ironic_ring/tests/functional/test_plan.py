@@ -1,0 +1,130 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""What a plan foretells is what real services then do."""
+
+import collections
+import json
+from typing import Any
+
+from openstack.compute.v2 import service as sdk_service
+
+from nova_ironic_ring.tests.functional import base
+
+#: The free nodes and the instances of each service that has some.
+Shares = dict[str, tuple[int, int]]
+
+
+class PlanTestCase(base.LabTestCase):
+
+    def ring(self, *command: str) -> str:
+        """Run the command with the lab's nova.conf."""
+        _, *files = self.lab.nova.manage
+        return self.run_program('nova-ironic-ring', *files, *command)
+
+    def read(self, *command: str) -> Any:
+        return json.loads(self.ring(*command, '-f', 'json'))
+
+    def _shares(self) -> Shares:
+        """Return what each has, without the command."""
+        held = {node.id for node in self.cloud.baremetal.nodes(details=True)
+                if node.instance_id}
+        nodes = collections.Counter(
+            owner for node, owner in self.lab.owners().items()
+            if node not in held)
+        instances = collections.Counter(
+            server.compute_host for server in self.cloud.compute.servers())
+        return {host: (nodes[host], instances[host])
+                for host in {*nodes, *instances}}
+
+    def _foretold(self, *change: str) -> Shares:
+        """Return what each has after a change, by a plan."""
+        return {line['Host']: (line['Nodes after'], line['Instances after'])
+                for line in self.read('plan', *change)
+                if line['Nodes after'] or line['Instances after']}
+
+    def assertForetold(self, foretold: Shares) -> None:
+        """See that a plan comes true, and that nothing is to come then."""
+        self.lab.wait(f'What the plan foretells: {foretold}',
+                      lambda: self._shares() == foretold)
+        self.assertEqual(foretold, self._foretold())
+
+    def _service(self, host: str) -> sdk_service.Service:
+        (service,) = self.cloud.compute.services(
+            host=host, binary='nova-compute')
+        return service
+
+    def _force_down(self, host: str, forced: bool) -> None:
+        self.cloud.compute.update_service_forced_down(
+            self._service(host), host, 'nova-compute', forced)
+
+    def test_nothing_to_come(self):
+        self.assertForetold(self._shares())
+
+    def test_join(self):
+        foretold = self._foretold('--add', 'compute-4')
+        self.assertIn('compute-4', foretold)
+        self.lab.add_compute('compute-4')
+        self.addCleanup(self.remove_compute, 'compute-4')
+        self.lab.wait_alive('compute-4')
+        self.lab.discover_hosts()
+        self.assertForetold(foretold)
+
+    def test_drain_and_undrain(self):
+        self.boot_active('stays', 'compute-2')
+        whole = self._shares()
+        foretold = self._foretold('--disable', 'compute-2')
+        # Its instance stays with it.
+        self.assertEqual((0, 1), foretold['compute-2'])
+        self.addCleanup(lambda: self.cloud.compute.enable_service(
+            self._service('compute-2')))
+        self.cloud.compute.disable_service(self._service('compute-2'))
+        self.assertForetold(foretold)
+
+        foretold = self._foretold('--add', 'compute-2')
+        self.assertEqual(whole, foretold)
+        self.cloud.compute.enable_service(self._service('compute-2'))
+        self.assertForetold(foretold)
+
+    def test_death_and_return(self):
+        server = self.boot_active('stays', 'compute-2')
+        foretold = self._foretold('--remove', 'compute-2')
+        # Its instance fails over.
+        self.assertNotIn('compute-2', foretold)
+        self.assertEqual(1, sum(
+            instances for _, instances in foretold.values()))
+        self.addCleanup(self.lab.start_compute, 'compute-2')
+        self.addCleanup(self._force_down, 'compute-2', False)
+        self.lab.compute('compute-2').kill()
+        self._force_down('compute-2', True)
+        self.assertForetold(foretold)
+
+        taker = self.show(server).compute_host
+        foretold = self._foretold('--add', 'compute-2')
+        # It gets free nodes, and not its instance.
+        self.assertGreater(foretold['compute-2'][0], 0)
+        self.assertEqual(0, foretold['compute-2'][1])
+        self._force_down('compute-2', False)
+        self.lab.start_compute('compute-2')
+        self.assertForetold(foretold)
+        self.assertEqual(
+            taker, self.show(server).compute_host)
+
+    def test_decisions_are_those_that_come_about(self):
+        server = self.boot_active('stays', 'compute-3')
+        # One node of each, and that of the server.
+        nodes = {owner: node for node, owner in self.lab.owners().items()
+                 if node != server.hypervisor_hostname}
+        for owner, node in nodes.items():
+            self.assertEqual(f'{owner}: KEEP',
+                             self.read('node', 'show', node)['Decision'])
+        told = self.read('node', 'show', server.hypervisor_hostname)
+        self.assertEqual('compute-3: KEEP_INSTANCE', told['Decision'])

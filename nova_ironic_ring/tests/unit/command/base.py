@@ -1,0 +1,143 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the tests of the command as a whole share."""
+
+import contextlib
+import dataclasses
+import io
+
+import fixtures
+import nova.conf
+from nova import objects
+from oslotest import base
+
+from nova_ironic_ring.adapters import conf
+from nova_ironic_ring.command import app
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.tests.unit.command import deployment
+
+
+class FakeSource:
+    """A deployment that changes as a real one would, a step at each look."""
+
+    def __init__(self, seen: snapshot.Snapshot) -> None:
+        self.seen = seen
+        self.deleted: list[str] = []
+        #: What becomes of it after each look.
+        self.step = lambda seen: seen
+        #: Nodes that are enrolled again after the first look.
+        self.enrolled: set[str] = set()
+
+    def read(self, providers: bool = False) -> snapshot.Snapshot:
+        seen, self.seen = self.seen, self.step(self.seen)
+        return seen
+
+    @contextlib.contextmanager
+    def cell_of(self, name):
+        assert name == 'cell1'
+        yield 'context'
+
+    def has_node(self, node: str) -> bool:
+        return node in self.seen.nodes or node in self.enrolled
+
+    def delete_provider(self, node: str) -> None:
+        self.deleted.append(node)
+        self.seen = dataclasses.replace(
+            self.seen,
+            providers=(self.seen.providers or frozenset()) - {node})
+
+
+class _Terminal(io.StringIO):
+
+    def isatty(self) -> bool:
+        return True
+
+
+class CommandTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.useFixture(fixtures.MockPatchObject(app, 'configure'))
+        conf.register_opts(nova.conf.CONF)
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.command.work._POLL', 0))
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.command.app._WATCH_INTERVAL', 0))
+        self.source = FakeSource(deployment.make())
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.command.source.Source',
+            side_effect=lambda cell: self.source))
+        self.saved: list[dict] = []
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Service, 'get_by_compute_host',
+            side_effect=self._service))
+        self.update = self.useFixture(fixtures.MockPatch(
+            'nova.compute.api.HostAPI')).mock().service_update
+        self.update.side_effect = self._update
+
+    def _service(self, context, host):
+        record = self.source.seen.service(host).record
+        found = objects.Service(
+            host=host, disabled=record.disabled, disabled_reason=None,
+            forced_down=record.forced_down)
+        found.obj_reset_changes()
+        return found
+
+    def _update(self, context, record):
+        changes = {name: getattr(record, name)
+                   for name in record.obj_what_changed()}
+        self.saved.append({'host': record.host} | changes)
+        self.source.seen = dataclasses.replace(self.source.seen, services=[
+            dataclasses.replace(each, record=dataclasses.replace(
+                each.record, **{name: value for name, value in changes.items()
+                                if name != 'disabled_reason'}))
+            if each.record.host == record.host else each
+            for each in self.source.seen.services])
+
+    def run_command(self, *arguments: str, status: int = 0,
+                    answer: str | None = None) -> str:
+        """Run the command, and return what it prints."""
+        out, err = io.StringIO(), io.StringIO()
+        stdin = io.StringIO() if answer is None else _Terminal(answer)
+        ran = app.RingApp(stdin=stdin, stdout=out, stderr=err)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            result = ran.run(list(arguments))
+        self.err = err.getvalue()
+        self.assertEqual(status, result, out.getvalue() + self.err)
+        return out.getvalue()
+
+    def divide(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        """Have two nodes go where they should be."""
+        current = seen.ring(seen.keys()[0])
+        if not current.members:
+            return seen
+        rows = dict(seen.rows)
+        moved = 0
+        for node, row in seen.rows.items():
+            owner = str(current.owner(node))
+            held = seen.nodes[node].instance
+            if row.owner != owner and moved < 2 and (
+                    held is None or seen.state(row.owner)
+                    is membership.State.FORCED_DOWN):
+                rows[node] = dataclasses.replace(row, owner=owner)
+                seen = self.give(seen, held, owner) if held else seen
+                moved += 1
+        return dataclasses.replace(seen, rows=rows)
+
+    def give(self, seen: snapshot.Snapshot, instance: str, host: str
+             ) -> snapshot.Snapshot:
+        return dataclasses.replace(seen, instances={
+            **seen.instances, instance: dataclasses.replace(
+                seen.instances[instance], host=host)})

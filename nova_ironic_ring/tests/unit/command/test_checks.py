@@ -1,0 +1,161 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of what is found to look at."""
+
+import dataclasses
+
+from oslotest import base
+
+from nova_ironic_ring.command import checks
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.core import profile
+from nova_ironic_ring.tests.unit.command import deployment
+
+make, service, NODES = deployment.make, deployment.service, deployment.NODES
+
+
+class CheckTestCase(base.BaseTestCase):
+
+    def _kinds(self, seen: snapshot.Snapshot) -> list[str]:
+        return [finding.kind for finding in checks.find(seen)]
+
+    def _only(self, seen: snapshot.Snapshot) -> checks.Finding:
+        (finding,) = checks.find(seen)
+        return finding
+
+    def _say(self, seen: snapshot.Snapshot, host: str,
+             **changes) -> snapshot.Snapshot:
+        """Have a service say something else of itself."""
+        return dataclasses.replace(seen, rows={
+            node: dataclasses.replace(row, profile=dataclasses.replace(
+                row.profile or profile.Profile(), **changes))
+            if row.owner == host else row
+            for node, row in seen.rows.items()})
+
+    def test_all_is_well(self):
+        self.assertEqual([], checks.find(make(instances={1: 'a'})))
+
+    def test_partitions_that_differ(self):
+        finding = self._only(self._say(make(), 'b', partitions=64))
+        self.assertEqual('configuration', finding.kind)
+        self.assertEqual('[ironic_ring] partitions differs '
+                         '(a, c: 32; b: 64)', finding.what)
+
+    def test_peer_lists(self):
+        said = profile.Profile(conductor_group='rack',
+                               peers=profile.fingerprint('a', 'b', 'c'))
+        self.assertEqual([], checks.find(make(said=said)))
+        found = self._say(make(said=said), 'b',
+                          peers=profile.fingerprint('b', 'c'))
+        self.assertIn('[ironic] peer_list differs',
+                      checks.find(found)[0].what)
+        finding = self._only(make(said=dataclasses.replace(
+            said, peers=profile.fingerprint('a', 'b', 'c', 'd'))))
+        self.assertIn('peer_list is not what lives there (a, b, c)',
+                      finding.what)
+
+    def test_peer_list_with_one_that_is_drained_or_dead(self):
+        said = profile.Profile(conductor_group='rack',
+                               peers=profile.fingerprint('a', 'b', 'c'))
+        seen = make('a', 'b', said=said, services=[
+            service('a'), service('b'), service('c', disabled=True)])
+        self.assertEqual([], checks.find(seen))
+        seen = make(said=said, services=[
+            service('a'), service('b', 61), service('c')])
+        self.assertEqual(['services'], self._kinds(seen))
+
+    def test_one_cell(self):
+        seen = make(services=[service('a'), service('b', 61), service('c')])
+        self.assertEqual(['services'], self._kinds(
+            dataclasses.replace(seen, cell='cell1')))
+        self.assertEqual([], self._kinds(
+            dataclasses.replace(seen, cell='cell2')))
+
+    def test_group_without_a_member(self):
+        seen = make(services=[service(host, disabled=True) for host in 'abc'])
+        self.assertIn('groups', self._kinds(seen))
+
+    def test_node_in_no_group_served(self):
+        seen = make(said=profile.Profile(
+            conductor_group='rack',
+            peers=profile.fingerprint('a', 'b', 'c')))
+        nodes = seen.nodes | {
+            'other': snapshot.Node('other', group='elsewhere')}
+        finding = self._only(dataclasses.replace(seen, nodes=nodes))
+        self.assertEqual('other', finding.subject)
+        self.assertIn('conductor group "elsewhere"', finding.what)
+
+    def test_stock_driver(self):
+        seen = make()
+        seen = dataclasses.replace(seen, rows={
+            node: dataclasses.replace(
+                row, profile=None if row.owner == 'b' else row.profile)
+            for node, row in seen.rows.items()})
+        finding = self._only(seen)
+        self.assertEqual(('drivers', 'b'), (finding.kind, finding.subject))
+
+    def test_driver_that_does_not_load(self):
+        finding = self._only(make(services=[
+            service(host) for host in 'abcd']))
+        self.assertEqual('d', finding.subject)
+        self.assertIn('does not load', finding.what)
+
+    def test_rows_of_dead_services(self):
+        finding = self._only(make(services=[
+            service('a'), service('b', 61), service('c')]))
+        self.assertEqual(('services', 'b'), (finding.kind, finding.subject))
+
+    def test_row_and_provider_without_a_node(self):
+        seen = make()
+        nodes = dict(seen.nodes)
+        del nodes[NODES[3]]
+        finding = self._only(dataclasses.replace(seen, nodes=nodes))
+        self.assertEqual(('rows', NODES[3]), (finding.kind, finding.subject))
+        rows = dict(seen.rows)
+        del rows[NODES[3]]
+        finding = self._only(
+            dataclasses.replace(seen, nodes=nodes, rows=rows))
+        self.assertEqual(('providers', NODES[3]),
+                         (finding.kind, finding.subject))
+
+    def test_node_without_a_row_or_a_provider(self):
+        seen = make()
+        rows = dict(seen.rows)
+        del rows[NODES[3]]
+        finding = self._only(dataclasses.replace(
+            seen, rows=rows, providers=seen.providers - {NODES[3]}))
+        self.assertIn('has no record in Nova', finding.what)
+        finding = self._only(dataclasses.replace(
+            seen, providers=seen.providers - {NODES[3]}))
+        self.assertIn('no resource provider', finding.what)
+
+    def test_instance_that_is_not_with_its_row(self):
+        seen = make(instances={1: 'a'})
+        row = dataclasses.replace(seen.rows[NODES[1]], owner='b')
+        finding = self._only(dataclasses.replace(
+            seen, rows={**seen.rows, NODES[1]: row}))
+        self.assertEqual('instance-1', finding.subject)
+
+    def test_instance_that_nova_has_elsewhere(self):
+        finding = self._only(deployment.elsewhere(make(instances={1: 'a'})))
+        self.assertEqual(NODES[1], finding.subject)
+        self.assertIn('which Nova has on kvm-1, with kvm', finding.what)
+
+    def test_instance_that_nova_does_not_have(self):
+        finding = self._only(dataclasses.replace(
+            make(instances={1: 'a'}), instances={}))
+        self.assertEqual(NODES[1], finding.subject)
+        self.assertIn('which Nova does not have', finding.what)
+
+    def test_without_placement(self):
+        self.assertEqual([], checks.find(make(providers=None)))

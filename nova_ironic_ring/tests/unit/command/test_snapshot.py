@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of what was read of a deployment."""
+
+from oslotest import base
+
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.tests.unit.command import deployment
+
+make, service, NODES = deployment.make, deployment.service, deployment.NODES
+
+
+class FindTestCase(base.BaseTestCase):
+
+    def test_by_name_or_uuid(self):
+        seen = make()
+        self.assertEqual(NODES[7], seen.find(NODES[7]).uuid)
+        self.assertEqual(NODES[7], seen.find('node-7').uuid)
+
+    def test_by_the_beginning_of_the_uuid(self):
+        seen = make(nodes={
+            'abcd-1': snapshot.Node('abcd-1'), 'abce-1': snapshot.Node(
+                'abce-1')})
+        self.assertEqual('abcd-1', seen.find('abcd').uuid)
+
+    def test_none(self):
+        error = self.assertRaises(ValueError, make().find, 'node-77')
+        self.assertIn('Ironic has no node "node-77"', str(error))
+
+    def test_more_than_one(self):
+        error = self.assertRaises(ValueError, make().find, '00000000-')
+        self.assertIn('fits 30 nodes', str(error))
+
+    def test_words_for_services(self):
+        seen = make(services=[
+            service('a'), service('b', 61), service('c', disabled=True),
+            service('d', 61, disabled=True), service('e', forced_down=True),
+            service('f', 61, forced_down=True)])
+        self.assertEqual(
+            ['member', 'down', 'disabled', 'down', 'forced down',
+             'forced down', 'gone'], [seen.word(host) for host in 'abcdefg'])
+        self.assertEqual(
+            'ace', ''.join(host for host in 'abcdefg' if seen.lives(host)))
+
+    def test_services_whose_heartbeats_are_not_in_the_database(self):
+        seen = make(services=[
+            service('a', 1000, alive=True), service('b', alive=False)])
+        self.assertEqual(['member', 'down'],
+                         [seen.word(host) for host in 'ab'])
+
+    def test_service(self):
+        self.assertEqual('a', make().service('A').record.host)
+        error = self.assertRaises(ValueError, make().service, 'x')
+        self.assertIn('There is no nova-compute on "x": the hosts are '
+                      'a, b, c', str(error))
+        seen = make(services=[service('a'), service('a', cell='cell2')])
+        error = self.assertRaises(ValueError, seen.service, 'a')
+        self.assertIn('choose one with --cell', str(error))

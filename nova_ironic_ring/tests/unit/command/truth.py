@@ -1,0 +1,246 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""A cloud whose services really run, to compare the command's answers with.
+
+The services remember what they have seen in passes of their own, and know
+their settings; the command is given what it would read.
+"""
+
+import dataclasses
+import datetime
+
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import disputes
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import profile
+from nova_ironic_ring.core import ring
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.unit.command import deployment
+
+NODES = deployment.NODES
+CELL = 'cell1'
+
+# For so long everything has been as it is, in seconds.
+_BEFORE = 500.0
+_HEARTBEAT = 20.0
+
+
+class World:
+    """A cloud, and the services on it.
+
+    :ivar cloud: the cloud
+    :ivar settings: the settings of each service that runs passes, by its
+        canonical name
+    :ivar silent: for how long services have not been heard of, in seconds
+    """
+
+    def __init__(self, *hosts: str, **common) -> None:
+        """Start services, between which all nodes are divided.
+
+        :param hosts: their names; a, b and c if there is none
+        :param common: other settings of all of them than the usual ones
+        """
+        self.cloud = clouds.Cloud(now=_BEFORE)
+        self.common = common
+        self.settings: dict[str, settings.Settings] = {}
+        self.silent: dict[str, float] = {}
+        self._stock: set[str] = set()
+        self._memories: dict[str, observation.Memory] = {}
+        self._trackers: dict[str, clouds.Tracker] = {}
+        scope = common.get('scope', settings.Scope())
+        self.cloud.nodes = {
+            node: clouds.Node(None, scope.conductor_group or '', scope.shard)
+            for node in NODES}
+        for host in hosts or ('a', 'b', 'c'):
+            self.add(host)
+        self.divide(*self.settings)
+
+    def add(self, host: str, silent: float = 0, is_stock: bool = False,
+            fields: dict | None = None, **changes) -> None:
+        """Start a service, or start it anew with other settings.
+
+        :param host: its name
+        :param silent: for how long it has not been heard of
+        :param is_stock: whether it runs Nova's own driver
+        :param fields: what else its record says
+        :param changes: other settings than the usual ones
+        """
+        current = settings.Settings(host, **self.common | changes)
+        if is_stock:
+            current = dataclasses.replace(
+                current, cooperative=False, fails_over=False, partitions=32)
+            self._stock.add(current.me)
+        self.settings[current.me] = current
+        self.silent[current.me] = silent
+        self.cloud.services[current.me] = model.Service(
+            host, clouds.EPOCH, **fields or {})
+        self._beat(self.cloud, self.cloud.now)
+
+    def divide(self, *members: str) -> None:
+        """Record all nodes as the ring of some services has them."""
+        found = ring.Ring(map(model.canonical, members), 32)
+        self.cloud.rows = {
+            node: clouds.Row(self.cloud.services[str(found.owner(node))].host)
+            for node in self.cloud.nodes}
+
+    def own(self, host: str, *numbers: int, taker: str | None = None) -> None:
+        """Record nodes for a service, and offer them to another."""
+        for number in numbers:
+            self.cloud.rows[NODES[number]] = clouds.Row(
+                host, None if taker is None else model.canonical(host), taker)
+
+    def hold(self, host: str, *numbers: int, owner: str | None = None,
+             **fields) -> None:
+        """Put instances on nodes.
+
+        :param host: the service that they belong to
+        :param numbers: the numbers of the nodes
+        :param owner: the service that has the nodes; None for the same
+        :param fields: what else is to be said of the instances
+        """
+        self.own(owner or host, *numbers)
+        for number in numbers:
+            self.cloud.nodes[NODES[number]].instance = f'instance-{number}'
+            self.cloud.instances[f'instance-{number}'] = model.Instance(
+                **{'host': host, 'node': NODES[number]} | fields)
+
+    def number(self, owner: str, *members: str) -> int:
+        """Return the number of a node that a ring maps to a service."""
+        found = ring.Ring(members or self.settings, 32)
+        return next(number for number, node in enumerate(NODES)
+                    if found.owner(node) == owner)
+
+    # What the command reads
+
+    def snapshot(self) -> snapshot.Snapshot:
+        """Return what the command would read."""
+        ours = {host: profile.of(current)
+                for host, current in self.settings.items()
+                if host not in self._stock}
+        owners = {model.canonical(row.owner)
+                  for row in self.cloud.rows.values()}
+        return snapshot.Snapshot(
+            clouds.EPOCH + datetime.timedelta(seconds=self.cloud.now), 60,
+            [snapshot.Service(service, CELL)
+             for service in self.cloud.services.values()],
+            {node: snapshot.Row(
+                node, row.owner, CELL, row.taker,
+                ours.get(model.canonical(row.owner)))
+                for node, row in self.cloud.rows.items()},
+            {uuid: snapshot.Instance(
+                uuid, uuid, each.host, each.node, CELL, each.is_building,
+                each.task) for uuid, each in self.cloud.instances.items()},
+            {uuid: snapshot.Node(
+                uuid, None, node.group, node.shard, node.instance)
+                for uuid, node in self.cloud.nodes.items()},
+            self.cloud.other_drivers - owners, self.cloud.other_drivers)
+
+    # What the services do
+
+    def steps(self) -> dict[str, dict[str, planner.Step]]:
+        """Return what each service does in its next pass.
+
+        :returns: by the node, and by the service
+        """
+        steps: dict[str, dict[str, planner.Step]] = {
+            node: {} for node in self.cloud.nodes}
+        for host, current in self.settings.items():
+            if self.silent[host] < 60:
+                self._remember(host)
+                tracker = self._connect(_copy(self.cloud), current)
+                for node, step in passes.run(
+                        tracker.world, self._memories[host],
+                        current).plan.steps.items():
+                    steps[node][host] = step
+        return steps
+
+    def run(self, seconds: float = 3000) -> None:
+        """Let time pass: the services run their passes, one each minute.
+
+        :param seconds: for how long
+        """
+        living = {host: current for host, current in reversed(
+            self.settings.items()) if self.silent[host] < 60}
+        for host in living:
+            self._remember(host)
+        for _ in range(int(seconds // 60)):
+            for host, current in living.items():
+                tracker = self._trackers.setdefault(
+                    host, self._connect(self.cloud, current))
+                result = passes.run(
+                    tracker.world, self._memories[host], current)
+                self._memories[host] = result.memory
+                tracker.drop()
+                for node in result.listed:
+                    tracker.take(node, result.plan.steps[node])
+                # Not all at the same time.
+                self.cloud.now += 1
+                self._beat(self.cloud, self.cloud.now)
+            self.cloud.now += 60 - len(living)
+            self._beat(self.cloud, self.cloud.now)
+
+    def newly(self, host: str) -> None:
+        """Have a service start only now."""
+        self._memories[model.canonical(host)] = observation.Memory()
+
+    def remember(self) -> None:
+        """Have all services see what is now, before it changes."""
+        for host in self.settings:
+            self._remember(host)
+
+    def _remember(self, host: str) -> None:
+        """Let a service look at what has been so for long, and no more.
+
+        It has waited for nothing yet.
+        """
+        if host in self._memories:
+            return
+        memory = observation.Memory()
+        at = 0.0
+        while at < _BEFORE:
+            cloud = _copy(self.cloud)
+            cloud.now = at
+            self._beat(cloud, at)
+            memory = passes.run(self._connect(
+                cloud, self.settings[host]).world, memory,
+                self.settings[host]).memory
+            at += _HEARTBEAT
+        self._memories[host] = dataclasses.replace(
+            memory, waits={}, without_row={}, disputes=disputes.Disputes())
+
+    def _beat(self, cloud: clouds.Cloud, at: float) -> None:
+        """Write the heartbeats up to a time."""
+        for host, silent in self.silent.items():
+            seen = at if silent == 0 else min(at, _BEFORE - silent)
+            cloud.services[host] = dataclasses.replace(
+                cloud.services[host],
+                last_seen=clouds.EPOCH + datetime.timedelta(seconds=seen))
+
+    def _connect(self, cloud: clouds.Cloud, current: settings.Settings
+                 ) -> clouds.Tracker:
+        tracker = clouds.connect(cloud, current)
+        tracker.process.in_hand = set(
+            tracker.world.nova.rows_of(current.host))
+        return tracker
+
+
+def _copy(cloud: clouds.Cloud) -> clouds.Cloud:
+    """Copy a cloud, so that a pass can be run and undone."""
+    return dataclasses.replace(
+        cloud, services=dict(cloud.services),
+        rows={node: dataclasses.replace(row)
+              for node, row in cloud.rows.items()},
+        instances=dict(cloud.instances))
