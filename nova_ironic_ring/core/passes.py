@@ -56,11 +56,14 @@ class UnansweredError(Exception):
     """Nova could not be asked: the pass has ended, and the cause says why.
 
     :ivar memory: what is to be remembered
+    :ivar happened: what is worth a line in the log
     """
 
-    def __init__(self, memory: observation.Memory) -> None:
+    def __init__(self, memory: observation.Memory,
+                 happened: Sequence[events.Event] = ()) -> None:
         super().__init__()
         self.memory = memory
+        self.happened = happened
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,23 +102,25 @@ def run(world: ports.Ports, before: observation.Memory,
     with _asking_nova(world, before):
         memory, happened, is_recorded = _look(world, before, current)
     nodes: model.Nodes = world.ironic.nodes(current.scope)
-    with _asking_nova(world, memory):
+    with _asking_nova(world, memory, happened):
         mine = world.nova.instances_of(current.host)
-        nodes = _with_own(world, nodes, mine, current)
         rows = world.nova.rows_of(current.host)
+    nodes = _with_own(world, nodes, mine, current)
     memory, vanishing = _guard(world, memory, nodes, rows, current)
-    with _asking_nova(world, memory):
+    happened += vanishing
+    with _asking_nova(world, memory, happened):
         seen, memory = _observe(world, memory, observation.Observation(
             world.process.now(), memory.standing, nodes, rows,
             observation.Instances(mine), tracked=world.process.tracked()),
             current)
-    elsewhere = _elsewhere(memory, seen)
+    happened += _elsewhere(memory, seen)
     plan, memory = planner.decide(seen, memory, current)
     memory = dataclasses.replace(
         memory, instances=seen.instances.foreign,
         other_drivers=seen.instances.other_drivers)
+    happened += plan.happened
 
-    with _asking_nova(world, memory):
+    with _asking_nova(world, memory, happened):
         outcome = takeover.take_over(world, takeover.Request(
             {node: step.decision for node, step in plan.steps.items()
              if step.decision.takes_instance},
@@ -131,8 +136,7 @@ def run(world: ports.Ports, before: observation.Memory,
         (*outcome.taken, *settled),
         # A service that is new is refused where it knows of instances.
         _orphans(plan, seen, current) if is_recorded else frozenset(),
-        (*happened, *vanishing, *elsewhere, *plan.happened, *outcome.happened,
-         *cleaned, _count(plan)))
+        (*happened, *outcome.happened, *cleaned, _count(plan)))
 
 
 def claim(world: ports.Ports, node: str, step: planner.Step,
@@ -169,13 +173,14 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
 
 
 @contextlib.contextmanager
-def _asking_nova(world: ports.Ports, memory: observation.Memory
-                 ) -> Iterator[None]:
+def _asking_nova(world: ports.Ports, memory: observation.Memory,
+                 happened: Sequence[events.Event] = ()) -> Iterator[None]:
     """Remember when Nova could not be asked."""
     try:
         yield
     except Exception as error:
-        raise UnansweredError(memory.failed(world.process.now())) from error
+        raise UnansweredError(
+            memory.failed(world.process.now()), tuple(happened)) from error
 
 
 def _look(world: ports.Ports, before: observation.Memory,
@@ -296,12 +301,14 @@ def _foreign(world: ports.Ports, memory: observation.Memory,
     """Find out which services the instances of others belong to.
 
     They are read once, and again where the owner of the node is another one:
-    then the instance may have another service as well.
+    then the instance may have another service as well. One without a service,
+    or on another node, is on its way, and read in each pass.
     """
     known = memory.instances
     unknown = [
         uuid for uuid, node in needs.foreign.items()
         if uuid not in known
+        or known[uuid].host is None or known[uuid].node != node
         or (node in rows and rows[node].owner != known[uuid].host)]
     read = world.nova.instances(unknown) if unknown else {}
     hosts = {instance.host for instance in read.values() if instance.host}
