@@ -99,19 +99,32 @@ def take_over(world: ports.Ports, request: Request,
         and (record := request.instances[instance]).host is not None]
     dead = [each for each in wanted if each.is_dead]
     failed_over = _fail_over(world, dead, request.patience, without_row)
-    followed = [each for each in wanted if not each.is_dead
-                and world.nova.set_instance_host(
-                    each.instance, ports.Expected(
-                        each.host, each.node, is_idle=True))]
-    taken = (*failed_over.taken, *followed)
+    followed = _follow(
+        world, [each for each in wanted if not each.is_dead])
+    taken = (*failed_over.taken, *followed.taken)
     return Outcome(
         taken,
         frozenset(each.node for each in wanted)
         - {each.node for each in taken},
         failed_over.without_row,
-        (*failed_over.happened, *(
-            events.InstanceTaken(each.node, each.instance, each.host, False)
-            for each in followed)))
+        (*failed_over.happened, *followed.happened))
+
+
+def _follow(world: ports.Ports, wanted: list[Takeover]) -> Outcome:
+    """Take over the instances of live services, with their consent."""
+    taken, happened = [], list[events.Event]()
+    for each in wanted:
+        try:
+            if world.nova.set_instance_host(each.instance, ports.Expected(
+                    each.host, each.node, is_idle=True)):
+                taken.append(each)
+                happened.append(events.InstanceTaken(
+                    each.node, each.instance, each.host, False))
+        except Exception as error:
+            # What was taken before is to be brought to order all the same.
+            happened.append(events.InstanceNotTaken(
+                each.instance, each.host, error))
+    return Outcome(tuple(taken), happened=tuple(happened))
 
 
 def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,
@@ -154,7 +167,8 @@ def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,
 def _take(world: ports.Ports, wanted: Takeover, row: model.Row | None,
           instance: model.Instance | None) -> bool:
     """Delete a row and change an instance, unless another was faster."""
-    if instance is None or instance.host != wanted.host:
+    if instance is None or (instance.host, instance.node) != (
+            wanted.host, wanted.node):
         return False
     if row is not None and not world.nova.delete_row(wanted.node, row.owner):
         return False
