@@ -144,7 +144,9 @@ class RingMixin(upstream.NodeCache):
 
     def get_num_instances(self) -> int:
         """Count the instances of this service."""
-        return len(super().list_instance_uuids())  # type: ignore[misc]
+        orphans = self.ring_service.result.orphans
+        return sum(instance not in orphans
+                   for instance in self.list_instance_uuids())
 
 
 class IronicRingDriver(RingMixin, upstream.NovaIronicDriver):
