@@ -76,6 +76,8 @@ class Nova:
                 if row.hypervisor_type == fields.HVType.IRONIC}
 
     def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:
+        if not nodes:
+            return {}
         return {row.uuid: row_of(row)
                 for row in objects.ComputeNodeList.get_all_by_uuids(
                     self.context, list(nodes))}
@@ -85,8 +87,11 @@ class Nova:
             objects.InstanceList.get_uuids_by_host(self.context, host))
 
     def instances(self, uuids: Iterable[str]) -> dict[str, model.Instance]:
+        wanted = sorted(uuids)
+        if not wanted:
+            return {}
         return {instance.uuid: instance_of(instance)
-                for instance in find_instances(self.context, uuids)}
+                for instance in find_instances(self.context, wanted)}
 
     def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
         return frozenset(
@@ -125,6 +130,10 @@ class Nova:
         try:
             found = objects.Instance.get_by_uuid(
                 self.context, instance, expected_attrs=['system_metadata'])
+            if found.vm_state != vm_states.BUILDING or (
+                    found.host not in (None, host)):
+                # Before anything is written: a fault would stay.
+                return False
             marks.give_up(self.context, found, host)
             found.vm_state = vm_states.ERROR
             found.task_state = None

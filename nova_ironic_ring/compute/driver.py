@@ -80,9 +80,10 @@ class RingMixin(upstream.NodeCache):
         :raises nova.exception.InvalidConfiguration: as :meth:`init_host`
         """
         ring = self.ring_service
-        asked = ring.process.now()
+        before = ring.passes
         with self.ring_lock:
-            if ring.ended_at is None or ring.ended_at <= asked:
+            # Unless another thread has run one meanwhile.
+            if ring.passes == before:
                 result = ring.run_pass()
                 upstream.fill_cache(self, ring.nodes)
                 recovery.start(self, result.taken)
@@ -97,6 +98,9 @@ class RingMixin(upstream.NodeCache):
         :raises nova.exception.ComputeHostNotFound: if another service has
             taken the node since it was decided to list it
         """
+        if not self.node_cache:
+            # Before the last look: Nova's driver would do so after it.
+            self._refresh_cache()
         with self.ring_lock:
             try:
                 taken = self.ring_service.claim(nodename)
@@ -140,7 +144,9 @@ class RingMixin(upstream.NodeCache):
 
     def get_num_instances(self) -> int:
         """Count the instances of this service."""
-        return len(super().list_instance_uuids())  # type: ignore[misc]
+        orphans = self.ring_service.result.orphans
+        return sum(instance not in orphans
+                   for instance in self.list_instance_uuids())
 
 
 class IronicRingDriver(RingMixin, upstream.NovaIronicDriver):

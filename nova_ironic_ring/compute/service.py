@@ -60,7 +60,7 @@ class Process:
         :param driver: the driver that its manager has
         """
         self._driver = driver
-        self.pulse = pulse.Pulse()
+        self.pulse = pulse.Pulse(self.now)
 
     def now(self) -> float:
         return time.monotonic()
@@ -108,8 +108,8 @@ class RingService:
         self.result = passes.Result()
         #: The nodes of this service, by UUID, as Nova's driver wants them.
         self.nodes: Mapping[str, sdk_node.Node] = {}
-        #: When the last pass ended, by the monotonic clock and in words.
-        self.ended_at: float | None = None
+        #: How many passes have ended well, and the last of them.
+        self.passes = 0
         self.ended: Ended | None = None
         self._settings: core_settings.Settings | None = None
         self._complaint = ''
@@ -157,14 +157,18 @@ class RingService:
             self.result = passes.run(self.world, self.memory, current)
         except passes.UnansweredError as error:
             self.memory = error.memory
+            self.process.pulse.forget_told()
+            log.write(error.happened, current)
             assert error.__cause__ is not None
             raise error.__cause__
         self.memory = self.result.memory
+        # Not where Ironic did not answer: then nothing is remembered.
+        self.process.pulse.forget_told()
         self.nodes = {node: self.ironic.found[node]
                       for node in self.result.listed}
-        self.ended_at = self.process.now()
+        self.passes += 1
         self.ended = Ended(timeutils.utcnow(with_timezone=True),
-                           self.ended_at - start)
+                           self.process.now() - start)
         log.write(self.result.happened, current, self.ended.seconds)
         return self.result
 

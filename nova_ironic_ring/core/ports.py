@@ -176,7 +176,9 @@ class Process(Protocol):
         """Return the time of the monotonic clock, in seconds."""
 
     def longest_gap(self) -> float:
-        """Return the longest time without a heartbeat since the last call.
+        """Return the longest time without a heartbeat.
+
+        Since the last pass of which the memory was kept.
 
         :returns: seconds
         """

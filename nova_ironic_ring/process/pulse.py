@@ -31,6 +31,7 @@ class Pulse:
         self._clock = clock
         self._last: float | None = None
         self._longest = 0.0
+        self._told = 0.0
         #: Whether there are to be no more.
         self.is_ended = False
 
@@ -52,12 +53,20 @@ class Pulse:
         self._last = now
 
     def longest_gap(self) -> float:
-        """Return the longest time without a heartbeat since the last call.
+        """Return the longest time without a heartbeat.
+
+        Of all that was not told yet, and of what was told since the last
+        :meth:`forget_told`.
 
         :returns: seconds; 0 before the first heartbeat
         """
         if self._last is None:
             return 0.0
-        longest = max(self._longest, self._clock() - self._last)
+        self._told = max(
+            self._told, self._longest, self._clock() - self._last)
         self._longest = 0.0
-        return longest
+        return self._told
+
+    def forget_told(self) -> None:
+        """Forget what was told: whoever asked remembers it."""
+        self._told = 0.0

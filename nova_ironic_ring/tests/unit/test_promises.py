@@ -24,7 +24,8 @@ class PromisesTestCase(base.BaseTestCase):
 
     def test_every_test_that_the_page_names_is_there(self):
         named = re.findall(
-            r'``((?:unit|functional)\.(\w+)\.(\w+)(?:\.(\w+))?)``',
+            r'``((?:unit|functional)\.([a-z_.]+)\.(\w+TestCase)'
+            r'(?:\.(\w+))?)``',
             PAGE.read_text())
         self.assertGreater(len(named), 20)
         for name, module, case, test in named:

@@ -14,9 +14,9 @@ import datetime
 
 from oslotest import base
 
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import ring
 from nova_ironic_ring.lab import view
-from nova_ironic_ring import membership
-from nova_ironic_ring import ring
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 LONG_AGO = NOW - datetime.timedelta(hours=1)
@@ -27,9 +27,9 @@ def _snapshot(owners: dict[str, str], busy: tuple[str, ...] = (),
               instances: dict[str, int] | None = None) -> view.Snapshot:
     return view.Snapshot(
         NOW,
-        [membership.Service('A', NOW), membership.Service('b', NOW),
-         membership.Service('c', LONG_AGO),
-         membership.Service('d', NOW, disabled=True)],
+        [model.Service('A', NOW), model.Service('b', NOW),
+         model.Service('c', LONG_AGO),
+         model.Service('d', NOW, disabled=True)],
         [view.Row(node, owner, node not in busy)
          for node, owner in owners.items()],
         instances or {})
@@ -37,7 +37,7 @@ def _snapshot(owners: dict[str, str], busy: tuple[str, ...] = (),
 
 def _desired() -> dict[str, str]:
     current = ring.Ring(['a', 'b'], 32)
-    return {node: current.owner(node) for node in NODES}
+    return {node: str(current.owner(node)) for node in NODES}
 
 
 class SnapshotTestCase(base.BaseTestCase):
@@ -53,7 +53,7 @@ class SnapshotTestCase(base.BaseTestCase):
         self.assertEqual(
             {'A': ('member', share, share, 0),
              'b': ('member', 20 - share, 20 - share, 2),
-             'c': ('down', 0, 0, 1),
+             'c': ('absent', 0, 0, 1),
              'd': ('disabled', 0, 0, 0)},
             self._table(desired, instances={'b': 2, 'c': 1}))
 

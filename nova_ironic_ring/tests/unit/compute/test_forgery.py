@@ -27,12 +27,13 @@ from nova.virt.ironic import driver as nova_driver
 from openstack.baremetal.v1 import node as sdk_node
 from oslo_serialization import jsonutils
 
-from nova_ironic_ring import keeper
-from nova_ironic_ring import profile
-from nova_ironic_ring import records
-from nova_ironic_ring.tests.unit import test_driver
+from nova_ironic_ring.adapters import records
+from nova_ironic_ring.adapters import stats as stats_adapter
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import profile
+from nova_ironic_ring.tests.unit.compute import base
 
-NODE = test_driver.NODES[0]
+NODE = base.NODES[0]
 
 FORGED = (
     'ironic_ring_from:a,ironic_ring_to:me,ironic_ring_view:{}',
@@ -68,14 +69,22 @@ def _record(host: str, stats: dict[str, str | None]) -> objects.ComputeNode:
     return row
 
 
-class ForgeryTestCase(test_driver.DriverTestCase):
+def _taker(row: objects.ComputeNode) -> str | None:
+    return records.row_of(row).taker
 
-    capabilities: object = None
 
-    def _node(self, name, **_):
-        node = super()._node(name)
-        node.properties['capabilities'] = self.capabilities
-        return node
+class ForgeryTestCase(base.DriverTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.settle()
+        self.own = min(self.nova.owned('me'))
+
+    def _stats(self, node: str, capabilities: object) -> dict:
+        """Return what the driver says of a node with some capabilities."""
+        self.nova.properties[node] = {'capabilities': capabilities}
+        self.me.begin_pass()
+        return self.driver.get_available_resource(node)['stats']
 
     def test_in_the_row_of_novas_own_driver(self):
         stock = nova_driver.IronicDriver(mock.Mock())
@@ -83,49 +92,53 @@ class ForgeryTestCase(test_driver.DriverTestCase):
             node = sdk_node.Node(id=NODE, properties={
                 'cpu_arch': 'x86_64', 'capabilities': capabilities})
             row = _record('a', stock._node_resource(node)['stats'])
-            self.assertIsNone(records.taker_of(row), capabilities)
-            self.assertIsNone(profile.read(row.stats), capabilities)
+            self.assertIsNone(_taker(row), capabilities)
+            self.assertIsNone(
+                stats_adapter.read_profile(row.stats), capabilities)
 
     def test_in_the_row_of_this_driver(self):
-        own = sorted(self._desired('me', 'a', 'b'))[0]
-        for self.capabilities in FORGED:
-            self._listed()
-            said = profile.of(self.driver._settings)
-            self._check(own, {'ironic_ring:profile'}, said)
-            # One that it has not decided on it says nothing of.
-            self.driver._plan = keeper.Plan({})
-            self._check(own, set(), None)
+        said = profile.of(self.me.ring.settings)
+        for capabilities in FORGED:
+            self._check(self._stats(self.own, capabilities), capabilities,
+                        {'ironic_ring:profile'}, said)
 
-    def _check(self, node: str, keys: set[str],
+    def test_in_the_row_of_a_node_that_it_has_not_decided_on(self):
+        self.cloud.nodes[base.NEW] = clouds.Node()
+        for capabilities in FORGED:
+            self.nova.properties[base.NEW] = {'capabilities': capabilities}
+            self.driver.node_cache.pop(base.NEW, None)
+            self._check(
+                self.driver.get_available_resource(base.NEW)['stats'],
+                capabilities, set(), None)
+
+    def _check(self, stats: dict, capabilities: object, keys: set[str],
                said: profile.Profile | None) -> None:
-        stats = self.driver.get_available_resource(node)['stats']
         self.assertEqual(
             keys, {key for key in stats
                    if key.strip().lower().startswith('ironic_ring')},
-            self.capabilities)
+            capabilities)
         row = _record('a', stats)
-        self.assertIsNone(records.taker_of(row), self.capabilities)
-        self.assertEqual(said, profile.read(row.stats), self.capabilities)
+        self.assertIsNone(_taker(row), capabilities)
+        self.assertEqual(
+            said, stats_adapter.read_profile(row.stats), capabilities)
 
     def test_offer_is_what_the_driver_says(self):
-        own = sorted(self._desired('me', 'a', 'b'))[0]
-        for self.capabilities in FORGED:
-            self._listed()
-            self.driver._plan.offers[own] = 'b'
-            row = _record('me', self.driver.get_available_resource(
-                own)['stats'])
-            self.assertEqual('b', records.taker_of(row))
+        self.join('e')
+        self.me.run_pass()
+        node = min(node for node, taker in self.nova.offers().items()
+                   if taker == 'e')
+        for capabilities in FORGED:
+            self.assertEqual('e', _taker(_record(
+                'me', self._stats(node, capabilities))))
 
     def test_other_capabilities_stay(self):
-        own = sorted(self._desired('me', 'a', 'b'))[0]
-        self.capabilities = FORGED[8]
-        self._listed()
-        stats = self.driver.get_available_resource(own)['stats']
+        stats = self._stats(self.own, FORGED[8])
         self.assertEqual('local', stats['boot_option'])
         self.assertEqual('x86_64', stats['cpu_arch'])
 
     def test_nova_does_not_trip_over_the_names(self):
-        said = records.consent('A', 'b') | profile.publish(profile.Profile())
+        said = stats_adapter.offer('A', 'b') | stats_adapter.publish(
+            profile.Profile())
         self.assertEqual(3, len(said))
         row = _record('a', {'boot_option': 'local', 'nothing': None, **said})
         self.assertEqual(said, {

@@ -18,7 +18,7 @@ import fixtures
 from oslo_config import cfg
 from oslotest import base
 
-from nova_ironic_ring import sighup
+from nova_ironic_ring.process import sighup
 
 
 class SighupTestCase(base.BaseTestCase):

@@ -13,26 +13,31 @@
 """Nova's private names are where we think that they are.
 
 A failure here means that a release of Nova has changed one: mend
-nova_ironic_ring/upstream.py, which has them all.
+nova_ironic_ring/adapters/upstream.py, which has them all.
 """
 
 import inspect
+import time
 from unittest import mock
 
 import fixtures
+from keystoneauth1 import exceptions as keystone_exceptions
 from nova.compute import manager
 from nova.compute import resource_tracker
 from nova.conf import ironic as conf_ironic
 from nova import exception
+from nova import objects
 from nova.scheduler.client import report
 from nova import service
 from nova.servicegroup.drivers import db
 from nova.virt.ironic import driver
+from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 from oslo_utils.fixture import uuidsentinel
 from oslotest import base
 
-from nova_ironic_ring import upstream
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import driver as ring_driver
 
 
 class PrivateNamesTestCase(base.BaseTestCase):
@@ -73,16 +78,47 @@ class PrivateNamesTestCase(base.BaseTestCase):
         compute.rt = mock.Mock()
         manager.ComputeManager.pre_start_hook(compute, 'record')
         self.assertEqual('record', compute.service_ref)
-        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
-        self.assertEqual('record', upstream.service_record(source))
-        del compute.service_ref
-        self.assertIsNone(upstream.service_record(source))
 
         # And that is all that a heartbeat does.
         record = mock.Mock(report_count=1)
         reporter = mock.Mock(service_ref=record)
         db.DbDriver._report_state(mock.Mock(), reporter)
         self.assertEqual([mock.call.save()], record.mock_calls)
+
+    def test_heartbeat_is_watched(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        beat = mock.Mock()
+        # Before the service has a record.
+        upstream.watch_heartbeats(source, beat)
+        saved = []
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Service, 'save', lambda record: saved.append(record)))
+        record = compute.service_ref = objects.Service(report_count=1)
+        for _ in range(2):
+            upstream.watch_heartbeats(source, beat)
+        db.DbDriver._report_state(mock.Mock(), mock.Mock(service_ref=record))
+        # Once, and what is called in its place writes it.
+        (call,) = beat.call_args_list
+        self.assertEqual([], saved)
+        call.args[0]()
+        self.assertEqual([record], saved)
+
+    def test_instance_that_may_not_be_saved(self):
+        instance = objects.Instance(uuid=uuidsentinel.instance)
+        upstream.forbid_saving(instance, ValueError('no'))
+        self.assertRaises(ValueError, instance.save,
+                          expected_task_state=[None])
+        # It is this that Nova calls.
+        self.assertIn('save', (
+            manager.ComputeManager._set_instance_obj_error_state
+            .__code__.co_names))
+
+    def test_signature(self):
+        self.assertEqual(
+            inspect.signature(driver.IronicDriver.destroy),
+            upstream.signature('destroy'))
+        self.assertRaises(AttributeError, upstream.signature, 'no_more')
 
     def test_node_that_ironic_does_not_tell_of(self):
         source = mock.Mock()
@@ -138,6 +174,22 @@ class PrivateNamesTestCase(base.BaseTestCase):
 
     def test_api_version(self):
         self._method('_can_send_version').bind(None, '1.46')
+        source = mock.Mock()
+        self.assertTrue(upstream.has_api_version(source, '1.46'))
+        source._can_send_version.side_effect = (
+            exception.IronicAPIVersionNotAvailable(version='1.46'))
+        self.assertFalse(upstream.has_api_version(source, '1.46'))
+        for error in (exception.ServiceUnavailable(),
+                      keystone_exceptions.ConnectFailure()):
+            source._can_send_version.side_effect = error
+            self.assertRaises(exception.VirtDriverNotReady,
+                              upstream.has_api_version, source, '1.46')
+
+    def test_fields(self):
+        source = mock.Mock()
+        source._get_node_list.return_value = iter(['node'])
+        self.assertEqual(['node'], upstream.list_fields(source, ('uuid',)))
+        source._get_node_list.assert_called_once_with(fields=('uuid',))
 
     def test_cache(self):
         self._method('_refresh_cache').bind(None)
@@ -145,9 +197,33 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertIn(
             '_refresh_cache',
             driver.IronicDriver.get_available_nodes.__code__.co_names)
+        for name in ('node_is_available', 'list_instances',
+                     'list_instance_uuids'):
+            names = getattr(driver.IronicDriver, name).__code__.co_names
+            self.assertIn('_refresh_cache', names)
+            self.assertIn('node_cache', names)
         for name in 'node_cache', 'node_cache_time':
             self.assertIn(
                 name, driver.IronicDriver._refresh_cache.__code__.co_names)
+
+    def test_cache_is_filled_by_the_public_method(self):
+        source = ring_driver.IronicRingDriver(mock.Mock())
+        with fixtures.MockPatchObject(source, 'get_available_nodes') as listed:
+            source.list_instance_uuids()
+        listed.mock.assert_called_once_with()
+
+    def test_fill_cache(self):
+        source = driver.IronicDriver(mock.Mock())
+        nodes = {uuidsentinel.node: sdk_node.Node(
+            id=uuidsentinel.node, instance_id=uuidsentinel.instance)}
+        upstream.fill_cache(source, nodes)
+        self.assertTrue(source.node_is_available(uuidsentinel.node))
+        self.assertEqual([uuidsentinel.instance],
+                         source.list_instance_uuids())
+        self.assertLess(time.time() - source.node_cache_time, 60)
+        # Nova's driver changes what it has.
+        source.node_cache.clear()
+        self.assertEqual(1, len(nodes))
 
     def test_init_host_does_nothing_but_build_the_ring_of_nova(self):
         # Ours does not call it.

@@ -18,7 +18,7 @@ import threading
 import fixtures
 from oslotest import base
 
-from nova_ironic_ring import sigterm
+from nova_ironic_ring.process import sigterm
 
 
 class SigtermTestCase(base.BaseTestCase):

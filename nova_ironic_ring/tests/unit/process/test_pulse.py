@@ -10,12 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-
 from unittest import mock
 
 from oslotest import base
 
-from nova_ironic_ring import pulse
+from nova_ironic_ring.process import pulse
 
 
 class PulseTestCase(base.BaseTestCase):
@@ -24,22 +23,25 @@ class PulseTestCase(base.BaseTestCase):
         super().setUp()
         self.now = 100.0
         self.pulse = pulse.Pulse(lambda: self.now)
-        self.record = mock.Mock()
-        self.save = self.record.save
-        self.pulse.watch(self.record)
+        self.write = mock.Mock()
 
     def _beat_at(self, now: float) -> None:
         self.now = now
-        self.record.save()
+        self.pulse.beat(self.write)
 
     def test_before_the_first(self):
         self.assertEqual(0, self.pulse.longest_gap())
+        self.now = 200
+        self.assertEqual(0, self.pulse.longest_gap())
 
-    def test_longest_gap_since_the_last_look(self):
+    def test_longest_gap_since_it_was_let_go(self):
         for now in 110, 120, 150, 160:
             self._beat_at(now)
         self.now = 165
         self.assertEqual(30, self.pulse.longest_gap())
+        # Whoever has looked may not have made anything of it.
+        self.assertEqual(30, self.pulse.longest_gap())
+        self.pulse.forget_told()
         self.assertEqual(5, self.pulse.longest_gap())
         self._beat_at(170)
         self.assertEqual(10, self.pulse.longest_gap())
@@ -48,26 +50,23 @@ class PulseTestCase(base.BaseTestCase):
         self._beat_at(110)
         self.now = 150
         self.assertEqual(40, self.pulse.longest_gap())
+        self.pulse.forget_told()
         self._beat_at(160)
         self.assertEqual(50, self.pulse.longest_gap())
 
     def test_those_that_fail_do_not_count(self):
         self._beat_at(110)
-        self.save.side_effect = ValueError
+        self.write.side_effect = ValueError
         for now in 120, 130:
             self.assertRaises(ValueError, self._beat_at, now)
-        self.save.side_effect = None
+        self.write.side_effect = None
         self._beat_at(140)
         self.assertEqual(30, self.pulse.longest_gap())
 
     def test_ended(self):
         self._beat_at(110)
+        self.assertFalse(self.pulse.is_ended)
         self.pulse.end()
+        self.assertTrue(self.pulse.is_ended)
         self._beat_at(120)
-        self.save.assert_called_once_with()
-
-    def test_watched_twice(self):
-        for record in (self.record, None, self.record):
-            self.pulse.watch(record)
-        self._beat_at(110)
-        self.save.assert_called_once_with()
+        self.write.assert_called_once_with()

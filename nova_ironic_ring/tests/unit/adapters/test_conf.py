@@ -18,7 +18,7 @@ from oslo_config import cfg
 from oslo_config import generator
 from oslotest import base
 
-from nova_ironic_ring import conf
+from nova_ironic_ring.adapters import conf
 
 
 class OptionsTestCase(base.BaseTestCase):
@@ -55,7 +55,7 @@ class OptionsTestCase(base.BaseTestCase):
                 self.assertTrue(option.mutable, option.name)
 
     def test_sample_is_what_the_generator_writes(self):
-        root = pathlib.Path(__file__).resolve().parents[3]
+        root = pathlib.Path(__file__).resolve().parents[4]
         written = pathlib.Path(self.useFixture(fixtures.TempDir()).join('it'))
         generator.main([
             '--config-file',

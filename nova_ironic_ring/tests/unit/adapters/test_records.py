@@ -1,0 +1,181 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Nova's records, read as values and written on conditions."""
+
+import datetime
+
+import fixtures
+from nova import exception
+from nova import objects
+from oslotest import base
+
+from nova_ironic_ring.adapters import records
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.tests.fixtures import fake_nova
+
+NODE, OTHER = fake_nova.NODES[:2]
+
+
+class RecordsTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.fake = self.useFixture(fake_nova.FakeNova())
+        self.fake.conf.config(host='me')
+        self.cloud = self.fake.cloud
+        self.nova = records.Nova()
+        #: The same state, as the core reads it.
+        self.core = clouds.Nova(self.cloud, 'me')
+
+
+class ReadTestCase(RecordsTestCase):
+    """The adapters read what the core's own Nova in memory says."""
+
+    def setUp(self):
+        super().setUp()
+        self.fake.add_service('Me', 'b', 'c', 'd')
+        self.fake.change_service('c', disabled=True)
+        self.fake.change_service('d', forced_down=True)
+        self.cloud.other_drivers = frozenset({'d'})
+        for number, host in enumerate(('Me', 'b', 'c', 'd')):
+            self.fake.own(fake_nova.NODES[number], host, taker='b')
+        self.fake.put('built', NODE, 'me', task='rebooting')
+        self.fake.put('building', OTHER, None, is_building=True)
+        self.fake.put('ended', OTHER, None, is_given_up=True)
+
+    def test_services(self):
+        for name in 'ring_services', 'all_services':
+            self.assertEqual(getattr(self.core, name)(),
+                             getattr(self.nova, name)(), name)
+        self.assertEqual({'me', 'b', 'd'}, {
+            service.name for service in self.nova.ring_services()})
+
+    def test_one_service(self):
+        self.assertEqual(self.core.service('D'), self.nova.service('D'))
+        self.assertIsNone(self.nova.service('nobody'))
+
+    def test_rows(self):
+        for host in 'me', 'd', 'nobody':
+            self.assertEqual(
+                self.core.rows_of(host), self.nova.rows_of(host))
+        self.assertEqual(1, len(self.nova.rows_of('d')))
+        wanted = [NODE, OTHER, fake_nova.NODES[20]]
+        self.assertEqual(self.core.rows(wanted), self.nova.rows(wanted))
+        self.assertEqual(model.Row('Me', 'b'), self.nova.rows([NODE])[NODE])
+
+    def test_instances(self):
+        self.assertEqual({'built'}, self.nova.instances_of('ME'))
+        wanted = ['built', 'building', 'ended', 'deleted']
+        self.assertEqual(self.core.instances(wanted),
+                         self.nova.instances(wanted))
+
+    def test_nothing_is_asked_for_nothing(self):
+        self.fake.asked.clear()
+        self.assertEqual({}, self.nova.rows([]))
+        self.assertEqual({}, self.nova.instances(iter(())))
+        self.assertEqual([], self.fake.asked)
+
+    def test_other_drivers(self):
+        self.assertEqual({'d'}, self.nova.other_drivers(['D', 'b', 'none']))
+
+    def test_service_that_never_had_a_heartbeat(self):
+        created = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+        found = records.service_of(objects.Service(
+            host='me', created_at=created, last_seen_up=None,
+            forced_down=False, disabled=False))
+        self.assertEqual(model.Service('me', created), found)
+
+    def test_heartbeats_in_memcached(self):
+        self.fake.conf.config(servicegroup_driver='mc')
+        self.useFixture(fixtures.MockPatch(
+            'nova.servicegroup.API')).mock().service_is_up = (
+                lambda service: service.host == 'b')
+        self.assertEqual(
+            {'Me': False, 'b': True, 'c': False, 'd': False},
+            {service.host: service.alive
+             for service in records.Nova().all_services()})
+        self.assertIsNone(self.nova.service('b').alive)
+
+
+class WriteTestCase(RecordsTestCase):
+
+    def test_row_of_the_owner_that_was_read(self):
+        self.fake.own(NODE, 'b')
+        self.assertFalse(self.nova.delete_row(NODE, 'c'))
+        self.assertTrue(self.nova.delete_row(NODE, 'b'))
+        self.assertEqual({}, self.cloud.rows)
+        self.assertFalse(self.nova.delete_row(NODE, 'b'))
+
+    def test_row_that_changes_between_reading_and_deleting(self):
+        for error in (exception.ObjectActionError(action='', reason=''),
+                      exception.ComputeHostNotFound(host='b')):
+            self.fake.own(NODE, 'b')
+            with fixtures.MockPatchObject(
+                    objects.ComputeNode, 'destroy', side_effect=error):
+                self.assertFalse(self.nova.delete_row(NODE, 'b'))
+
+    def _take(self, **expected) -> bool:
+        return self.nova.set_instance_host('i', ports.Expected(**{
+            'host': 'b', 'node': NODE, **expected}))
+
+    def test_instance_that_is_as_expected(self):
+        self.fake.put('i', NODE, 'b', task='rebooting')
+        for expected in {'host': 'c'}, {'node': OTHER}, {'is_idle': True}:
+            self.assertFalse(self._take(**expected))
+            self.assertEqual('b', self.fake.host_of('i'))
+        self.assertTrue(self._take())
+        self.assertEqual('me', self.fake.host_of('i'))
+        self.assertEqual('rebooting', self.cloud.instances['i'].task)
+        self.assertFalse(self._take())
+
+    def test_idle_instance(self):
+        self.fake.put('i', NODE, 'b')
+        self.assertTrue(self._take(is_idle=True))
+
+    def test_instance_that_is_deleted(self):
+        self.assertFalse(self._take())
+        self.fake.put('i', NODE, 'b')
+        self.fake.unsaveable['i'] = exception.InstanceNotFound(instance_id='i')
+        self.assertFalse(self._take())
+
+    def test_another_service_is_given_an_instance(self):
+        self.fake.put('i', NODE, 'b')
+        self.assertTrue(records.Nova(host='c').set_instance_host(
+            'i', ports.Expected('b', NODE)))
+        self.assertEqual('c', self.fake.host_of('i'))
+
+    def test_end_build(self):
+        for host in 'b', None:
+            self.fake.put('i', NODE, host, is_building=True, task='spawning')
+            self.assertTrue(self.nova.end_build('i', 'b'))
+            self.assertEqual('error', self.fake.instance('i').vm_state)
+            self.assertEqual(model.Instance(None, None, is_given_up=True),
+                             self.cloud.instances['i'])
+            self.assertIn('nova-compute b', str(self.fake.faults.pop('i')))
+
+    def test_build_that_has_ended_or_gone_elsewhere(self):
+        self.assertFalse(self.nova.end_build('deleted', 'b'))
+        self.fake.put('i', NODE, 'c', is_building=True)
+        self.assertFalse(self.nova.end_build('i', 'b'))
+        self.fake.put('i', NODE, 'b')
+        self.assertFalse(self.nova.end_build('i', 'b'))
+        self.assertFalse(self.cloud.instances['i'].is_given_up)
+        self.assertEqual({}, self.fake.faults)
+
+    def test_build_that_ends_meanwhile(self):
+        self.fake.put('i', NODE, 'b', is_building=True)
+        self.fake.unsaveable['i'] = exception.UnexpectedTaskStateError(
+            instance_uuid='i', expected='', actual='')
+        self.assertFalse(self.nova.end_build('i', 'b'))

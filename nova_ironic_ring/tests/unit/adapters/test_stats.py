@@ -1,0 +1,81 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What services write into the statistics of their rows."""
+
+import json
+
+from oslotest import base
+
+from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.core import profile
+from nova_ironic_ring.core import settings
+
+
+class ProfileTestCase(base.BaseTestCase):
+
+    def test_what_is_published_can_be_read(self):
+        for changes in ({}, {'scope': settings.Scope(''),
+                             'peers': frozenset('ab')},
+                        {'scope': settings.Scope(shard='x'),
+                         'cooperative': False},
+                        {'follows': True}, {'fails_over': False}):
+            said = profile.of(settings.Settings('me', **changes))
+            self.assertEqual(said, stats.read_profile(stats.publish(said)))
+
+    def test_values(self):
+        said = profile.of(settings.Settings(
+            'me', scope=settings.Scope('rack'), peers=frozenset({'b', 'a'}),
+            follows=True))
+        self.assertEqual(('a', 'b'), said.names)
+        self.assertEqual(profile.fingerprint('b', 'a'), said.peers)
+        self.assertEqual('follow', said.mobility)
+        self.assertEqual('pinned', profile.of(settings.Settings(
+            'me', fails_over=False)).mobility)
+
+    def test_very_many_peers(self):
+        said = profile.of(settings.Settings(
+            'me', scope=settings.Scope('rack'),
+            peers=frozenset(map(str, range(51)))))
+        self.assertEqual((), said.names)
+        self.assertEqual(12, len(said.peers or ''))
+
+    def test_what_cannot_be_read(self):
+        for found in (None, {}, {'ironic_ring:profile': 'x'},
+                      {'ironic_ring:profile': '7'},
+                      {'ironic_ring:profile': '{"names": 7}'}):
+            self.assertIsNone(stats.read_profile(found))
+
+    def test_what_a_later_release_says(self):
+        said = stats.read_profile({'ironic_ring:profile': json.dumps(
+            {'partitions': 64, 'more': 'to come'})})
+        self.assertEqual(64, said.partitions if said else None)
+
+
+class OfferTestCase(base.BaseTestCase):
+
+    def test_what_is_offered_can_be_read(self):
+        offered = stats.offer('A', 'B')
+        self.assertEqual('b', stats.taker(offered, 'a'))
+        self.assertEqual('', stats.taker(stats.offer('A', ''), 'A '))
+
+    def test_offer_of_a_former_owner_is_none(self):
+        self.assertIsNone(stats.taker(stats.offer('b', 'me'), 'a'))
+
+    def test_row_without_an_offer(self):
+        for found in None, {}, {'cpu_arch': 'x86_64'}:
+            self.assertIsNone(stats.taker(found, 'a'))
+
+    def test_what_others_say_in_our_name_is_not_kept(self):
+        said = {'cpu_arch': 'x86_64', **stats.offer('a', 'b'),
+                ' Ironic_Ring:to': 'b', 'ironic_ring_from': 'a'}
+        self.assertEqual({'cpu_arch': 'x86_64'}, stats.cleaned(said))

@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A driver on a Nova, an Ironic and a Placement in memory."""
+
+import fixtures
+from oslotest import base
+
+from nova_ironic_ring.core import ring
+from nova_ironic_ring.tests.fixtures import fake_nova
+
+NODES = fake_nova.NODES
+#: A node that is in no ring from the start.
+NEW = '11111111-1111-1111-1111-111111111111'
+
+
+class DriverTestCase(base.BaseTestCase):
+    """The service me, with the driver; its peers a and b only have records."""
+
+    HANDOVER = 'cooperative'
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
+        self.signal = self.useFixture(
+            fixtures.MockPatch('signal.signal')).mock
+        self.nova = self.useFixture(fake_nova.FakeNova())
+        self.cloud = self.nova.cloud
+        self.nova.conf.config(host='me')
+        self.configure(handover=self.HANDOVER)
+        self.nova.add_service('me', 'a', 'b')
+        self.nova.divide('me', 'a', 'b')
+        self.me = self.nova.compute('me')
+        self.driver = self.me.driver
+
+    def configure(self, group: str = 'ironic_ring', **options: object) -> None:
+        self.nova.conf.config(group=group, **options)
+
+    def settle(self) -> None:
+        """Have the service start, and be trusted by itself."""
+        self.me.run_pass()
+        self.nova.advance()
+        self.me.run_pass()
+        self.nova.advance()
+
+    def join(self, host: str) -> None:
+        """Have one more service in the ring."""
+        self.nova.add_service(host)
+        # Of a node that Ironic lists to nobody.
+        self.nova.own(f'22222222-2222-2222-2222-{host:0>12}', host)
+
+    def desired(self, *members: str, partitions: int = 32) -> set[str]:
+        """Name the nodes that are for this service."""
+        current = ring.Ring(members, partitions)
+        return {node for node in NODES if current.owner(node) == 'me'}
+
+    def first_of_b(self) -> str:
+        """Name a node of b that is for this service once b is not there."""
+        return min(self.desired('me', 'a') - self.desired('me', 'a', 'b'))

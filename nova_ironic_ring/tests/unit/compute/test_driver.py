@@ -1,0 +1,884 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The driver, with the real adapters, on one Nova in memory.
+
+What is decided is tested in tests/unit/core; here is what reaches Nova.
+"""
+
+import importlib
+import threading
+import types
+from unittest import mock
+
+import fixtures
+from keystoneauth1 import exceptions as keystone_exceptions
+import nova.conf
+from nova import exception
+from nova import objects
+from nova.virt import driver as virt_driver
+from nova.virt.ironic import driver as nova_driver
+from openstack import exceptions as sdk_exceptions
+
+from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.compute import driver
+from nova_ironic_ring.compute import guards
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import trust
+from nova_ironic_ring.tests.unit.compute import base
+
+CONF = nova.conf.CONF
+Decision = decisions.Decision
+NODES = base.NODES
+NEW = base.NEW
+
+
+class PassTestCase(base.DriverTestCase):
+    """A pass by the rule of Nova's own driver, in which the ring decides."""
+
+    HANDOVER = 'immediate'
+
+    def test_nodes_by_the_ring(self):
+        desired = self.desired('me', 'a', 'b')
+        self.assertGreater(len(desired), 0)
+        self.assertLess(len(desired), len(NODES))
+        self.assertEqual(desired, self.me.begin_pass())
+
+    def test_own_instances_always(self):
+        foreign = min(set(NODES) - self.desired('me', 'a', 'b'))
+        self.nova.put('mine', foreign, 'me')
+        self.assertIn(foreign, self.me.begin_pass())
+
+    def test_instances_of_others_never(self):
+        own = min(self.desired('me', 'a', 'b'))
+        self.nova.put('theirs', own, 'a')
+        self.assertNotIn(own, self.me.begin_pass())
+
+    def test_host_names_in_any_case(self):
+        for host in 'me', 'a':
+            del self.cloud.services[host]
+        self.nova.add_service('Me', 'A')
+        self.nova.conf.config(host='ME')
+        me = self.nova.compute('ME')
+        self.assertEqual(self.desired('me', 'a', 'b'), me.begin_pass())
+
+    def test_newcomer_counts_itself_in(self):
+        del self.cloud.services['me']
+        self.nova.divide('a', 'b')
+        self.assertEqual(self.desired('me', 'a', 'b'), self.me.begin_pass())
+
+    def test_members_change(self):
+        self.settle()
+        self.nova.change_service('b', forced_down=True)
+        self.assertEqual(self.desired('me', 'a'), self.me.run_pass())
+
+    def test_partitions(self):
+        self.configure(partitions=7)
+        expected = self.desired('me', 'a', 'b', partitions=7)
+        self.assertNotEqual(self.desired('me', 'a', 'b'), expected)
+        self.assertEqual(expected, self.me.begin_pass())
+
+    def test_heartbeats_in_memcached(self):
+        self.nova.conf.config(servicegroup_driver='mc')
+        # What the database says does not count.
+        self.useFixture(fixtures.MockPatch(
+            'nova.servicegroup.API')).mock().service_is_up = (
+                lambda service: service.host != 'a')
+        self.nova.silent |= {'me', 'a', 'b'}
+        me = self.nova.compute('me')
+        me.begin_pass()
+        self.nova.advance(2 * CONF.service_down_time)
+        self.assertEqual(self.desired('me', 'b'), me.begin_pass())
+
+
+class CacheTestCase(base.DriverTestCase):
+    """What Nova's driver answers from."""
+
+    def setUp(self):
+        super().setUp()
+        self.settle()
+        self.own = self.desired('me', 'a', 'b')
+        self.nova.asked.clear()
+
+    def test_a_pass_fills_it(self):
+        self.cloud.nodes[min(self.own)].shard = 'new'
+        self.me.begin_pass()
+        self.assertEqual(self.own, set(self.driver.node_cache))
+        self.assertEqual('new', self.driver.node_cache[min(self.own)].shard)
+
+    def test_it_is_a_copy(self):
+        # Nova's driver changes it.
+        self.driver.node_cache.clear()
+        self.assertEqual(self.own, set(self.me.ring.nodes))
+
+    def test_answers_come_from_it(self):
+        own = min(self.own)
+        self.assertTrue(self.driver.node_is_available(own))
+        self.assertEqual(own, self.driver.get_available_resource(own)['uuid'])
+        self.assertEqual([], self.nova.asked)
+
+    def _break_listing(self) -> None:
+        def half_a_listing(fields, **filters):
+            yield from map(self.nova.node, NODES[:3])
+            raise sdk_exceptions.SDKException('gone')
+        self.nova.ironic.nodes.side_effect = half_a_listing
+
+    def test_pass_that_fails_keeps_it(self):
+        self._break_listing()
+        self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
+        self.assertEqual(self.own, set(self.driver.node_cache))
+
+    def test_many_threads_that_find_it_empty_run_one_pass(self):
+        me = self.nova.compute('me')
+        together = threading.Barrier(8, timeout=30)
+        answers = []
+
+        def ask():
+            together.wait()
+            answers.append(me.driver.node_is_available(min(self.own)))
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        self.assertEqual([True] * 8, answers)
+        self.assertEqual(1, self.nova.asked.count('nodes'))
+
+    def test_a_thread_that_asks_later_runs_another_pass(self):
+        self.me.begin_pass()
+        self.nova.advance()
+        self.me.begin_pass()
+        self.assertEqual(2, self.nova.asked.count('nodes'))
+
+    def test_empty_one_is_filled_before_the_last_look(self):
+        me = self.nova.compute('me')
+        node = min(self.own)
+        with fixtures.MockPatchObject(
+                me.ring, 'claim', wraps=me.ring.claim) as claim:
+            self.assertTrue(me.update(node))
+            self.assertIn(node, me.ring.result.plan.steps)
+        claim.mock.assert_called_once_with(node)
+        me.placement.invalidate_resource_provider.assert_called_once_with(node)
+
+
+class QuietPassTestCase(base.DriverTestCase):
+    """What is read where nothing moves, and in which order."""
+
+    QUIET = ['ring services', 'nodes', 'instances of host', 'rows of host']
+
+    def _asked(self) -> list[str]:
+        self.nova.advance()
+        return self.me.asked_in_a_pass()
+
+    def test_nothing_else(self):
+        self.settle()
+        # Now and then it looks for what is left of dead services.
+        self.assertEqual(self.QUIET, self._asked())
+        self.assertEqual(self.QUIET, self._asked())
+
+    def test_instances_of_others_are_read_once(self):
+        self.nova.put('theirs', min(self.desired('me', 'a', 'b')), 'b')
+        self.nova.put('mine', max(self.desired('me', 'a', 'b')), 'me')
+        self.settle()
+        self.assertEqual(self.QUIET, self._asked())
+
+    def test_instance_on_its_way_is_read_in_each_pass(self):
+        node = min(self.desired('me', 'a', 'b'))
+        for fields in {'host': None, 'node': node}, {
+                'host': 'b', 'node': NEW}:
+            self.nova.put('theirs', **fields)
+            self.cloud.nodes[node].instance = 'theirs'
+            self.settle()
+            self.assertIn('instances', self._asked())
+
+    def test_rows_of_others_where_they_are_for_this_service(self):
+        self.settle()
+        self.nova.own(min(self.desired('me', 'a', 'b')), 'b')
+        self.assertEqual([*self.QUIET, 'rows'], self._asked())
+
+
+class StatsTestCase(base.DriverTestCase):
+    """What is written into the rows."""
+
+    def setUp(self):
+        super().setUp()
+        self.configure(partitions=64)
+        self.nova.divide('me', 'a', 'b')
+        self.settle()
+
+    def test_profile(self):
+        row = self.nova.row(min(self.nova.owned('me')))
+        said = stats.read_profile(row.stats)
+        self.assertIsNotNone(said)
+        self.assertEqual(64, said.partitions)
+        self.assertEqual('x86_64', row.stats['cpu_arch'])
+
+    def test_offer(self):
+        self.join('e')
+        self.me.run_pass()
+        offers = self.nova.offers()
+        self.assertEqual({'e'}, set(offers.values()))
+        self.assertEqual(
+            {node: step.offer for node, step
+             in self.me.ring.result.plan.steps.items()
+             if step.decision is Decision.OFFER}, offers)
+
+    def test_offer_before_the_resource_tracker_knows_the_node(self):
+        self.join('e')
+        self.me.tracked.clear()
+        self.me.run_pass()
+        self.assertNotEqual({}, self.nova.offers())
+
+    def test_not_now(self):
+        self.join('e')
+        self.me.begin_pass()
+        node = min(node for node, step
+                   in self.me.ring.result.plan.steps.items() if step.offer)
+        self.nova.put('building', node, 'me', is_building=True)
+        self.me.run_pass()
+        self.assertEqual('', self.nova.offers()[node])
+
+    def test_node_that_was_not_decided_on(self):
+        # As when a build asks for one that is not listed any more.
+        foreign = min(self.nova.owned('a'))
+        self.cloud.nodes[NEW] = clouds.Node()
+        said = self.driver.get_available_resource(NEW)['stats']
+        self.assertEqual({'cpu_arch': 'x86_64'}, said)
+        self.assertRaises(exception.ComputeHostNotFound,
+                          self.driver.get_available_resource, foreign)
+
+
+class HandoverTestCase(base.DriverTestCase):
+    """Two drivers on one Nova."""
+
+    def setUp(self):
+        super().setUp()
+        self.nova.divide('me', 'a')
+        del self.cloud.services['b']
+        self.peer = self.nova.compute('a')
+        for _ in range(2):
+            self._round()
+
+    def _round(self) -> None:
+        self.me.run_pass()
+        self.peer.run_pass()
+        self.nova.advance(CONF.update_resources_interval or 60)
+
+    def test_drain(self):
+        own = self.nova.owned('me')
+        self.nova.change_service('me', disabled=True)
+        self.me.run_pass()
+        self.assertEqual(dict.fromkeys(own, 'a'), self.nova.offers())
+        # Builds go on working until it is taken.
+        self.assertEqual(own, self.nova.owned('me'))
+        self.peer.run_pass()
+        self.assertEqual(set(NODES), self.nova.owned('a'))
+        self.assertEqual({}, self.nova.offers())
+        self.assertEqual(set(), self.me.run_pass())
+        self.assertEqual({}, self.me.tracked)
+
+    def test_there_and_back(self):
+        before = dict(self.cloud.rows)
+        self.nova.change_service('me', disabled=True)
+        for _ in range(2):
+            self._round()
+        self.assertEqual(set(), self.nova.owned('me'))
+        self.nova.change_service('me', disabled=False)
+        for _ in range(4):
+            self._round()
+        self.assertEqual(before, self.cloud.rows)
+
+    def test_instance_that_follows(self):
+        self.configure(instance_mobility='follow')
+        node = min(self.nova.owned('me'))
+        self.nova.put('instance', node, 'me')
+        self.nova.change_service('me', disabled=True)
+        self._round()
+        self.assertEqual('a', self.nova.host_of('instance'))
+        self.assertEqual('a', self.cloud.rows[node].owner)
+        self.assertEqual(set(NODES), self.nova.owned('a'))
+
+    def test_busy_instance_stays(self):
+        self.configure(instance_mobility='follow')
+        node = min(self.nova.owned('me'))
+        self.nova.put('instance', node, 'me')
+        self.nova.change_service('me', disabled=True)
+        self.me.run_pass()
+        self.assertEqual('a', self.nova.offers()[node])
+        # Just now, before the other takes it.
+        self.nova.change_instance('instance', task='rebooting')
+        self._round()
+        self.assertEqual('me', self.nova.host_of('instance'))
+        self.assertEqual('me', self.cloud.rows[node].owner)
+        self.nova.change_instance('instance', task=None)
+        for _ in range(2):
+            self._round()
+        self.assertEqual('a', self.nova.host_of('instance'))
+
+    def test_former_owner_that_writes_last(self):
+        node = min(self.nova.owned('me'))
+        self.nova.change_service('me', disabled=True)
+        self.me.run_pass()
+        row = self.nova.row(node)
+        self.peer.run_pass()
+        # What it had read before, for a row that is another's.
+        self.nova.record(node, 'a', row.stats)
+        self.assertEqual({}, self.nova.offers())
+
+
+class LastLookTestCase(base.DriverTestCase):
+    """What was decided is seen to before the resource tracker acts on it."""
+
+    def setUp(self):
+        super().setUp()
+        self.settle()
+        self.node = min(self.nova.owned('me'))
+
+    def test_node_that_was_taken_meanwhile_is_not_taken_back(self):
+        self.me.begin_pass()
+        self.nova.own(self.node, 'b')
+        # As the resource tracker does with what another service has.
+        del self.me.tracked[self.node]
+        self.assertRaises(exception.ComputeHostNotFound,
+                          self.driver.get_available_resource, self.node)
+        self.assertEqual('b', self.cloud.rows[self.node].owner)
+
+    def test_new_node_that_another_service_was_faster_with(self):
+        self.cloud.nodes[NEW] = clouds.Node()
+        for host in 'a', 'b':
+            self.nova.change_service(host, disabled=True)
+        self.assertIn(NEW, self.me.begin_pass())
+        self.nova.own(NEW, 'a')
+        self.assertRaises(exception.ComputeHostNotFound,
+                          self.driver.get_available_resource, NEW)
+
+    def test_instance_that_was_taken_over_meanwhile(self):
+        self.nova.put('mine', self.node, 'me')
+        self.me.begin_pass()
+        del self.me.tracked[self.node]
+        self.assertEqual(self.node, self.driver.get_available_resource(
+            self.node)['uuid'])
+        # In any case, as when it was decided on.
+        self.nova.change_instance('mine', host='ME')
+        self.driver.get_available_resource(self.node)
+        self.nova.change_instance('mine', host='a')
+        self.assertRaises(exception.ComputeHostNotFound,
+                          self.driver.get_available_resource, self.node)
+
+    def test_node_in_hand_is_not_looked_at_again(self):
+        self.me.begin_pass()
+        self.nova.asked.clear()
+        self.driver.get_available_resource(self.node)
+        self.assertEqual([], self.nova.asked)
+
+    def test_nova_reads_the_provider_of_a_taken_node_anew(self):
+        forget = self.me.placement.invalidate_resource_provider
+        self.assertEqual(
+            {(node,) for node in self.nova.owned('me')},
+            {call.args for call in forget.call_args_list})
+        forget.reset_mock()
+        self.me.run_pass()
+        forget.assert_not_called()
+
+    def test_ring_alone_decides_where_nobody_asks_for_consent(self):
+        self.configure(handover='immediate')
+        self.me.begin_pass()
+        self.nova.own(self.node, 'b')
+        del self.me.tracked[self.node]
+        self.assertTrue(self.me.update(self.node))
+
+
+class TakeoverTestCase(base.DriverTestCase):
+    """What a dead service has left behind, through Nova's objects."""
+
+    def setUp(self):
+        super().setUp()
+        self.recovery = self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.compute.recovery.start')).mock
+        self.node = self.first_of_b()
+        self.nova.put('theirs', self.node, 'b')
+        self.settle()
+
+    def _die(self) -> None:
+        self.nova.change_service('b', forced_down=True)
+
+    def _recovered(self) -> list[tuple[str, str]]:
+        return [(each.node, each.instance) for call
+                in self.recovery.call_args_list for each in call.args[1]]
+
+    def test_row_and_instance(self):
+        self._die()
+        self.assertIn(self.node, self.me.run_pass())
+        self.assertEqual([self.node], self.nova.destroyed)
+        self.assertEqual('me', self.nova.host_of('theirs'))
+        self.assertEqual('me', self.cloud.rows[self.node].owner)
+        self.assertEqual([(self.node, 'theirs')], self._recovered())
+        # Once.
+        self.assertIn(self.node, self.me.run_pass())
+        self.assertEqual([(self.node, 'theirs')], self._recovered())
+
+    def test_another_service_is_faster_with_the_row(self):
+        self._die()
+        read = self.nova.row
+
+        def row(node):
+            found = read(node)
+            if node == self.node and self.nova.asked[-1] == 'rows':
+                # Between the reading and the deleting.
+                self.cloud.rows[node].owner = 'a'
+            return found
+        with fixtures.MockPatchObject(self.nova, 'row', side_effect=row):
+            self.assertNotIn(self.node, self.me.run_pass())
+        self.assertEqual('b', self.nova.host_of('theirs'))
+        self.assertEqual('a', self.cloud.rows[self.node].owner)
+
+    def test_instance_that_is_deleted_meanwhile(self):
+        self._die()
+        with fixtures.MockPatchObject(
+                objects.Instance, 'get_by_uuid',
+                side_effect=exception.InstanceNotFound(instance_id='')):
+            self.assertNotIn(self.node, self.me.run_pass())
+        self.assertEqual([], self._recovered())
+
+    def test_one_failure_does_not_stop_the_others(self):
+        second = sorted(self.desired('me', 'a')
+                        - self.desired('me', 'a', 'b'))[1]
+        self.nova.put('more', second, 'b')
+        self._die()
+        self.nova.unsaveable['theirs'] = exception.CellTimeout()
+        listed = self.me.run_pass()
+        self.assertNotIn(self.node, listed)
+        self.assertIn(second, listed)
+        self.assertEqual([(second, 'more')], self._recovered())
+        # The next pass sees how far it has come.
+        self.nova.unsaveable.clear()
+        self.assertNotIn(self.node, self.me.run_pass())
+        # Its row is deleted: another one might be at it.
+        self.nova.advance(300)
+        self.assertIn(self.node, self.me.run_pass())
+        self.assertEqual('me', self.nova.host_of('theirs'))
+
+    def test_failure_to_follow_does_not_stop_the_recovery(self):
+        self.configure(instance_mobility='follow')
+        own = min(self.nova.owned('me'))
+        self.nova.put('idle', own, 'a')
+        self.nova.own(own, 'a', 'me')
+        self._die()
+        self.nova.unsaveable['idle'] = exception.CellTimeout()
+        self.assertNotIn(own, self.me.run_pass())
+        self.assertEqual([(self.node, 'theirs')], self._recovered())
+        self.assertEqual('a', self.nova.host_of('idle'))
+
+    def test_instance_that_nova_has_elsewhere(self):
+        self.nova.change_instance('theirs', node=NODES[0])
+        self._die()
+        for _ in range(2):
+            self.assertNotIn(self.node, self.me.run_pass())
+            self.nova.advance()
+        self.assertEqual('b', self.cloud.rows[self.node].owner)
+        self.assertEqual('b', self.nova.host_of('theirs'))
+        # If that was but for a moment.
+        self.nova.change_instance('theirs', node=self.node)
+        self.assertIn(self.node, self.me.run_pass())
+        self.assertEqual('me', self.nova.host_of('theirs'))
+
+    def _move_after(self, what: str) -> None:
+        """Have Nova move the instance after it was read in some way."""
+        read = self.nova.instance
+
+        def instance(uuid):
+            found = read(uuid)
+            if uuid == 'theirs' and self.nova.asked[-1] == what:
+                self.nova.change_instance(uuid, node='kvm-1')
+            return found
+        self.useFixture(fixtures.MockPatchObject(
+            self.nova, 'instance', side_effect=instance))
+
+    def test_instance_that_turns_out_to_be_elsewhere(self):
+        # After the decision, but before the row is deleted.
+        self._die()
+        self._move_after('instances')
+        self.assertNotIn(self.node, self.me.run_pass())
+        self.assertEqual('b', self.nova.host_of('theirs'))
+        self.assertEqual('b', self.cloud.rows[self.node].owner)
+
+    def test_host_with_another_driver(self):
+        self.nova.change_instance('theirs', host='kvm')
+        self.nova.add_service('kvm')
+        self.nova.change_service('kvm', forced_down=True)
+        self.cloud.other_drivers = frozenset({'kvm'})
+        self.nova.own(NEW, 'kvm')
+        self._die()
+        for _ in range(2):
+            self.assertNotIn(self.node, self.me.run_pass())
+            self.nova.advance()
+        self.assertEqual('kvm', self.nova.host_of('theirs'))
+
+    def test_service_that_is_about_to_end_takes_nothing(self):
+        self._die()
+        self.me.ring.process.pulse.end()
+        self.assertNotIn(self.node, self.me.run_pass())
+
+    def test_silence_of_a_service_in_memcached_begins_when_it_is_seen(self):
+        self.configure(failover_after=300)
+        self.nova.conf.config(servicegroup_driver='mc')
+        self.useFixture(fixtures.MockPatch(
+            'nova.servicegroup.API')).mock().service_is_up = (
+                lambda service: service.host != 'b')
+        self.nova.silent |= {'me', 'a', 'b'}
+        me = self.nova.compute('me')
+        me.run_pass()
+        self.nova.advance(299)
+        self.assertNotIn(self.node, me.run_pass())
+        self.nova.advance(1)
+        self.assertIn(self.node, me.run_pass())
+
+
+class BuildsTestCase(base.DriverTestCase):
+    """Builds that were on their way to a service that has died."""
+
+    def setUp(self):
+        super().setUp()
+        self.recovery = self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.compute.recovery.start')).mock
+        self.node = self.first_of_b()
+        self.settle()
+
+    def _allocate(self, uuid: str) -> None:
+        self.cloud.allocations[self.node] = {uuid}
+
+    def _die(self) -> None:
+        self.nova.change_service('b', forced_down=True)
+        self.assertIn(self.node, self.me.run_pass())
+
+    def test_it_is_ended_and_its_node_is_free(self):
+        self.nova.put('build', self.node, None, is_building=True,
+                      task='spawning')
+        self._allocate('build')
+        self._die()
+        ended = self.nova.instance('build')
+        self.assertEqual(
+            ('error', None, None, None),
+            (ended.vm_state, ended.task_state, ended.host, ended.node))
+        self.assertIn('the nova-compute b has died',
+                      str(self.nova.faults['build']))
+        self.me.placement.delete_allocation_for_instance.\
+            assert_called_once_with(mock.ANY, 'build', force=True)
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+
+        # If b comes back and finds that it was to build it.
+        b = self.nova.compute('b')
+        self.assertRaises(
+            exception.BuildAbortException, b.driver.spawn,
+            mock.sentinel.context, objects.Instance(uuid='build'),
+            mock.sentinel.image, [], None, {})
+        self.nova.ironic.update_node.assert_not_called()
+
+    def test_delete_that_ironic_has_done(self):
+        self.nova.put('gone', None, 'b', task='deleting')
+        self.nova.change_instance('gone', node=self.node)
+        self._allocate('gone')
+        self._die()
+        self.assertEqual('me', self.nova.host_of('gone'))
+        (taken,) = [each for call in self.recovery.call_args_list
+                    for each in call.args[1]]
+        self.assertEqual((self.node, 'gone', 'b', True), (
+            taken.node, taken.instance, taken.host, taken.is_dead))
+
+    def test_what_is_no_instance_yet_is_looked_for_again(self):
+        self._allocate('later')
+        self._die()
+        self.nova.put('later', self.node, None, is_building=True)
+        self.nova.advance()
+        self.me.run_pass()
+        self.assertTrue(self.cloud.instances['later'].is_given_up)
+
+    def test_build_that_has_arrived_at_another_service(self):
+        self.nova.put('build', self.node, 'a', is_building=True)
+        self._allocate('build')
+        self._die()
+        self.assertTrue(self.cloud.instances['build'].is_building)
+
+    def test_placement_does_not_answer(self):
+        read = self.me.placement.get_allocations_for_resource_provider
+        read.side_effect = keystone_exceptions.ConnectFailure
+        self._die()
+        self.assertIn(self.node, self.nova.owned('me'))
+
+
+class OrphansTestCase(base.DriverTestCase):
+    """Instances that Nova may have deleted while its service was down."""
+
+    def test_on_nodes_for_this_service(self):
+        own, second = sorted(self.desired('me', 'a', 'b'))[:2]
+        self.nova.put('mine', own, 'me')
+        self.cloud.nodes[second].instance = 'deleted'
+        foreign = min(set(NODES) - self.desired('me', 'a', 'b'))
+        self.cloud.nodes[foreign].instance = 'theirs'
+        self.me.begin_pass()
+        self.assertEqual(['mine', 'deleted'],
+                         self.driver.list_instance_uuids())
+        self.assertEqual(1, self.driver.get_num_instances())
+
+    def test_newcomer_lists_none(self):
+        # Nova refuses to start a new service that lists any.
+        del self.cloud.services['me']
+        self.nova.divide('a', 'b')
+        self.nova.put('theirs', min(self.desired('me', 'a', 'b')), 'a')
+        self.me.begin_pass()
+        self.assertEqual([], self.driver.list_instance_uuids())
+
+
+class VanishedTestCase(base.DriverTestCase):
+    """Nodes that are missing from Ironic."""
+
+    def setUp(self):
+        super().setUp()
+        self.settle()
+        self.own = self.nova.owned('me')
+        self.assertGreater(len(self.own), 5)
+
+    def test_none_is_believed_deleted_if_too_many_are_missing(self):
+        before = dict(self.cloud.nodes)
+        self.cloud.nodes.clear()
+        self.me.begin_pass()
+        for node in self.own:
+            self.assertFalse(self.driver.is_node_deleted(node))
+        self.cloud.nodes |= before
+        self.assertEqual(self.own, self.me.run_pass())
+
+    def test_few_are(self):
+        gone = sorted(self.own)[:5]
+        for node in gone:
+            del self.cloud.nodes[node]
+            self.me.begin_pass()
+            self.assertTrue(self.driver.is_node_deleted(node))
+            del self.cloud.rows[node]
+        self.assertFalse(self.driver.is_node_deleted(max(self.own)))
+        # Those that went before count.
+        del self.cloud.nodes[max(self.own)]
+        self.me.begin_pass()
+        self.assertFalse(self.driver.is_node_deleted(max(self.own)))
+
+    def test_records_of_dead_services(self):
+        node = self.first_of_b()
+        self.nova.change_service('b', forced_down=True)
+        del self.cloud.nodes[node]
+        self.nova.advance(11 * 60)
+        self.me.run_pass()
+        self.assertNotIn(node, self.cloud.rows)
+        (call,) = self.me.placement.delete_resource_provider.call_args_list
+        self.assertEqual((node, {}), (call.args[1].uuid, call.kwargs))
+
+
+class PartitioningTestCase(base.DriverTestCase):
+    """What Ironic is asked for."""
+
+    HANDOVER = 'immediate'
+
+    def test_no_filter(self):
+        self.me.begin_pass()
+        self.assertEqual({}, self.nova.filters)
+
+    def _regroup(self, **fields: str) -> None:
+        for node in self.cloud.nodes.values():
+            for name, value in fields.items():
+                setattr(node, name, value)
+
+    def test_conductor_group(self):
+        self._regroup(group='rack1')
+        self.cloud.nodes[NODES[0]].group = 'rack2'
+        self.configure('ironic', conductor_group='rack1',
+                       peer_list=['Me', ' A'])
+        self.assertEqual(self.desired('me', 'a') - {NODES[0]},
+                         self.me.begin_pass())
+        self.assertEqual({'conductor_group': 'rack1'}, self.nova.filters)
+
+    def test_own_instance_on_a_node_that_has_left_the_group(self):
+        self._regroup(group='rack1')
+        self.configure('ironic', conductor_group='rack1',
+                       peer_list=['me', 'a'])
+        self.cloud.nodes[NEW] = clouds.Node(group='rack2')
+        self.nova.put('mine', NEW, 'me')
+        self.nova.put('nowhere', None, 'me')
+        self.assertEqual(self.desired('me', 'a') | {NEW},
+                         self.me.begin_pass())
+        self.assertEqual(2, self.nova.asked.count('nodes of instances'))
+
+        # Without a limit, nobody is asked.
+        self.nova.asked.clear()
+        self.configure('ironic', conductor_group=None)
+        self.me.begin_pass()
+        self.assertNotIn('nodes of instances', self.nova.asked)
+
+    def test_ironic_fails_to_tell_of_such_a_node(self):
+        # It is not Nova that did not answer.
+        self.settle()
+        self._regroup(group='rack1')
+        self.configure('ironic', conductor_group='rack1',
+                       peer_list=['me', 'a'])
+        self.nova.put('nowhere', None, 'me')
+        found = self.nova.ironic.nodes.side_effect
+
+        def nodes(**filters):
+            if 'instance_id' in filters:
+                raise sdk_exceptions.SDKException('gone')
+            return found(**filters)
+        self.nova.ironic.nodes.side_effect = nodes
+        self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
+        self.nova.ironic.nodes.side_effect = found
+        self.nova.advance()
+        self.me.begin_pass()
+        self.assertIs(trust.Trust.FULL, self.me.ring.memory.standing.trust)
+
+    def test_partition_key_is_the_old_name(self):
+        path = self.useFixture(fixtures.TempDir()).join('nova.conf')
+        with open(path, 'w') as file:
+            file.write('[ironic]\npartition_key = rack1\npeer_list = me\n')
+        self.nova.conf.set_config_files([path])
+        self.nova.conf.conf.reload_config_files()
+        self.me.begin_pass()
+        self.assertEqual({'conductor_group': 'rack1'}, self.nova.filters)
+
+    def test_default_conductor_group(self):
+        self.configure('ironic', conductor_group='', peer_list=['me'])
+        self.assertEqual(set(NODES), self.me.begin_pass())
+        self.assertEqual({'conductor_group': ''}, self.nova.filters)
+
+    def test_shard(self):
+        self._regroup(shard='one')
+        self.configure('ironic', shard='one')
+        self.assertEqual(set(NODES), self.me.begin_pass())
+        self.assertEqual({'shard': 'one'}, self.nova.filters)
+
+    def test_shard_of_a_group(self):
+        # The peers of the group are those of other shards.
+        self._regroup(shard='one', group='rack1')
+        self.configure('ironic', shard='one', conductor_group='rack1',
+                       peer_list=['me', 'a'])
+        self.assertEqual(set(NODES), self.me.begin_pass())
+        self.assertEqual({'shard': 'one', 'conductor_group': 'rack1'},
+                         self.nova.filters)
+
+    def test_ironic_too_old_for_groups(self):
+        self.nova.lacking.add('1.46')
+        self.configure('ironic', conductor_group='rack1', peer_list=['me'])
+        self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
+        self.nova.ironic.nodes.assert_not_called()
+
+    def test_ironic_too_old_for_shards(self):
+        self.nova.lacking.add('1.82')
+        self.configure('ironic', shard='one', conductor_group='rack1')
+        self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
+        self.nova.ironic.nodes.assert_not_called()
+
+
+class SiteIronicDriver(nova_driver.IronicDriver):
+    """What a site may have made of Nova's driver."""
+
+    def get_available_resource(self, nodename):
+        resources = super().get_available_resource(nodename)
+        resources['stats'] |= {'room': '7', 'ironic_ring:to': 'me'}
+        return resources
+
+    def spawn(self, context, instance, image_meta, injected_files,
+              admin_password, allocations, network_info=None,
+              block_device_info=None, power_on=True):
+        return f'built {instance.uuid}'
+
+    def power_off(self, instance, timeout=0, retry_interval=0):
+        return 'off'
+
+
+class SiteRingDriver(driver.RingMixin, SiteIronicDriver):
+    pass
+
+
+class SubclassTestCase(base.DriverTestCase):
+    """The mixin under a site's own subclass of Nova's driver."""
+
+    def setUp(self):
+        super().setUp()
+        self.me = self.nova.compute('me', SiteRingDriver)
+        self.driver = self.me.driver
+
+    def test_nova_loads_it(self):
+        module = types.ModuleType('nova.virt.site')
+        setattr(module, 'SiteRingDriver', SiteRingDriver)
+        with mock.patch.dict('sys.modules', {module.__name__: module}):
+            loaded = virt_driver.load_compute_driver(
+                self.driver.virtapi, 'site.SiteRingDriver')
+        self.assertIsInstance(loaded, SiteRingDriver)
+
+    def test_mixin_is_where_the_driver_is(self):
+        alias = importlib.import_module('nova.virt.ironic_ring')
+        self.assertIs(driver.RingMixin, alias.RingMixin)
+        self.assertIs(driver.IronicRingDriver, alias.IronicRingDriver)
+
+    def test_pass(self):
+        self.settle()
+        self.assertEqual(self.nova.owned('me'), self.me.run_pass())
+        row = self.nova.row(min(self.nova.owned('me')))
+        # What is the site's, but not in this driver's name.
+        self.assertEqual('7', row.stats['room'])
+        self.assertIsNotNone(stats.read_profile(row.stats))
+        self.assertEqual({}, self.nova.offers())
+
+    def test_guards_are_before_what_the_site_does(self):
+        self.nova.put('mine', NODES[0], 'me')
+        mine = self.nova.instance('mine')
+        self.assertEqual('built mine', self.driver.spawn(
+            None, mine, None, [], None, {}))
+        self.assertEqual('off', self.driver.power_off(mine, timeout=1))
+        self.nova.change_instance('mine', host='a')
+        self.assertRaises(guards.NotMineError, self.driver.power_off, mine)
+
+
+class WithoutTheRingOfNovaTestCase(base.DriverTestCase):
+    """Everything works when Nova has lost its ring and what is for it."""
+
+    HANDOVER = 'immediate'
+
+    def setUp(self):
+        for name in ('virt.ironic.driver.IronicDriver._refresh_hash_ring',
+                     'virt.ironic.driver._check_peer_list',
+                     'virt.ironic.driver._HASH_RING_PARTITIONS',
+                     'virt.ironic.driver.hash_ring',
+                     'exception.InvalidPeerList'):
+            self.useFixture(fixtures.MonkeyPatch(
+                f'nova.{name}', fixtures.MonkeyPatch.delete))
+        # Its constructor makes one.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.virt.ironic.driver.servicegroup',
+            types.SimpleNamespace(API=lambda: None)))
+        super().setUp()
+        del self.driver.servicegroup_api
+
+    def test_they_are_gone(self):
+        self.assertFalse(hasattr(nova_driver, 'hash_ring'))
+        self.assertFalse(
+            hasattr(nova_driver.IronicDriver, '_refresh_hash_ring'))
+
+    def test_pass(self):
+        self.driver.init_host('me')
+        self.assertEqual(self.desired('me', 'a', 'b'), self.me.begin_pass())
+        self.assertFalse(hasattr(self.driver, 'hash_ring'))
+
+    def test_bad_peer_list(self):
+        self.configure('ironic', conductor_group='rack1')
+        self.assertRaises(exception.InvalidConfiguration,
+                          self.driver.init_host, 'me')
+
+    def test_cache_is_filled_when_it_is_needed(self):
+        own = min(self.desired('me', 'a', 'b'))
+        self.assertEqual(own, self.driver.get_available_resource(own)['uuid'])

@@ -1,0 +1,179 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is asked of a service that has lost an instance."""
+
+import inspect
+from unittest import mock
+
+from nova.compute import manager
+from nova import exception
+from nova.virt.ironic import driver as nova_driver
+from openstack import exceptions as sdk_exceptions
+
+from nova_ironic_ring.compute import driver
+from nova_ironic_ring.compute import guards
+from nova_ironic_ring.tests.unit.compute import base
+
+REQUIRED = (
+    'power_on', 'power_off', 'reboot', 'rebuild', 'rescue', 'unrescue',
+    'attach_interface', 'detach_interface')
+NODE = base.NODES[0]
+
+
+class LostInstanceTestCase(base.DriverTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.nova.put('lost', NODE, 'other')
+        #: The copy that came with the message.
+        self.instance = self.nova.instance('lost')
+        self.instance.task_state = 'powering-on'
+
+
+class GuardsTestCase(LostInstanceTestCase):
+
+    def _call(self, name: str) -> object:
+        method = getattr(self.driver, name)
+        return method(**{parameter.name: (
+            self.instance if parameter.name == 'instance' else None)
+            for parameter in inspect.signature(method).parameters.values()
+            if parameter.default is parameter.empty})
+
+    def _assert_refused(self, name: str) -> None:
+        self.assertRaises(guards.NotMineError, self._call, name)
+        self.assertRaises(guards.NotMineError, self.instance.save)
+        self.assertEqual([], self.nova.ironic.mock_calls)
+
+    def _assert_done(self, name: str) -> None:
+        """See that Nova's own driver is asked, with all that was given."""
+        done = mock.Mock(return_value='done')
+        with mock.patch.object(nova_driver.IronicDriver, name, done):
+            self.assertEqual('done', self._call(name))
+        given = dict(done.call_args.kwargs)
+        self.assertIs(self.instance, given.pop('instance'))
+        self.assertEqual({None}, {*given.values(), None})
+
+    def test_nothing_is_done_with_it(self):
+        for name in REQUIRED:
+            self._assert_refused(name)
+
+    def test_error(self):
+        error = self.assertRaises(
+            guards.NotMineError, self._call, 'power_on')
+        self.assertEqual('Instance lost was taken over by other: me does '
+                         'nothing with it.', str(error))
+        # After which Nova leaves the state of an instance alone.
+        self.assertIsInstance(error, exception.UnexpectedTaskStateError)
+
+    def test_nova_cannot_set_it_to_error(self):
+        self.assertRaises(guards.NotMineError, self._call, 'rescue')
+        compute = mock.Mock(spec=manager.ComputeManager)
+        self.assertRaises(
+            guards.NotMineError,
+            manager.ComputeManager._set_instance_obj_error_state, compute,
+            self.instance)
+
+    def test_task_that_another_is_at(self):
+        self.nova.change_instance('lost', task='reboot_pending')
+        for name in REQUIRED:
+            self._assert_refused(name)
+
+    def test_without_a_task(self):
+        self.instance.task_state = None
+        self._assert_refused('attach_interface')
+
+    def test_task_that_nobody_has_taken_up_is_done(self):
+        self.nova.change_instance('lost', task='powering-on')
+        for name in REQUIRED:
+            self._assert_done(name)
+
+    def test_own_instance(self):
+        for host in 'me', 'ME', None:
+            self.nova.change_instance('lost', host=host)
+            for name in *REQUIRED, 'destroy', 'spawn':
+                self._assert_done(name)
+
+    def test_instance_that_is_deleted(self):
+        del self.cloud.instances['lost']
+        for name in *REQUIRED, 'destroy':
+            self._assert_done(name)
+
+    def test_signatures_are_those_of_nova(self):
+        for name in *REQUIRED, 'destroy', 'spawn':
+            self.assertEqual(
+                inspect.signature(getattr(nova_driver.IronicDriver, name)),
+                inspect.signature(getattr(driver.RingMixin, name)), name)
+            self.assertEqual(f'RingMixin.{name}',
+                             getattr(driver.RingMixin, name).__qualname__)
+
+    def test_positional_arguments(self):
+        done = mock.Mock()
+        self.nova.change_instance('lost', host='me')
+        with mock.patch.object(nova_driver.IronicDriver, 'reboot', done):
+            self.driver.reboot('context', self.instance, 'network', 'SOFT')
+        done.assert_called_once_with(
+            'context', self.instance, 'network', 'SOFT')
+
+
+class DestroyTestCase(LostInstanceTestCase):
+
+    def _destroy(self) -> bool:
+        """Destroy the instance, and say whether Nova's own driver does it."""
+        done = mock.Mock()
+        with mock.patch.object(nova_driver.IronicDriver, 'destroy', done):
+            self.driver.destroy(mock.sentinel.context, self.instance, [])
+        return done.called
+
+    def test_its_machine_is_left_alone(self):
+        self.assertFalse(self._destroy())
+
+    def test_machine_of_one_that_is_deleted(self):
+        self.nova.change_instance('lost', task='deleting')
+        self.assertTrue(self._destroy())
+
+    def test_machine_of_one_that_has_failed(self):
+        self.nova.vm_states['lost'] = 'error'
+        self.assertTrue(self._destroy())
+        self.nova.change_instance('lost', is_building=True)
+        self.assertTrue(self._destroy())
+
+
+class SpawnTestCase(LostInstanceTestCase):
+
+    def setUp(self):
+        super().setUp()
+        # Ironic does not have the node, so that each build fails.
+        self.instance.node = 'node'
+
+    def _spawn(self) -> None:
+        self.driver.spawn(mock.sentinel.context, self.instance,
+                          mock.sentinel.image, [], None, {})
+
+    def test_build_that_fails_here(self):
+        self.nova.change_instance('lost', host='me', is_building=True)
+        self.assertRaises(sdk_exceptions.NotFoundException, self._spawn)
+
+    def test_build_of_one_that_is_lost_fails_for_good(self):
+        self.nova.change_instance('lost', is_building=True)
+        self.assertRaises(exception.BuildAbortException, self._spawn)
+        self.instance.save()
+
+    def test_build_of_one_that_another_has_built(self):
+        self.assertRaises(exception.BuildAbortException, self._spawn)
+        self.assertRaises(guards.NotMineError, self.instance.save)
+
+    def test_build_that_was_given_up(self):
+        self.nova.change_instance('lost', host=None, is_given_up=True)
+        error = self.assertRaises(exception.BuildAbortException, self._spawn)
+        self.assertIn('has died while it was to build it', str(error))
+        self.nova.ironic.get_node.assert_not_called()

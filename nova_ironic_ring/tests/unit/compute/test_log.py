@@ -1,0 +1,168 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The only tests that read log lines."""
+
+import inspect
+import logging
+import re
+
+import fixtures
+from oslotest import base
+
+from nova_ironic_ring.compute import log
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import trust
+
+Decision = decisions.Decision
+Trust = trust.Trust
+NOW = membership.Membership(
+    frozenset('ae'), {'b': membership.State.FORCED_DOWN})
+ERROR = ValueError('no')
+
+#: One event of each kind, its level, and what its line says.
+LINES = [
+    (events.MembersChanged(frozenset('ab'), NOW), 'INFO',
+     'Members of the ring: a, e (before: a, b): e has come, b is forced '
+     'down.'),
+    (events.TrustChanged(Trust.FULL, Trust.BLACKOUT, 60.0), 'WARNING',
+     'until all has been in time for 60 s'),
+    (events.NodesVanished('me', True, ['n1', 'n2'], 9), 'ERROR',
+     'Ironic does not show 2 of the 9 nodes of this service, such as n1:'),
+    (events.NodesBack(), 'INFO', 'that had vanished are there again'),
+    (events.DisputeFound('a', ['n1', 'n2']), 'ERROR',
+     'a takes back nodes that me has taken, such as n1 (2 in all)'),
+    (events.NodeTaken('n1', 'b', Decision.TAKE_OFFERED), 'INFO',
+     'Node n1 of b is free and taken with consent of its owner.'),
+    (events.NodeOffered('n1', 'b'), 'INFO', 'Node n1 is offered to b.'),
+    (events.InstanceTaken('n1', 'i1', 'b', True), 'INFO',
+     'Instance i1 on node n1 is taken over from b, which is dead.'),
+    (events.InstanceNotTaken('i1', 'b', ERROR), 'ERROR',
+     'Instance i1 of b cannot be taken over: no'),
+    (events.InstanceElsewhere('n1', 'i1', 'kvm'), 'WARNING',
+     'Ironic has instance i1 on node n1, and Nova does not have it there: the '
+     'instance stays with kvm.'),
+    (events.BuildEnded('n1', 'i1', 'b'), 'INFO',
+     'The build of instance i1 on node n1 has ended with the nova-compute b: '
+     'it is in ERROR.'),
+    (events.BuildNotEnded('n1', 'i1', None, ERROR), 'ERROR',
+     'The build of instance i1, which its nova-compute has left behind, '
+     'cannot be ended yet: no'),
+    (events.RecordRemoved('n1', 'b'), 'INFO', 'Node n1 of b, which is absent'),
+    (events.RecordNotRemoved('n1', 'b', ERROR), 'ERROR',
+     'What is left of node n1 of b cannot be removed: no'),
+    (events.PassDone({Decision.KEEP: 2, Decision.WAIT: 1}, True), 'INFO',
+     'Of 3 nodes, 2 free and for this service, 1 free, for this service, and '
+     'waited for. This took 1.50 s.'),
+]
+
+#: The other lines that a kind has.
+MORE = [
+    (events.TrustChanged(Trust.BLACKOUT, Trust.FULL, 60.0), 'INFO',
+     'All has been in time for 60 s'),
+    (events.NodesVanished('b', False, ['n1'], 1), 'ERROR',
+     '1 of the 1 nodes of b, which is absent or dead, such as n1'),
+    (events.InstanceTaken('n1', 'i1', 'b', False), 'INFO',
+     'is taken over from b with its consent.'),
+    (events.BuildNotEnded('n1', None, 'b', ERROR), 'WARNING',
+     'Placement does not tell of the builds for node n1 that the nova-compute '
+     'b has left behind'),
+    (events.RecordNotRemoved(None, None, ERROR), 'ERROR',
+     'What dead services have left behind cannot be looked for: no'),
+    (events.PassDone({}, False), 'DEBUG', 'Of 0 nodes, none.'),
+]
+
+
+class LogTestCase(base.BaseTestCase):
+
+    def _write(self, *happened: events.Event) -> list[str]:
+        with fixtures.FakeLogger(
+                log.__name__, logging.DEBUG,
+                format='%(levelname)s %(message)s') as written:
+            log.write(happened, settings.Settings('me'), 1.5)
+            return written.output.splitlines()
+
+    def test_every_event_has_one_line(self):
+        kinds = [each for _, each in inspect.getmembers(
+            events, inspect.isclass) if issubclass(each, events.Event)
+            and each is not events.Event]
+        self.assertEqual(
+            sorted(kind.__name__ for kind in kinds),
+            sorted(type(event).__name__ for event, *_ in LINES))
+        for event, level, text in LINES + MORE:
+            (line,) = self._write(event)
+            self.assertTrue(line.startswith(f'{level} '), line)
+            self.assertIn(text, line)
+
+    def test_events_stay_in_their_order(self):
+        lines = self._write(*(event for event, *_ in LINES))
+        for line, (_, level, text) in zip(lines, LINES, strict=True):
+            self.assertIn(text, line)
+
+    def test_start_of_trust_is_no_news(self):
+        self.assertEqual([], self._write(events.TrustChanged(
+            Trust.STARTING, Trust.FULL, 60.0)))
+
+    def test_event_of_no_kind(self):
+        self.assertRaises(NotImplementedError, self._write, events.Event())
+
+    def _assert_one_line(self, happened: list[events.Event], line: str
+                         ) -> None:
+        lines = self._write(*happened)
+        self.assertEqual(len(happened), sum(
+            each.startswith('DEBUG ') for each in lines))
+        self.assertEqual([f'INFO {line}'], [
+            each for each in lines if each.startswith('INFO ')])
+
+    def test_many_moves_are_one_line(self):
+        for make, line in (
+                (lambda n: events.NodeTaken(n, 'b', Decision.TAKE_OFFERED),
+                 '21 nodes of b are free and taken with consent of its '
+                 'owner.'),
+                (lambda n: events.NodeOffered(n, 'b'),
+                 '21 nodes are offered to b.'),
+                (lambda n: events.InstanceTaken(n, f'i{n}', 'b', True),
+                 '21 instances are taken over from b, which is dead.'),
+                (lambda n: events.InstanceTaken(n, f'i{n}', 'b', False),
+                 '21 instances are taken over from b with its consent.')):
+            self._assert_one_line([make(f'n{n}') for n in range(21)], line)
+
+    def test_no_more_than_twenty_are_written_each(self):
+        lines = self._write(*(
+            events.NodeOffered(f'n{n}', 'b') for n in range(20)))
+        self.assertEqual(20, len(lines))
+        self.assertEqual({'INFO'}, {line.split()[0] for line in lines})
+
+    def test_each_kind_is_counted_by_itself(self):
+        lines = self._write(*(
+            events.NodeOffered(f'n{n}', taker)
+            for n in range(15) for taker in 'bc'))
+        self.assertEqual(30, len(lines))
+        self.assertEqual({'INFO'}, {line.split()[0] for line in lines})
+
+    def test_errors_are_written_each(self):
+        lines = self._write(*(
+            events.InstanceNotTaken(f'i{n}', 'b', ERROR) for n in range(50)))
+        self.assertEqual(50, len(lines))
+        self.assertEqual({'ERROR'}, {line.split()[0] for line in lines})
+
+    def test_each_kind_has_one_call(self):
+        # One that is written nowhere is a line that nobody sees.
+        source = inspect.getsource(log)
+        for kind in {type(event) for event, *_ in LINES}:
+            handlers = re.findall(
+                rf'^def \w+\(event: events\.{kind.__name__}\b', source,
+                re.MULTILINE)
+            self.assertEqual(1, len(handlers), kind)

@@ -1,0 +1,180 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of what becomes of an instance that is taken over."""
+
+import threading
+from unittest import mock
+
+import fixtures
+from nova import objects
+from openstack.baremetal.v1 import node as sdk_node
+from oslotest import base
+
+from nova_ironic_ring.compute import recovery
+from nova_ironic_ring.core import takeover
+from nova_ironic_ring.tests.fixtures import fake_nova
+
+
+NODE = fake_nova.NODES[0]
+
+
+def _taken(node: str, instance: str, is_dead: bool = True
+           ) -> takeover.Takeover:
+    return takeover.Takeover(node, instance, 'dead', None, is_dead)
+
+
+class RecoveryTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
+        self.useFixture(fixtures.MockPatchObject(recovery, '_POLL', 0))
+        self.nova = self.useFixture(fake_nova.FakeNova())
+        self.nova.conf.config(host='me')
+        self.me = self.nova.compute('me')
+        self.me.tracked[NODE] = object()
+        self.init = self.me.manager._init_instance
+        self.states = ['active']
+        self.useFixture(fixtures.MockPatchObject(
+            self.nova, 'node', side_effect=self._node))
+
+    def _node(self, uuid):
+        return sdk_node.Node(id=uuid, provision_state=(
+            self.states.pop(0) if len(self.states) > 1 else self.states[0]))
+
+    def _start(self, *taken: takeover.Takeover) -> int:
+        """Start, and return in how many threads that was."""
+        before = set(threading.enumerate())
+        recovery.start(self.me.driver, taken)
+        threads = set(threading.enumerate()) - before
+        for thread in threads:
+            thread.join(10)
+        return len(threads)
+
+    def _recover(self, vm_state: str = 'active', task: str | None = None,
+                 host: str = 'me') -> tuple[str, str | None]:
+        """Have an instance brought to order, and return its states then."""
+        self.nova.vm_states['instance'] = vm_state
+        self.nova.put('instance', NODE, host, task=task,
+                      is_building=vm_state == 'building')
+        self.nova.cloud.nodes[NODE].instance = 'instance'
+        self._start(_taken(NODE, 'instance'))
+        now = self.nova.instance('instance')
+        return now.vm_state, now.task_state
+
+    def _given(self) -> objects.Instance:
+        """Return the instance that Nova's own recovery was given."""
+        (call,) = self.init.call_args_list
+        return call.args[1]
+
+    def test_nothing_taken_over(self):
+        with fixtures.MockPatch('threading.Thread') as thread:
+            recovery.start(self.me.driver, ())
+        thread.mock.assert_not_called()
+
+    def test_what_a_live_service_has_given_needs_nothing(self):
+        self.nova.put('instance', NODE, 'me')
+        with fixtures.MockPatch('threading.Thread') as thread:
+            recovery.start(self.me.driver, [
+                _taken(NODE, 'instance', is_dead=False)])
+        thread.mock.assert_not_called()
+
+    def test_nova_does_what_it_does_at_a_start(self):
+        def recover(context, instance):
+            instance.task_state = None
+            instance.save()
+        self.init.side_effect = recover
+        self.assertEqual(('active', None),
+                         self._recover('active', 'rebooting'))
+        self.assertEqual('instance', self._given().uuid)
+
+    def test_task_that_nova_does_not_know_what_to_do_with(self):
+        self.assertEqual(('error', None), self._recover('error', 'rebuilding'))
+
+    def test_task_that_another_has_ended_meanwhile(self):
+        def recover(context, instance):
+            self.nova.change_instance('instance', task='powering-on')
+        self.init.side_effect = recover
+        self.assertEqual(('active', 'powering-on'),
+                         self._recover('active', 'rebooting'))
+
+    def test_delete_that_fails_is_left_to_nova(self):
+        self.assertEqual(('error', 'deleting'),
+                         self._recover('error', 'deleting'))
+
+    def test_another_has_it_by_now(self):
+        self._recover('building', 'spawning', host='other')
+        self.init.assert_not_called()
+        self.assertEqual({}, self.nova.faults)
+
+    def test_it_was_built_after_all(self):
+        self._recover('active')
+        self.assertEqual({}, self.nova.faults)
+
+    def test_build(self):
+        self._recover('building', 'spawning')
+        self.assertIn('the nova-compute dead has died',
+                      str(self.nova.faults['instance']))
+        self.assertEqual('building', self._given().vm_state)
+
+    def test_build_that_was_being_deleted(self):
+        self._recover('building', 'deleting')
+        self.assertEqual({}, self.nova.faults)
+        # In which state Nova's own goes on with the delete.
+        self.assertEqual('error', self._given().vm_state)
+
+    def test_waits_for_the_resource_tracker(self):
+        nodes = mock.MagicMock()
+        nodes.__contains__.side_effect = [False, False, True]
+        self.me.manager.rt.compute_nodes = nodes
+        self._recover()
+        self.assertEqual(3, nodes.__contains__.call_count)
+        self.init.assert_called_once()
+
+    def test_rescue(self):
+        for task, states, outcome in (
+                ('rescuing', ['rescuing', 'rescue wait', 'rescue'], 'rescued'),
+                ('rescuing', ['active'], 'stopped'),
+                ('rescuing', ['rescue failed'], 'error'),
+                ('unrescuing', ['unrescuing', 'active'], 'active'),
+                ('unrescuing', ['rescue'], 'rescued'),
+                ('unrescuing', ['unrescue failed'], 'error')):
+            self.states = states
+            self.assertEqual((outcome, None), self._recover(
+                'rescued' if task == 'unrescuing' else 'stopped', task))
+
+    def test_rescue_that_does_not_end(self):
+        self.useFixture(fixtures.MockPatchObject(recovery, '_PATIENCE', -1))
+        self.states = ['rescuing']
+        self.assertEqual(('active', 'rescuing'),
+                         self._recover('active', 'rescuing'))
+
+    def test_one_that_fails_is_tried_again(self):
+        self.init.side_effect = [ValueError('once'), None]
+        self._recover()
+        self.assertEqual(2, self.init.call_count)
+
+    def test_one_that_is_deleted(self):
+        self._start(_taken(NODE, 'deleted'))
+        self.init.assert_not_called()
+        self.assertEqual('', self.log.output)
+
+    def test_many(self):
+        for node in fake_nova.NODES:
+            self.me.tracked[node] = object()
+            self.nova.put(f'on {node}', node, 'me')
+        self.assertLessEqual(self._start(*(
+            _taken(node, f'on {node}') for node in fake_nova.NODES)), 8)
+        self.assertEqual(
+            {f'on {node}' for node in fake_nova.NODES},
+            {call.args[1].uuid for call in self.init.call_args_list})

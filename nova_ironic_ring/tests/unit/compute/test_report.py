@@ -1,0 +1,65 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The section of the Guru Meditation Report."""
+
+import fixtures
+
+from nova_ironic_ring.compute import report
+from nova_ironic_ring.tests.unit.compute import base
+
+
+class ReportTestCase(base.DriverTestCase):
+
+    def _text(self, section) -> str:
+        section.set_current_view_type('text')
+        return str(section)
+
+    def test_before_the_first_pass(self):
+        text = self._text(report.make(self.me.ring))
+        self.assertIn('trust = starting', text)
+        self.assertIn('members = none', text)
+        self.assertNotIn('host = me', text)
+        self.assertNotIn('took', text)
+
+    def test_section_of_the_report(self):
+        with fixtures.MockPatch(
+                'oslo_reports.guru_meditation_report.TextGuruMeditation.'
+                'register_section') as register:
+            self.driver.init_host('me')
+        title, generator = register.mock.call_args.args
+        self.assertEqual('Ironic ring', title)
+        self.settle()
+        self.nova.change_service('b', forced_down=True)
+        self.me.run_pass()
+        text = self._text(generator())
+        for line in ('b = forced down', 'members = a, me', 'partitions = 32',
+                     'trust = full', 'vanished nodes = open',
+                     'in dispute with = nobody', 'TAKE_ABANDONED = ',
+                     'fails_over = True', 'took = ', ' UTC'):
+            self.assertIn(line, text)
+
+    def test_guards(self):
+        self.configure(handover_timeout=3)
+        self.settle()
+        node = min(self.nova.owned('me'))
+        for _ in range(2):
+            # It is taken from one that is silent, and taken back.
+            self.nova.own(node, 'a')
+            for _ in range(5):
+                self.me.run_pass()
+                self.nova.advance()
+        self.cloud.nodes.clear()
+        self.me.begin_pass()
+        text = self._text(report.make(self.me.ring))
+        self.assertIn('in dispute with = a', text)
+        self.assertIn('vanished nodes = closed', text)

@@ -1,0 +1,252 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The service: its settings, its memory, its heartbeat and its signals."""
+
+import signal
+from unittest import mock
+
+import fixtures
+import nova.conf
+from nova import exception
+from nova import objects
+from openstack import exceptions as sdk_exceptions
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import trust
+from nova_ironic_ring.tests.unit.compute import base
+
+CONF = nova.conf.CONF
+Trust = trust.Trust
+
+
+class InitHostTestCase(base.DriverTestCase):
+
+    def _handlers(self) -> dict[int, object]:
+        return {call.args[0]: call.args[1] for call in self.signal.mock_calls}
+
+    def test_good_configuration(self):
+        self.driver.init_host('me')
+        self.assertEqual('me', self.me.ring.settings.host)
+        self.assertIn(signal.SIGHUP, self._handlers())
+
+    def test_bad_peer_list(self):
+        self.configure('ironic', conductor_group='rack1', peer_list=['a'])
+        error = self.assertRaises(exception.InvalidConfiguration,
+                                  self.driver.init_host, 'me')
+        self.assertIn('does not name this service (me)', str(error))
+        self.assertFalse(self.me.ring.has_settings)
+
+    def test_sigterm_ends_the_heartbeat(self):
+        self.useFixture(fixtures.MockPatch(
+            'signal.getsignal', return_value=lambda *_: None))
+        self.driver.init_host('me')
+        self.settle()
+        before = self.cloud.services['me'].last_seen
+        self.nova.silent.add('me')
+        self._handlers()[signal.SIGTERM](signal.SIGTERM, None)
+        self.cloud.now += 10
+        self.me.beat()
+        self.assertEqual(before, self.cloud.services['me'].last_seen)
+        # It keeps what it has, and takes nothing more.
+        self.cloud.services.pop('b')
+        self.assertEqual(self.desired('me', 'a', 'b'), self.me.run_pass())
+
+    def test_sighup_takes_effect_in_the_next_pass(self):
+        path = self.useFixture(fixtures.TempDir()).join('nova.conf')
+
+        def write(peers: str) -> None:
+            with open(path, 'w') as file:
+                file.write('[ironic]\nconductor_group = \n'
+                           f'peer_list = {peers}\n')
+
+        def peers() -> set[str] | None:
+            self.me.begin_pass()
+            return self.me.ring.memory.settings.peers
+
+        write('me, a')
+        self.nova.conf.set_config_files([path])
+        CONF.reload_config_files()
+        self.driver.init_host('me')
+        self.assertEqual({'me', 'a'}, peers())
+        write('me, b')
+        self.assertEqual({'me', 'a'}, peers())
+        self.me.manager.reset.assert_not_called()
+
+        self._handlers()[signal.SIGHUP](signal.SIGHUP, None)
+        self.assertEqual({'me', 'b'}, peers())
+        self.me.manager.reset.assert_called_once_with()
+
+
+class SettingsTestCase(base.DriverTestCase):
+
+    def test_configuration_that_goes_bad(self):
+        self.configure('ironic', conductor_group='', peer_list=['me', 'a'])
+        self.settle()
+        before = self.me.ring.settings
+        listed = self.me.run_pass()
+        self.configure('ironic', peer_list=[])
+        self.assertEqual(listed, self.me.run_pass())
+        self.assertEqual(before, self.me.ring.settings)
+        self.configure('ironic', peer_list=['me'])
+        self.me.run_pass()
+        self.assertEqual(frozenset({'me'}), self.me.ring.settings.peers)
+
+    def test_each_complaint_is_written_once(self):
+        self.configure('ironic', conductor_group='', peer_list=['me', 'a'])
+        self.settle()
+        with fixtures.FakeLogger('nova_ironic_ring.compute.service') as log:
+            for peers in [], [], ['me'], []:
+                self.configure('ironic', peer_list=peers)
+                self.me.run_pass()
+            self.assertEqual(2, log.output.count('peer_list is empty'))
+
+    def test_without_a_good_one(self):
+        self.configure('ironic', conductor_group='rack1')
+        self.assertRaises(exception.InvalidConfiguration, self.me.begin_pass)
+        self.assertFalse(self.me.ring.has_settings)
+
+    def test_what_changed_is_in_force_in_the_next_pass(self):
+        self.settle()
+        self.configure(failover_after=77)
+        self.me.run_pass()
+        self.assertEqual(77, self.me.ring.settings.failover_after)
+        self.assertIsInstance(self.me.ring.memory.settings, settings.Settings)
+
+
+class MemoryTestCase(base.DriverTestCase):
+    """What is remembered after a pass that has failed."""
+
+    def setUp(self):
+        super().setUp()
+        self.settle()
+        self.written = self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.compute.log.write')).mock
+
+    def _happened(self) -> list[type[events.Event]]:
+        return [type(event) for call in self.written.call_args_list
+                for event in call.args[0]]
+
+    def _trust(self) -> Trust:
+        return self.me.ring.memory.standing.trust
+
+    def _break(self, name: str) -> None:
+        """Have Nova not answer in the middle of a pass."""
+        with fixtures.MockPatchObject(
+                objects.InstanceList, name,
+                side_effect=exception.ServiceUnavailable):
+            self.assertRaises(
+                exception.ServiceUnavailable, self.me.begin_pass)
+
+    def test_nova_does_not_answer(self):
+        before = self.nova.owned('me')
+        self._break('get_uuids_by_host')
+        # What it sees now is not to be trusted.
+        self.nova.change_service('b', forced_down=True)
+        self.assertEqual(before, self.me.run_pass())
+        self.assertIs(Trust.BLACKOUT, self._trust())
+        self.nova.advance(CONF.service_down_time)
+        self.assertEqual(self.desired('me', 'a'), self.me.run_pass())
+        self.assertIs(Trust.FULL, self._trust())
+
+    def test_what_happened_until_then_is_written(self):
+        self.nova.change_service('b', forced_down=True)
+        self._break('get_uuids_by_host')
+        self.assertEqual([events.MembersChanged], self._happened())
+
+    def test_vanished_nodes_are_told_of_although_nova_fails_then(self):
+        node = self.first_of_b()
+        self.nova.change_service('b', forced_down=True)
+        self.cloud.nodes = {node: self.cloud.nodes[node]}
+        self.nova.put('theirs', node, 'b')
+        self._break('get_by_filters')
+        self.assertIn(events.NodesVanished, self._happened())
+
+    def test_ironic_does_not_answer(self):
+        before = self.me.ring.memory
+        self.nova.ironic.nodes.side_effect = sdk_exceptions.SDKException('no')
+        self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
+        self.assertIs(before, self.me.ring.memory)
+
+    def test_ironic_does_not_tell_of_missing_nodes(self):
+        nodes = dict(self.cloud.nodes)
+        self.cloud.nodes.clear()
+        tell = self.nova.ironic.get_node.side_effect
+        self.nova.ironic.get_node.side_effect = sdk_exceptions.SDKException
+        self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
+        self.nova.ironic.get_node.side_effect = tell
+        self.cloud.nodes |= nodes
+        self.me.run_pass()
+        self.assertIs(Trust.FULL, self._trust())
+
+    def _miss_heartbeats(self) -> None:
+        self.nova.silent.add('me')
+        self.nova.advance(50)
+        self.nova.silent.remove('me')
+        self.nova.advance(1)
+
+    def test_missing_heartbeats(self):
+        self._miss_heartbeats()
+        self.me.run_pass()
+        self.assertIs(Trust.BLACKOUT, self._trust())
+        self.nova.advance(CONF.service_down_time)
+        self.me.run_pass()
+        self.assertIs(Trust.FULL, self._trust())
+
+    def test_missing_heartbeats_while_ironic_does_not_answer(self):
+        # A pass that fails must not take the evidence with it.
+        self._miss_heartbeats()
+        nodes = self.nova.ironic.nodes.side_effect
+        self.nova.ironic.nodes.side_effect = sdk_exceptions.SDKException('no')
+        self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
+        self.nova.ironic.nodes.side_effect = nodes
+        self.me.run_pass()
+        self.assertIs(Trust.BLACKOUT, self._trust())
+
+    def test_start(self):
+        # Until its own heartbeat is seen to move, it takes nothing.
+        self.cloud.rows.clear()
+        me = self.nova.compute('me')
+        self.assertEqual(set(), me.run_pass())
+        self.assertIs(Trust.STARTING, me.ring.memory.standing.trust)
+        self.nova.advance()
+        # Then one node, to be seen by the others.
+        self.assertEqual(1, len(me.run_pass()))
+
+
+class ClaimTestCase(base.DriverTestCase):
+
+    def test_builds_that_are_left_are_remembered(self):
+        self.settle()
+        node = self.first_of_b()
+        self.cloud.allocations[node] = {'later'}
+        self.nova.change_service('b', forced_down=True)
+        self.me.run_pass()
+        (left,) = self.me.ring.memory.left_builds
+        self.assertEqual((node, 'b', {'later'}),
+                         (left.node, left.host, left.consumers))
+
+    def test_deletes_are_finished_here(self):
+        recovery = self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.compute.recovery.start')).mock
+        self.settle()
+        node = self.first_of_b()
+        self.nova.put('gone', node, 'b', is_building=True, task='deleting')
+        self.cloud.allocations[node] = {'gone'}
+        self.nova.change_service('b', forced_down=True)
+        self.me.begin_pass()
+        recovery.reset_mock()
+        self.me.update(node)
+        recovery.assert_called_once_with(self.driver, mock.ANY)
+        (taken,) = recovery.call_args.args[1]
+        self.assertEqual('gone', taken.instance)

@@ -1,0 +1,200 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Nova's own code does, which the driver relies on.
+
+On Nova's database and with its objects and its resource tracker: where one of
+these fails, a release of Nova does something else, and what the test names in
+its comment has to be thought over.
+
+Nova's tests make all threads of the process eventlet's: so this is here, and
+not beside the unit tests.
+"""
+
+from unittest import mock
+import warnings
+
+import fixtures
+from nova.compute import resource_tracker
+from nova.compute import vm_states
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from nova import test
+from nova.tests import fixtures as nova_fixtures
+from oslo_utils.fixture import uuidsentinel
+from sqlalchemy import exc as sqlalchemy_exc
+
+from nova_ironic_ring.adapters import records
+from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import ports
+
+NODE = uuidsentinel.node
+
+
+class NovaTestCase(test.NoDBTestCase):
+    """Nova's main database, in memory, with two services of one Ironic."""
+
+    USES_DB_SELF = True
+
+    def setUp(self):
+        super().setUp()
+        # Nova's tests take them for errors, on other releases of SQLAlchemy.
+        warnings.simplefilter('ignore', sqlalchemy_exc.SADeprecationWarning)
+        self.useFixture(nova_fixtures.Database())
+        self.context = nova_context.get_admin_context()
+        self.services = {}
+        for host in 'me', 'b':
+            service = objects.Service(
+                self.context, host=host, binary='nova-compute',
+                topic='compute')
+            service.create()
+            self.services[host] = service
+        self.flags(host='me')
+        # What is recorded matters here, and not what Placement has.
+        self.useFixture(fixtures.MockPatchObject(
+            resource_tracker.ResourceTracker, '_update_to_placement'))
+        self.nova = records.Nova(self.context)
+
+    def _tracker(self, host: str) -> resource_tracker.ResourceTracker:
+        """Return the resource tracker of a nova-compute that lists NODE."""
+        driver = mock.Mock()
+        driver.get_available_nodes.return_value = [NODE]
+        tracker = resource_tracker.ResourceTracker(
+            host, driver, mock.Mock())
+        tracker.set_service_ref(self.services[host])
+        return tracker
+
+    def _resources(self, **said: str) -> dict[str, object]:
+        return {
+            'uuid': NODE, 'hypervisor_hostname': NODE,
+            'hypervisor_type': 'ironic', 'hypervisor_version': 1,
+            'cpu_info': '', 'vcpus': 0, 'vcpus_used': 0, 'memory_mb': 0,
+            'memory_mb_used': 0, 'local_gb': 0, 'local_gb_used': 0,
+            'host_ip': '127.0.0.1', 'numa_topology': None, 'stats': said}
+
+    def _take(self, host: str, **said: str) -> objects.ComputeNode:
+        """Have a resource tracker take the node, as for the first time."""
+        tracker = self._tracker(host)
+        tracker._init_compute_node(self.context, self._resources(**said))
+        found = tracker.compute_nodes[NODE]
+        found.save()
+        return found
+
+
+class RowTestCase(NovaTestCase):
+
+    def test_tracker_takes_every_node_that_is_listed(self):
+        # Therefore the last look, and the lists that leave nodes out.
+        before = self._take('b')
+        self.assertEqual('b', self.nova.rows([NODE])[NODE].owner)
+        after = self._take('me')
+        self.assertEqual(model.Row('me'), self.nova.rows([NODE])[NODE])
+        self.assertEqual(before.id, after.id)
+        self.assertEqual({}, self.nova.rows_of('b'))
+
+    def test_tracker_brings_back_a_deleted_row(self):
+        # Therefore a takeover may begin with deleting the row.
+        before = self._take('b')
+        self.assertTrue(self.nova.delete_row(NODE, 'b'))
+        self.assertEqual({}, self.nova.rows([NODE]))
+        after = self._take('me')
+        self.assertEqual(before.id, after.id)
+        self.assertEqual('me', self.nova.rows([NODE])[NODE].owner)
+
+    def test_row_is_deleted_on_condition_that_its_host_is_the_same(self):
+        # Therefore of two services only one can win.
+        self._take('b')
+        (mine,), (theirs,) = (objects.ComputeNodeList.get_all_by_uuids(
+            self.context, [NODE]) for _ in range(2))
+        self._take('me')
+        self.assertRaises(exception.ObjectActionError, theirs.destroy)
+        self.assertEqual('me', self.nova.rows([NODE])[NODE].owner)
+        self.assertFalse(self.nova.delete_row(NODE, 'b'))
+
+    def test_row_is_deleted_once(self):
+        self._take('b')
+        copies = [objects.ComputeNodeList.get_all_by_uuids(
+            self.context, [NODE])[0] for _ in range(2)]
+        copies[0].destroy()
+        self.assertRaises(exception.ComputeHostNotFound, copies[1].destroy)
+
+    def test_tracker_saves_what_the_driver_says(self):
+        # Therefore the offers and profiles.
+        self._take('me', **stats.offer('me', 'b'))
+        self.assertEqual(model.Row('me', 'b'), self.nova.rows([NODE])[NODE])
+        # And nothing of it stays that is not said any more.
+        self._take('me')
+        self.assertEqual(model.Row('me'), self.nova.rows([NODE])[NODE])
+
+    def test_services_with_nodes_of_ironic(self):
+        # Of these the ring is made.
+        self.assertEqual([], self.nova.ring_services())
+        self._take('b')
+        (found,) = self.nova.ring_services()
+        self.assertEqual('b', found.host)
+        self.services['b'].disabled = True
+        self.services['b'].save()
+        self.assertEqual([], self.nova.ring_services())
+        self.assertEqual({'me', 'b'}, {
+            service.host for service in self.nova.all_services()})
+        self.assertTrue(self.nova.service('b').disabled)
+
+
+class InstanceTestCase(NovaTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.row = self._take('b')
+
+    def _instance(self, **fields: object) -> str:
+        instance = objects.Instance(self.context, **{
+            'uuid': uuidsentinel.instance, 'host': 'b', 'node': NODE,
+            'compute_id': self.row.id, 'project_id': 'p', 'user_id': 'u',
+            'vm_state': vm_states.ACTIVE, **fields})
+        instance.create()
+        return instance.uuid
+
+    def test_read(self):
+        uuid = self._instance(task_state='rebooting')
+        self.assertEqual({uuid}, self.nova.instances_of('b'))
+        self.assertEqual(
+            {uuid: model.Instance('b', NODE, task='rebooting')},
+            self.nova.instances([uuid, uuidsentinel.other]))
+
+    def test_given_another_host(self):
+        uuid = self._instance()
+        wanted = ports.Expected('b', NODE, is_idle=True)
+        self.assertTrue(self.nova.set_instance_host(uuid, wanted))
+        self.assertEqual({uuid}, self.nova.instances_of('me'))
+        self.assertFalse(self.nova.set_instance_host(uuid, wanted))
+
+    def test_task_that_is_not_expected_when_it_is_saved(self):
+        uuid = self._instance(task_state='rebooting')
+        self.assertFalse(self.nova.set_instance_host(
+            uuid, ports.Expected('b', NODE, is_idle=True)))
+        self.assertEqual({uuid}, self.nova.instances_of('b'))
+
+    def test_build_is_ended(self):
+        # The fault goes by way of conductor, which tests have none of.
+        uuid = self._instance(vm_state=vm_states.BUILDING,
+                              task_state='spawning')
+        self.assertTrue(self.nova.end_build(uuid, 'b'))
+        ended = objects.Instance.get_by_uuid(self.context, uuid)
+        self.assertEqual(
+            (vm_states.ERROR, None, None, None, None),
+            (ended.vm_state, ended.task_state, ended.host, ended.node,
+             ended.compute_id))
+        self.assertTrue(self.nova.instances([uuid])[uuid].is_given_up)
+        self.assertIn('the nova-compute b has died', ended.fault.message)
+        self.assertFalse(self.nova.end_build(uuid, 'b'))
