@@ -20,8 +20,8 @@ from collections.abc import Collection, Container, Iterable
 import dataclasses
 import datetime
 
+from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import model
-from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import ports
@@ -268,27 +268,27 @@ class Tracker:
             self.current.host).keys()
 
     def take(self, node: str, step: planner.Step
-             ) -> tuple[observation.LeftBuild, ...]:
+             ) -> builds.Settled:
         """Record a listed node for the service, and write its offer.
 
         :param node: the node's UUID
         :param step: what was decided
-        :returns: builds that a dead owner has left behind
+        :returns: what has come of builds that a dead owner has left behind
         """
-        left: tuple[observation.LeftBuild, ...] = ()
+        settled = builds.Settled()
         if node not in self.process.in_hand:
             try:
-                left = passes.claim(
-                    self.world, node, step, self.current.me).left
+                settled = passes.claim(
+                    self.world, node, step, self.current.me)
             except passes.NodeLostError:
-                return ()
+                return settled
             self.record(node)
             self.process.in_hand.add(node)
         row = self.cloud.rows.get(node)
         if row is not None:
             row.giver = None if step.offer is None else self.current.me
             row.taker = step.offer
-        return left
+        return settled
 
     def record(self, node: str) -> None:
         """Make the service the owner of a node, whoever has it.

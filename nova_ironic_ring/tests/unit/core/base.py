@@ -187,7 +187,7 @@ class PassTestCase(base.BaseTestCase):
         result = self.decide()
         self.tracker.drop()
         for node in result.listed:
-            left = self.tracker.take(node, result.plan.steps[node])
+            left = self.tracker.take(node, result.plan.steps[node]).left
             self.memory = dataclasses.replace(
                 self.memory, left_builds=self.memory.left_builds + left)
         return set(result.listed)

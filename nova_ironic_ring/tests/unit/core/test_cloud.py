@@ -182,3 +182,17 @@ class TrackerTestCase(CloudTestCase):
         self.cloud.rows['1'].owner = 'a'
         self.tracker.drop()
         self.assertNotIn('1', self.tracker.process.tracked())
+
+    def test_instance_that_is_taken_in_the_last_look_is_told_of(self):
+        cloud = clouds.Cloud(
+            nodes={'node': clouds.Node()}, rows={'node': clouds.Row('dead')},
+            instances={'instance': model.Instance(
+                'dead', 'node', task='deleting')},
+            allocations={'node': {'instance'}})
+        tracker = clouds.connect(cloud, settings.Settings('me'))
+        settled = tracker.take('node', planner.Step(
+            Decision.TAKE_ABANDONED, 'taken',
+            claim=planner.Claim(None, True, 'dead', is_abandoned=True)))
+        self.assertEqual(['instance'],
+                         [each.instance for each in settled.taken])
+        self.assertEqual('me', cloud.instances['instance'].host)
