@@ -10,21 +10,28 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Many services, whatever befalls them.
+"""Many services that run real passes, whatever befalls them.
 
 The number of examples is Hypothesis's profile's: see ``tox.ini`` for the long
-run, which prints how many steps the services took.
+run, which prints how many calls of a port the services made.
 """
 
 import atexit
 import collections
 import os
+from unittest import mock
 
 import hypothesis
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from nova_ironic_ring.tests.unit.simulation import world as simulated
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.tests.unit.simulation import host as hosts
+from nova_ironic_ring.tests.unit.simulation import invariants
+from nova_ironic_ring.tests.unit.simulation import stock
+from nova_ironic_ring.tests.unit.simulation import times
+from nova_ironic_ring.tests.unit.simulation import world as worlds
 
 hypothesis.settings.register_profile(
     'default', max_examples=30, stateful_step_count=20, deadline=None,
@@ -39,34 +46,57 @@ hypothesis.settings.load_profile(
 _MOST_HOSTS = 5
 _SECONDS = st.floats(0, 12, allow_nan=False)
 _LONG = st.floats(1, 40, allow_nan=False)
+_SKEW = st.floats(-300, 300, allow_nan=False)
+# Where it matters most that a service may die, or stand still.
+_CALLS = st.sampled_from([
+    'ring_services', 'now', 'nodes', 'instances_of', 'rows_of', 'rows',
+    'instances', 'delete_row', 'set_instance_host', 'consumers', 'end_build',
+    'free', 'record'])
 _steps: collections.Counter[str] = collections.Counter()
 
 
-class Machine(stateful.RuleBasedStateMachine):
+class BaseMachine(stateful.RuleBasedStateMachine):
+    """Has a world."""
+
+    def make_world(self, seed: int) -> None:
+        """Make the world.
+
+        :param seed: what the times of all that happens come from
+        """
+        self.world = worlds.World(seed)
+        self._patch = mock.patch.object(planner, 'decide', invariants.decide)
+        self._patch.start()
+
+    def teardown(self):
+        if not hasattr(self, 'world'):
+            return
+        self._patch.stop()
+        _steps['examples'] += 1
+        _steps['steps'] += self.world.steps
+        _steps['moves'] += len(self.world.rules.moves)
+        for host in list(self.world.services.values()):
+            host.end()
+
+
+class Machine(BaseMachine):
     """Plays what can befall a ring of services without groups."""
 
     GROUPS: tuple[str | None, ...] = (None,)
-    KINDS: tuple[type[simulated.Host], ...] = (simulated.Host,)
-    IS_LEAST = True
+    KINDS: tuple[type[hosts.Host], ...] = (hosts.Host,)
+    IS_OURS = True
     FOLLOWS = False
-    QUIET = simulated.QUIET
+    QUIET = times.QUIET
 
-    @stateful.initialize(seed=st.integers(0, 2**16), hosts=st.integers(1, 4),
+    @stateful.initialize(seed=st.integers(0, 2**16), services=st.integers(1, 4),
                          nodes=st.integers(0, 12))
-    def set_up(self, seed, hosts, nodes):
-        self.world = simulated.World(seed)
+    def set_up(self, seed, services, nodes):
+        self.make_world(seed)
         self.world.follows = self.FOLLOWS
         for number in range(nodes):
             self.world.enroll(self._group(number) or '')
-        for number in range(hosts):
+        for number in range(services):
             self._start(number)
         self.settled = False
-
-    def teardown(self):
-        if hasattr(self, 'world'):
-            _steps['examples'] += 1
-            _steps['steps'] += self.world.steps
-            _steps['moves'] += len(self.world.moves)
 
     # Helpers
 
@@ -75,22 +105,31 @@ class Machine(stateful.RuleBasedStateMachine):
 
     def _start(self, number: int) -> None:
         group = self._group(number)
-        peers = tuple(f'host-{each}' for each in range(_MOST_HOSTS)
+        peers = tuple(f'Host-{each}' for each in range(_MOST_HOSTS)
                       if self._group(each) == group)
-        self.world.start(f'host-{number}', group=group, peers=(
-            peers if group is not None else ()),
-            kind=self.KINDS[number % len(self.KINDS)])
+        self.world.start(f'Host-{number}', group,
+                         peers if group is not None else (),
+                         self.KINDS[number % len(self.KINDS)])
 
-    def _host(self, data) -> simulated.Host:
-        hypothesis.assume(self.world.hosts)
-        return self.world.hosts[
-            data.draw(st.sampled_from(sorted(self.world.hosts)))]
+    def _host(self, data) -> hosts.Host:
+        hypothesis.assume(self.world.services)
+        return self.world.services[
+            data.draw(st.sampled_from(sorted(self.world.services)))]
+
+    def _record(self, data) -> model.Service:
+        hypothesis.assume(self.world.cloud.services)
+        return self.world.cloud.services[
+            data.draw(st.sampled_from(sorted(self.world.cloud.services)))]
 
     def _node(self, data, free: bool) -> str:
-        nodes = sorted(node.name for node in self.world.nodes.values()
-                       if (node.instance is None) == free)
+        nodes = [node for node in sorted(self.world.cloud.nodes)
+                 if self.world.is_free(node) == free]
         hypothesis.assume(nodes)
         return data.draw(st.sampled_from(nodes))
+
+    def _instance(self, data) -> str:
+        hypothesis.assume(self.world.cloud.instances)
+        return data.draw(st.sampled_from(sorted(self.world.cloud.instances)))
 
     def _then(self, seconds: float) -> None:
         self.settled = False
@@ -101,19 +140,27 @@ class Machine(stateful.RuleBasedStateMachine):
     @stateful.rule(data=st.data(), seconds=_SECONDS)
     def start(self, data, seconds):
         free = [number for number in range(_MOST_HOSTS)
-                if f'host-{number}' not in self.world.hosts]
+                if f'host-{number}' not in self.world.services]
         hypothesis.assume(free)
         self._start(data.draw(st.sampled_from(free)))
         self._then(seconds)
 
     @stateful.rule(data=st.data(), seconds=_SECONDS)
     def crash(self, data, seconds):
-        self.world.crash(self._host(data).name)
+        self.world.crash(self._host(data))
+        self._then(seconds)
+
+    @stateful.rule(data=st.data(), length=_LONG, seconds=_SECONDS)
+    def terminate(self, data, length, seconds):
+        """A service gets SIGTERM."""
+        host = self._host(data)
+        hypothesis.assume(not host.process.ending and host.is_receiving)
+        self.world.terminate(host, length)
         self._then(seconds)
 
     @stateful.rule(data=st.data(), length=_LONG, seconds=_SECONDS)
     def freeze(self, data, length, seconds):
-        self.world.freeze(self._host(data).name, length)
+        self.world.freeze(self._host(data), length)
         self._then(seconds)
 
     @stateful.rule(length=_LONG, seconds=_SECONDS)
@@ -124,54 +171,49 @@ class Machine(stateful.RuleBasedStateMachine):
     @stateful.rule(data=st.data(), seconds=_SECONDS)
     def cut_off(self, data, seconds):
         host = self._host(data)
-        host.is_cut_off = not host.is_cut_off
-        host.disturbed_at = float('inf') if host.is_cut_off else (
-            self.world.now)
-        self.world.log(f'{host.name} is '
-                       f'{"cut off" if host.is_cut_off else "back"}')
+        self.world.cut_off(host, not host.is_cut_off)
+        self._then(seconds)
+
+    @stateful.rule(data=st.data(), call=_CALLS, length=_LONG,
+                   moment=st.sampled_from(['before', 'after']),
+                   what=st.sampled_from(['crash', 'freeze', 'cut_off']),
+                   seconds=_SECONDS)
+    def trap(self, data, call, moment, what, length, seconds):
+        """Something befalls a service at a certain place of a pass."""
+        host = self._host(data)
+        host.traps[call, moment] = {
+            'crash': lambda: self.world.crash(host),
+            'freeze': lambda: self.world.freeze(host, length),
+            'cut_off': lambda: self.world.cut_off(host)}[what]
         self._then(seconds)
 
     @stateful.rule(data=st.data(), seconds=_SECONDS)
     def disable(self, data, seconds):
-        hypothesis.assume(self.world.services)
-        service = self.world.services[
-            data.draw(st.sampled_from(sorted(self.world.services)))]
-        service.disabled = not service.disabled
-        if service.host in self.world.hosts:
-            self.world.hosts[service.host].disturbed_at = self.world.now
-        self.world.log(f'{service.host} is '
-                       f'{"disabled" if service.disabled else "enabled"}')
+        service = self._record(data)
+        self.world.bar(service.name, disabled=not service.disabled)
         self._then(seconds)
 
     @stateful.rule(data=st.data(), seconds=_SECONDS)
     def force_down(self, data, seconds):
-        hypothesis.assume(self.world.services)
-        service = self.world.services[
-            data.draw(st.sampled_from(sorted(self.world.services)))]
-        service.forced_down = not service.forced_down
-        if service.host in self.world.hosts:
-            self.world.hosts[service.host].disturbed_at = self.world.now
-        self.world.log(f'{service.host} is forced '
-                       f'{"down" if service.forced_down else "up"}')
+        service = self._record(data)
+        self.world.bar(service.name, forced_down=not service.forced_down)
         self._then(seconds)
 
-    @stateful.rule(data=st.data(), seconds=_SECONDS,
-                   skew=st.floats(-30, 30, allow_nan=False))
+    @stateful.rule(data=st.data(), seconds=_SECONDS, skew=_SKEW)
     def set_clock(self, data, skew, seconds):
-        host = self._host(data)
-        host.skew = skew
-        host.disturbed_at = float('inf')
-        self.world.log(f'the clock of {host.name} is {skew:+.1f} s off')
+        """The clock of a machine steps, which must not matter."""
+        self._set_clock(self._record(data).name, skew)
         self._then(seconds)
+
+    def _set_clock(self, name: str, skew: float) -> None:
+        self.world.skews[name] = skew
+        self.world.log(f'the clock of {name} is {skew:+.1f} s off')
 
     @stateful.rule(seconds=_LONG)
     def hide(self, seconds):
-        self.world.log('Ironic hides all nodes')
-        self.world.hidden = True
+        self.world.hide(True)
         self._then(seconds)
-        self.world.log('Ironic shows the nodes again')
-        self.world.hidden = False
-        self.world.disturbed_at = self.world.now
+        self.world.hide(False)
 
     # What users do
 
@@ -191,144 +233,152 @@ class Machine(stateful.RuleBasedStateMachine):
         self._then(seconds)
 
     @stateful.rule(data=st.data(), seconds=_SECONDS)
+    def boot_all(self, data, seconds):
+        """Many builds are under way at once."""
+        for node in sorted(self.world.cloud.nodes):
+            if self.world.is_free(node):
+                self.world.boot(node)
+        self._then(seconds)
+
+    @stateful.rule(data=st.data(), seconds=_SECONDS)
     def delete(self, data, seconds):
-        node = self._node(data, free=False)
-        self.world.delete(self.world.nodes[node].instance)
+        self.world.delete(self._instance(data))
         self._then(seconds)
 
     @stateful.rule(data=st.data(), seconds=_SECONDS)
     def work(self, data, seconds):
         """Something is being done with an instance, or is done."""
-        node = self._node(data, free=False)
-        instance = self.world.instances[self.world.nodes[node].instance]
-        instance.is_busy = not instance.is_busy
-        self.world.log(f'{instance.name} is '
-                       f'{"busy" if instance.is_busy else "idle"}')
+        self.world.work(self._instance(data))
         self._then(seconds)
 
     @stateful.precondition(lambda self: len(self.GROUPS) > 1)
     @stateful.rule(data=st.data(), free=st.booleans(), seconds=_SECONDS)
     def regroup(self, data, free, seconds):
-        node = self.world.nodes[self._node(data, free)]
-        node.group = data.draw(st.sampled_from(self.GROUPS))
-        self.world.disturbed_at = self.world.now
-        self.world.log(f'node {node.name[-3:]} is now in "{node.group}"')
+        self.world.regroup(self._node(data, free),
+                           data.draw(st.sampled_from(self.GROUPS)))
         self._then(seconds)
 
     # What has to come of it
-
-    def heal(self) -> None:
-        """Bring all back to order."""
-        for host in self.world.hosts.values():
-            host.is_cut_off = False
-            host.skew = 0
-            host.disturbed_at = min(host.disturbed_at, self.world.now)
-        for instance in self.world.instances.values():
-            instance.is_busy = False
 
     @stateful.rule()
     def settle(self):
         """After a quiet time all is where it belongs, and stays there."""
         self.heal()
         self.world.log('from here on, it is quiet')
-        until = max([self.world.now, self.world.stalled_until,
-                     *(host.frozen_until
-                       for host in self.world.hosts.values())])
-        self.world.run(until - self.world.now + self.QUIET)
-        self.world.check_settled(list(self.GROUPS), self.IS_LEAST)
-        before = len(self.world.moves)
-        self.world.run(3 * simulated.PASS_INTERVAL)
-        if len(self.world.moves) != before:
+        self.world.run(self.world.quiet_from() - self.world.now + self.QUIET)
+        self._check_settled()
+        before = len(self.world.rules.moves)
+        self.world.run(3 * times.PASS_INTERVAL)
+        if len(self.world.rules.moves) != before:
             self.world.fail('A node moves although nothing has happened')
         self.settled = True
+
+    def heal(self) -> None:
+        """Bring all back to order."""
+        self.world.heal()
+
+    def _check_settled(self) -> None:
+        self.world.rules.check_settled(list(self.GROUPS), self.IS_OURS)
 
     def _members(self) -> set[str]:
         return set().union(*map(self.world.members, self.GROUPS))
 
     def _owners(self) -> dict[str, str]:
-        return {node: row.owner for node, row in self.world.rows.items()}
+        return {node: model.canonical(row.owner)
+                for node, row in self.world.cloud.rows.items()}
 
-    @stateful.precondition(lambda self: self.settled and self.IS_LEAST)
+    def _require_nothing(self, seconds: float) -> None:
+        """See that no node moves."""
+        before = len(self.world.rules.moves)
+        self.world.run(seconds)
+        if len(self.world.rules.moves) != before:
+            self.world.fail('A node moves for nothing')
+
+    @stateful.precondition(lambda self: self.settled and self.IS_OURS)
     @stateful.rule(length=_LONG)
     def stall_alone(self, length):
         """Nothing moves because the database stands still."""
-        before = len(self.world.moves)
         self.world.stall(length)
-        self.world.run(length + simulated.QUIET)
-        if len(self.world.moves) != before:
-            self.world.fail('A node moves for nothing')
+        self._require_nothing(length + times.QUIET)
 
-    @stateful.precondition(lambda self: self.settled and self.IS_LEAST)
+    @stateful.precondition(lambda self: self.settled and self.IS_OURS)
+    @stateful.rule(data=st.data(), skew=_SKEW)
+    def set_clock_alone(self, data, skew):
+        """Nothing moves because a clock steps."""
+        self._set_clock(self._record(data).name, skew)
+        self._require_nothing(times.DETECTION)
+
+    @stateful.precondition(lambda self: self.settled and self.IS_OURS)
     @stateful.rule(data=st.data(), event=st.sampled_from(
         ['start', 'crash', 'disable', 'enroll', 'boot', 'delete']))
     def one_event(self, data, event):
         """From where all is quiet, no node moves more often than it has to."""
-        before, count = self._owners(), len(self.world.moves)
+        moves = self.world.rules.moves
+        before, count = self._owners(), len(moves)
         getattr(self, event)(**(
             {'number': 0} if event == 'enroll' else {'data': data}),
             seconds=0)
-        self.world.run(simulated.QUIET)
+        self.world.run(times.QUIET)
         after = self._owners()
         needed = sum(after.get(node, owner) != owner
                      for node, owner in before.items())
-        moved = len(self.world.moves) - count
+        moved = len(moves) - count
         # One that has no node is not known to the others.
         if moved != needed and self._members() <= set(
                 before.values()) & set(after.values()):
             self.world.fail(f'{moved} moves, where {needed} are needed')
-        self.world.check_settled(list(self.GROUPS), self.IS_LEAST)
+        self._check_settled()
         self.settled = True
 
 
 class BenignMachine(Machine):
     """The same, where services only come and go, as they should."""
 
-    def set_up(self, seed, hosts, nodes):
-        super().set_up(seed, hosts, nodes)
+    def set_up(self, seed, services, nodes):
+        super().set_up(seed, services, nodes)
         self.world.is_benign = True
     set_up = stateful.initialize(
-        seed=st.integers(0, 2**16), hosts=st.integers(1, 4),
+        seed=st.integers(0, 2**16), services=st.integers(1, 4),
         nodes=st.integers(4, 12))(set_up)
 
     # What is no rule here.
-    freeze = stall = cut_off = force_down = set_clock = hide = None
-    stall_alone = None
+    freeze = stall = cut_off = trap = force_down = hide = stall_alone = None
 
 
-class QuarrelMachine(stateful.RuleBasedStateMachine):
+class DisputeMachine(BaseMachine):
     """Three services, whatever each believes who its peers are."""
 
     @stateful.initialize(seed=st.integers(0, 2**16))
     def set_up(self, seed):
-        self.world = simulated.World(seed)
+        self.make_world(seed)
         for _ in range(12):
             self.world.enroll()
         for name in 'abc':
-            self.world.start(name, group='', peers=('a', 'b', 'c'))
-        self.world.run(simulated.QUIET)
+            self.world.start(name, '', ('a', 'b', 'c'))
+        self.world.run(times.QUIET)
 
     @stateful.rule(data=st.data())
-    def quarrel(self, data):
+    def dispute(self, data):
         """They agree to disagree, and find together when they see alike."""
-        before = len(self.world.moves)
-        for host in self.world.hosts.values():
-            host.peers = (host.name, *data.draw(st.sets(
-                st.sampled_from('abc'))))
-            host.disturbed_at = float('inf')
+        moves = self.world.rules.moves
+        before = len(moves)
+        for host in self.world.services.values():
+            host.peers = (host.name, *sorted(data.draw(st.sets(
+                st.sampled_from('abc')))))
+            self.world.disturb(host, float('inf'))
             self.world.log(f'the peers of {host.name} are {host.peers}')
         self.world.run(60)
-        moves = collections.Counter(
-            move.node for move in self.world.moves[before:])
+        counts = collections.Counter(move.node for move in moves[before:])
         # None of them takes it more than three times.
-        if max(moves.values(), default=0) > 9:
+        if max(counts.values(), default=0) > 9:
             self.world.fail('A node goes round and round')
         self.world.log('from here on, all see the same')
-        for host in self.world.hosts.values():
+        for host in self.world.services.values():
             host.peers = ('a', 'b', 'c')
-            host.disturbed_at = self.world.now
+            self.world.calm(host)
         # One that was left without a node waits until it may try again.
-        self.world.run(simulated.QUIET + 80 * simulated.HANDOVER_TIMEOUT)
-        self.world.check_settled([''], True)
+        self.world.run(times.QUIET + 80 * times.HANDOVER_TIMEOUT)
+        self.world.rules.check_settled([''], True)
 
 
 class FollowMachine(Machine):
@@ -346,28 +396,28 @@ class GroupsMachine(Machine):
 class MixedMachine(Machine):
     """The same with every second service on Nova's own driver."""
 
-    KINDS = (simulated.Host, simulated.StockHost)
+    KINDS = (hosts.Host, stock.StockHost)
     # Nova's own moves more nodes than are needed, and takes back what others
     # need.
-    IS_LEAST = False
-    QUIET = simulated.QUIET + 8 * 10 * simulated.HANDOVER_TIMEOUT
+    IS_OURS = False
+    QUIET = times.QUIET + 8 * 10 * times.HANDOVER_TIMEOUT
 
     def heal(self) -> None:
         super().heal()
         # While it is disabled or forced down, Nova's own counts itself in, and
         # never stops to take nodes.
-        for service in self.world.services.values():
-            service.disabled = service.forced_down = False
+        for name in self.world.barred_since.copy():
+            self.world.bar(name, disabled=False, forced_down=False)
 
 
 RingTestCase = Machine.TestCase
 BenignTestCase = BenignMachine.TestCase
-QuarrelTestCase = QuarrelMachine.TestCase
+DisputeTestCase = DisputeMachine.TestCase
 FollowTestCase = FollowMachine.TestCase
 GroupsTestCase = GroupsMachine.TestCase
 MixedTestCase = MixedMachine.TestCase
 # Of these each takes long.
-for _case in MixedTestCase, QuarrelTestCase:
+for _case in MixedTestCase, DisputeTestCase:
     _case.settings = hypothesis.settings(
         _case.settings, max_examples=_case.settings.max_examples // 8,
         stateful_step_count=10)

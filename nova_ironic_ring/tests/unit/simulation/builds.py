@@ -1,0 +1,173 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How Nova builds an instance, and deletes it, in many steps.
+
+The scheduler allocates the node, the conductor makes the instance and sends a
+message, the service claims the instance, writes it into Ironic's node, and in
+the end says that it is built. Anything may happen between two steps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from nova_ironic_ring.core import model
+
+if typing.TYPE_CHECKING:
+    from nova_ironic_ring.tests.unit.simulation import host as hosts
+    from nova_ironic_ring.tests.unit.simulation import world as worlds
+
+
+class Build:
+    """The building of an instance.
+
+    :ivar instance: the UUID of the instance
+    :ivar node: the UUID of the node
+    :ivar host: canonical name of the service that is to do it
+    :ivar is_lost: whether the message was lost with the service
+    :ivar is_given_away: whether the node has gone to another service, other
+        than from a dead one, when the node had only an allocation
+    """
+
+    def __init__(self, world: worlds.World, instance: str, node: str,
+                 host: str) -> None:
+        """Note what is to be built.
+
+        :param world: the world
+        :param instance: the UUID of the instance
+        :param node: the UUID of the node
+        :param host: canonical name of the service that is to do it
+        """
+        self.world = world
+        self.instance = instance
+        self.node = node
+        self.host = host
+        self.is_lost = False
+        self.is_given_away = False
+
+    def allocate(self) -> None:
+        """Do what the scheduler does."""
+        self.world.cloud.allocations.setdefault(
+            self.node, set()).add(self.instance)
+        self.world.at(self.world.now + self.world.soon(1), self._create)
+
+    def _create(self) -> None:
+        """Do what the conductor does."""
+        self.world.cloud.instances[self.instance] = model.Instance(
+            None, None, True, 'scheduling')
+        self.world.at(self.world.now + self.world.soon(1), self._send)
+
+    def _send(self) -> None:
+        host = self.world.services.get(self.host)
+        if host is not None and host.is_receiving:
+            self.receive(host)
+        else:
+            self.world.messages.setdefault(self.host, []).append(self)
+
+    def receive(self, host: hosts.Host) -> None:
+        """Have a service begin.
+
+        :param host: the service
+        """
+        # With its service goes a message that was received.
+        self.is_lost = True
+        host.later(1, lambda: self._claim(host))
+
+    def _claim(self, host: hosts.Host) -> None:
+        if not self._is_wanted():
+            return
+        self.world.log(f'{host.name} builds {self.instance}')
+        self._save(host=host.name, node=self.node, task='spawning')
+        self.world.rules.instance_changed(self.instance)
+        host.later(3, lambda: self._deploy(host))
+
+    def _deploy(self, host: hosts.Host) -> None:
+        """Write the instance into Ironic's node."""
+        if not self._is_wanted():
+            return
+        cloud = self.world.cloud
+        node = cloud.nodes.get(self.node)
+        instance = cloud.instances[self.instance]
+        if instance.host_name != host.me:
+            return
+        if node is None or node.instance is not None:
+            self.world.log(f'{host.name} cannot build {self.instance}')
+            self._save(host=None, node=None, is_building=False, task=None)
+            self.world.free(self.instance)
+            return
+        node.instance = self.instance
+        # It is the one that is on the node from now on.
+        self.world.free(self.instance)
+        self.world.rules.instance_changed(self.instance)
+        host.later(5, lambda: self._finish(host))
+
+    def _finish(self, host: hosts.Host) -> None:
+        instance = self.world.cloud.instances.get(self.instance)
+        if instance is not None and instance.host_name == host.me and (
+                instance.task == 'spawning'):
+            self.world.log(f'{host.name} has built {self.instance}')
+            self._save(is_building=False, task=None)
+
+    def _is_wanted(self) -> bool:
+        """Say whether an instance is still to be built."""
+        instance = self.world.cloud.instances.get(self.instance)
+        if instance is None or instance.is_given_up:
+            self.world.free(self.instance)
+            return False
+        return instance.is_building and instance.task in (
+            'scheduling', 'spawning')
+
+    def _save(self, **changes: typing.Any) -> None:
+        self.world.cloud.instances[self.instance] = dataclasses.replace(
+            self.world.cloud.instances[self.instance], **changes)
+
+
+def tear_down(host: hosts.Host, uuid: str) -> None:
+    """Take an instance that is being deleted off its node.
+
+    :param host: the service that does it
+    :param uuid: the UUID of the instance
+    """
+    world = host.world
+    instance = world.cloud.instances.get(uuid)
+    if instance is None or instance.host_name != host.me:
+        return
+    node = world.cloud.nodes.get(instance.node or '')
+    if node is not None and node.instance == uuid:
+        node.instance = None
+        world.cloud.allocations.setdefault(str(instance.node), set()).add(uuid)
+    host.later(2, lambda: _delete(host, uuid))
+
+
+def _delete(host: hosts.Host, uuid: str) -> None:
+    instance = host.world.cloud.instances.get(uuid)
+    if instance is not None and instance.host_name == host.me:
+        host.world.log(f'{uuid} is deleted')
+        host.world.forget(uuid)
+
+
+def recover(host: hosts.Host, uuid: str) -> None:
+    """Finish what was being done with an instance, as a restart does.
+
+    :param host: the service that has the instance now
+    :param uuid: the UUID of the instance
+    """
+    instance = host.world.cloud.instances.get(uuid)
+    if instance is None or instance.host_name != host.me:
+        return
+    if instance.is_deleting:
+        tear_down(host, uuid)
+    else:
+        host.world.cloud.instances[uuid] = dataclasses.replace(
+            instance, is_building=False, task=None)

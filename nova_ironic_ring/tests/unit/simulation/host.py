@@ -1,0 +1,517 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A nova-compute with our driver: it runs real passes, and decides nothing.
+
+Its passes run in a greenlet. Each call of a port is a point at which it stops
+and lets others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Container
+from collections.abc import Iterable
+import dataclasses
+import functools
+import typing
+
+import greenlet
+
+from nova_ironic_ring.core import builds as core_builds
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.unit.simulation import builds
+from nova_ironic_ring.tests.unit.simulation import times
+
+if typing.TYPE_CHECKING:
+    from nova_ironic_ring.tests.unit.simulation import world as worlds
+
+
+class Unreachable(Exception):
+    """A service cannot reach Nova's database."""
+
+
+class Port:
+    """A port that lets others go on at each call."""
+
+    def __init__(self, host: Host, target: object, needs_nova: bool,
+                 delay: float) -> None:
+        """Choose the port.
+
+        :param host: the service that calls
+        :param target: what answers
+        :param needs_nova: whether Nova's database answers
+        :param delay: how long the way there may take, in seconds
+        """
+        self._host = host
+        self._target = target
+        self._needs_nova = needs_nova
+        self._delay = delay
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        method = functools.partial(
+            self._host.call, name, getattr(self._target, name),
+            self._needs_nova, self._delay)
+        setattr(self, name, method)
+        return method
+
+
+class Nova(clouds.Nova):
+    """Nova's records, where all that a service changes is looked at."""
+
+    def __init__(self, host: Host) -> None:
+        """Choose the service.
+
+        :param host: the service
+        """
+        super().__init__(host.world.cloud, host.name)
+        self._service = host
+
+    def rows(self, nodes: Iterable[str]) -> dict[str, model.Row]:
+        self._service.read_at = self._service.world.now
+        return super().rows(list(nodes))
+
+    def instances(self, uuids: Iterable[str]) -> dict[str, model.Instance]:
+        self._service.read_at = self._service.world.now
+        return super().instances(uuids)
+
+    def delete_row(self, node: str, owner: str) -> bool:
+        rules = self._service.world.rules
+        row = self.cloud.rows.get(node)
+        if row is not None and row.owner == owner:
+            rules.check_deletion(self._service, node, row)
+        if not super().delete_row(node, owner):
+            return False
+        rules.row_deleted(self._service, node, owner)
+        return True
+
+    def set_instance_host(self, instance: str, expected: ports.Expected
+                          ) -> bool:
+        if not super().set_instance_host(instance, expected):
+            return False
+        self._service.world.rules.instance_taken(
+            self._service, instance, expected)
+        return True
+
+    def end_build(self, instance: str, host: str | None) -> bool:
+        if not super().end_build(instance, host):
+            return False
+        self._service.world.rules.build_ended(self._service, instance)
+        return True
+
+
+class Ironic(clouds.Ironic):
+    """What Ironic has, or shows."""
+
+    def __init__(self, host: Host) -> None:
+        """Choose the service.
+
+        :param host: the service
+        """
+        super().__init__(host.world.cloud)
+        self._service = host
+
+    def nodes(self, scope: settings.Scope) -> dict[str, str | None]:
+        found = {} if self._service.world.is_hidden else super().nodes(scope)
+        self._service.world.rules.listed(self._service, found)
+        # The listing takes long, and goes by when it began.
+        self._service.pause(1)
+        return found
+
+    def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
+        if self._service.world.is_hidden:
+            return {}
+        return super().nodes_of(instances)
+
+    def is_deleted(self, node: str) -> bool:
+        return self._service.world.is_hidden or super().is_deleted(node)
+
+
+class Process(clouds.Process):
+    """What a service knows of itself."""
+
+    def __init__(self, host: Host) -> None:
+        """Choose the service.
+
+        :param host: the service
+        """
+        super().__init__(host.world.cloud)
+        #: Whether it was told to end.
+        self.ending = False
+        # A monotonic clock begins anywhere.
+        self._began = host.world.random.uniform(-1000, 1000)
+        self._beaten: float | None = None
+        self._longest = 0.0
+
+    def now(self) -> float:
+        return self.cloud.now + self._began
+
+    def beaten(self) -> None:
+        """Note that a heartbeat has succeeded."""
+        now = self.cloud.now
+        if self._beaten is not None:
+            self._longest = max(self._longest, now - self._beaten)
+        self._beaten = now
+
+    def longest_gap(self) -> float:
+        if self._beaten is None:
+            return 0.0
+        longest = max(self._longest, self.cloud.now - self._beaten)
+        self._longest = 0.0
+        return longest
+
+    def is_ending(self) -> bool:
+        return self.ending
+
+    def tracked(self) -> Container[str]:
+        return frozenset(self.in_hand)
+
+
+class Tracker(clouds.Tracker):
+    """Nova's resource tracker, between the steps of which time passes."""
+
+    def __init__(self, host: Host) -> None:
+        """Choose the service.
+
+        :param host: the service
+        """
+        super().__init__(host.world.cloud, host.process, host.ports,
+                         host.settings)
+        self._service = host
+        #: The offers that were written: what has not changed is not written.
+        self._written: dict[str, str | None] = {}
+        #: When it began to look at a node that it takes.
+        self._began = 0.0
+
+    def clean(self) -> dict[str, model.Row]:
+        """Let go of the nodes that another service has by now.
+
+        :returns: the rows of those that are left
+        """
+        rows = self.world.nova.rows_of(self.current.host)
+        self.process.in_hand &= rows.keys()
+        self._written = {node: offer for node, offer in self._written.items()
+                         if node in rows}
+        return rows
+
+    def take(self, node: str, step: planner.Step) -> core_builds.Settled:
+        """Record a listed node for the service, and write its offer.
+
+        :param node: the node's UUID
+        :param step: what was decided
+        :returns: what has come of builds that a dead owner has left behind
+        """
+        is_known = node in self.process.in_hand
+        if is_known and node in self._written and (
+                self._written[node] == step.offer):
+            return core_builds.Settled()
+        self._service.pause()
+        self._service.reach()
+        self._began = self.cloud.now
+        settled = super().take(node, step)
+        if node in self.process.in_hand and node in self.cloud.rows:
+            self._written[node] = step.offer
+        return settled
+
+    def record(self, node: str) -> None:
+        # After the last look, and before it has come to anything.
+        self._service.meet('record', 'before')
+        self._service.pause()
+        self._service.reach()
+        rules = self._service.world.rules
+        rules.check_taking(self._service, node, self._began)
+        before = self.cloud.rows.get(node)
+        owner = before.owner if before else None
+        super().record(node)
+        rules.row_taken(self._service, node, owner)
+        self._service.meet('record', 'after')
+
+
+class Host:
+    """A nova-compute.
+
+    :ivar world: the world
+    :ivar name: the name of the service
+    :ivar me: its canonical name
+    :ivar group: its conductor group; None for the nodes of all groups
+    :ivar peers: the names of its peers
+    :ivar memory: what it remembers
+    :ivar result: what has come of its last pass
+    :ivar lives: whether its process lives
+    :ivar is_receiving: whether it receives messages
+    :ivar is_cut_off: whether it cannot reach Nova's database
+    :ivar frozen_until: until when it stands still
+    :ivar ends_at: when it ends, if it is to end
+    :ivar disturbed_at: until when something last befell it
+    :ivar began_at: when its pass began
+    :ivar cleaned_at: when it last saw which rows are its own
+    :ivar read_at: when it last read rows or instances
+    :ivar traps: what befalls it before or after its next call of a port, by
+        the name of the call and the moment
+    """
+
+    #: Whether it has our driver.
+    IS_OURS = True
+
+    def __init__(self, world: worlds.World, name: str,
+                 group: str | None = None, peers: tuple[str, ...] = ()
+                 ) -> None:
+        """Start it.
+
+        :param world: the world
+        :param name: the name of the service
+        :param group: its conductor group; None for the nodes of all groups
+        :param peers: the names of its peers
+        """
+        self.world = world
+        self.name = name
+        self.me = model.canonical(name)
+        self.group = group
+        self.peers = peers
+        self.memory = observation.Memory()
+        self.result = passes.Result()
+        self.lives = True
+        self.is_receiving = False
+        self.is_cut_off = False
+        self.frozen_until = 0.0
+        self.ends_at = 0.0
+        self.disturbed_at = world.now
+        self.began_at = self.cleaned_at = self.read_at = world.now
+        self.traps: dict[tuple[str, str], Callable[[], None]] = {}
+        self.process = Process(self)
+        self.ports = typing.cast(ports.Ports, ports.Ports(
+            *(typing.cast(typing.Any, Port(self, target, needs_nova, delay))
+              for target, needs_nova, delay in (
+                  (Nova(self), True, 0.2), (Ironic(self), False, 0.5),
+                  (clouds.Placement(world.cloud), False, 0.2),
+                  (self.process, False, 0.01)))))
+        self.tracker = Tracker(self)
+        self._greenlet = greenlet.greenlet(self._live)
+        world.at(world.now + world.soon(), self._resume)
+
+    @property
+    def ring(self) -> tuple[object, ...]:
+        """What its ring is made by, besides who lives."""
+        return self.group, frozenset(self.peers), type(self)
+
+    @property
+    def settings(self) -> settings.Settings:
+        """What its nova.conf says."""
+        scope = settings.Scope(self.group)
+        return settings.Settings(
+            host=self.name, down_time=times.DOWN_TIME, scope=scope,
+            peers=settings.peers(self.name, scope, self.peers),
+            partitions=times.PARTITIONS, pass_interval=times.PASS_INTERVAL,
+            report_interval=times.REPORT_INTERVAL,
+            handover_timeout=times.HANDOVER_TIMEOUT,
+            follows=self.world.follows,
+            failover_after=times.FAILOVER_AFTER)
+
+    # Time
+
+    def end(self) -> None:
+        """End the process at once."""
+        self.lives = self.is_receiving = False
+        if greenlet.getcurrent() is self._greenlet:
+            raise greenlet.GreenletExit()
+        self._greenlet.throw()
+
+    def pause(self, most: float = 0.2) -> None:
+        """Let others go on for a moment.
+
+        :param most: for how long, in seconds
+        """
+        self._wait(self.world.soon(most))
+
+    def _wait(self, seconds: float) -> None:
+        self.world.at(self.world.now + seconds, self._resume)
+        self._greenlet.parent.switch()
+
+    def _resume(self) -> None:
+        if not self.lives:
+            return
+        if self.world.now < self.frozen_until:
+            # All at once, and in any order.
+            self.world.at(self.frozen_until + self.world.soon(1),
+                          self._resume)
+            return
+        self._greenlet.switch()
+
+    def later(self, most: float, what: Callable[[], None]) -> None:
+        """Do something beside the passes, if the process lives so long.
+
+        :param most: the time that it may take until then, in seconds
+        :param what: does it
+        """
+        self.world.at(self.world.now + self.world.soon(most),
+                      lambda: self._do(what))
+
+    def _do(self, what: Callable[[], None]) -> None:
+        until = max(self.frozen_until, self.world.stalled_until)
+        if not self.lives:
+            return
+        if self.is_cut_off or self.world.now < until:
+            self.world.at(max(until, self.world.now) + self.world.soon(1),
+                          lambda: self._do(what))
+            return
+        what()
+
+    # The ports
+
+    def call(self, name: str, method: Callable[..., object], needs_nova: bool,
+             delay: float, *args: object, **kwargs: object) -> object:
+        """Call a port.
+
+        :param name: the name of the call
+        :param method: what answers
+        :param needs_nova: whether Nova's database answers
+        :param delay: how long the way there may take, in seconds
+        :param args: what is passed on
+        :param kwargs: likewise
+        :returns: the answer
+        """
+        self.world.steps += 1
+        self.pause(delay)
+        self.meet(name, 'before')
+        if needs_nova:
+            self.reach()
+        answer = method(*args, **kwargs)
+        self.meet(name, 'after')
+        if needs_nova and self.world.random.random() < 0.2:
+            # What was asked for is done, and the answer is on its way.
+            self.pause()
+            self.reach()
+        return answer
+
+    def reach(self) -> None:
+        """Wait until Nova's database answers.
+
+        :raises Unreachable: if this service is cut off from it
+        """
+        while self.world.now < self.world.stalled_until:
+            self._wait(self.world.stalled_until - self.world.now
+                       + self.world.soon(1))
+        if self.is_cut_off:
+            raise Unreachable()
+
+    def meet(self, name: str, moment: str) -> None:
+        """Have befall this service what is to befall it at a call.
+
+        :param name: the name of the call
+        :param moment: before or after
+        """
+        trap = self.traps.pop((name, moment), None)
+        if trap is None:
+            return
+        self.world.log(f'{self.name} is at {name}, {moment} it')
+        trap()
+        if self.world.now < self.frozen_until:
+            self.pause()
+
+    # What Nova does, and in its order
+
+    def _live(self) -> None:
+        # Nova asks for the nodes once before the service has a record.
+        self._pass(is_tracking=False)
+        if self.me not in self.world.cloud.services:
+            self.world.beat(self.name)
+        for uuid, instance in list(self.world.cloud.instances.items()):
+            if instance.host_name == self.me:
+                builds.recover(self, uuid)
+        self._pass()
+        self._beat(is_first=True)
+        self.is_receiving = True
+        for build in self.world.messages.pop(self.me, ()):
+            build.receive(self)
+        while True:
+            self._wait(times.PASS_INTERVAL)
+            self._pass()
+
+    def _beat(self, is_first: bool = False) -> None:
+        if not self.lives or self.process.ending:
+            return
+        until = max(self.frozen_until, self.world.stalled_until)
+        if self.world.now < until:
+            self.world.at(until + self.world.soon(1), self._beat)
+            return
+        self.world.at(self.world.now + (
+            self.world.soon() if is_first else times.REPORT_INTERVAL),
+            self._beat)
+        if not is_first and not self.is_cut_off:
+            self.world.beat(self.name)
+            self.process.beaten()
+
+    def _pass(self, is_tracking: bool = True) -> None:
+        self.began_at = self.world.now
+        self.tracker.current = current = self.settings
+        try:
+            self.result = passes.run(self.ports, self.memory, current)
+        except passes.UnansweredError as error:
+            self.memory = error.memory
+            return
+        self.memory = self.result.memory
+        self.world.rules.planned(self)
+        for each in self.result.taken:
+            self._recover(each.instance)
+        for uuid in self.result.orphans - self.world.cloud.instances.keys():
+            self.later(1, functools.partial(self._reap, uuid))
+        if not is_tracking:
+            return
+        try:
+            self._track()
+        except Unreachable:
+            return
+        self.world.rules.pass_done(self)
+
+    def _recover(self, uuid: str) -> None:
+        self.later(1, lambda: builds.recover(self, uuid))
+
+    def _reap(self, uuid: str) -> None:
+        """Free the node of an instance that Nova has deleted."""
+        for node in self.world.cloud.nodes.values():
+            if node.instance == uuid and (
+                    uuid not in self.world.cloud.instances):
+                node.instance = None
+
+    def _track(self) -> None:
+        self.cleaned_at = self.world.now
+        rows = self.tracker.clean()
+        for node in sorted(rows.keys() - self.result.listed.keys()):
+            self._remove(node)
+        for node in self.result.listed:
+            try:
+                settled = self.tracker.take(node, self.result.plan.steps[node])
+            except Unreachable:
+                continue
+            self.memory = dataclasses.replace(
+                self.memory,
+                left_builds=self.memory.left_builds + settled.left)
+            for each in settled.taken:
+                self._recover(each.instance)
+
+    def _remove(self, node: str) -> None:
+        """Delete the row of a node that Ironic does not have any more."""
+        if self.memory.vanished.is_closed or (
+                not self.ports.ironic.is_deleted(node)):
+            return
+        self.memory = dataclasses.replace(
+            self.memory, vanished=self.memory.vanished.noted(
+                node, self.process.now()))
+        if self.ports.nova.delete_row(node, self.name):
+            self.process.in_hand.discard(node)
+            self.ports.placement.delete_provider(node)

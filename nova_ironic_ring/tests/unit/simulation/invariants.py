@@ -1,0 +1,494 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What must never happen, and what has to come of it all in the end."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import ring
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.unit.simulation import times
+
+if typing.TYPE_CHECKING:
+    from nova_ironic_ring.tests.unit.simulation import host as hosts
+    from nova_ironic_ring.tests.unit.simulation import world as worlds
+
+Decision = decisions.Decision
+
+# How long a service has to have been well to be seen by all to live.
+_STEADY = 2 * times.REPORT_INTERVAL + 1
+# How long a node may be without an owner: three passes, each of which takes
+# some seconds itself.
+_UNOWNED = 3 * (times.PASS_INTERVAL + 4)
+
+# How many nodes of a service may vanish at any time.
+_HANDFUL = 5
+
+_decide = planner.decide
+
+
+class InvariantError(AssertionError):
+    """What must never happen has happened."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """A node that went from one service to another.
+
+    :ivar at: when, in seconds
+    :ivar node: the node's UUID
+    :ivar old: the name of the service that had it
+    :ivar new: the name of the service that has it
+    """
+
+    at: float
+    node: str
+    old: str
+    new: str
+
+
+def decide(seen: observation.Observation, before: observation.Memory,
+           current: settings.Settings
+           ) -> tuple[planner.Plan, observation.Memory]:
+    """Plan a pass, and see that an equal observation gives an equal plan.
+
+    :param seen: what a service sees
+    :param before: what it remembers
+    :param current: its settings
+    """
+    plan, memory = _decide(seen, before, current)
+    # Of each second some.
+    if int(seen.at * 10) % 10 == 0:
+        equal = dataclasses.replace(
+            seen, nodes=dict(reversed(seen.nodes.items())),
+            rows=dict(reversed(seen.rows.items())))
+        again, later = _decide(equal, before, current)
+        if (again.steps, later, set(map(repr, again.happened))) != (
+                plan.steps, memory, set(map(repr, plan.happened))):
+            raise InvariantError(
+                f'Of what is equal come {plan} and {again}')
+    return plan, memory
+
+
+class Invariants:
+    """Sees all that the services do to nodes and instances.
+
+    :ivar moves: the nodes that went from one service to another
+    :ivar regrouped: when nodes changed their group, by UUID
+    """
+
+    def __init__(self, world: worlds.World) -> None:
+        """Choose the world.
+
+        :param world: the world
+        """
+        self.world = world
+        self.cloud = world.cloud
+        self.moves: list[Move] = []
+        self.regrouped: dict[str, float] = {}
+        #: When the owner of each node last changed.
+        self._row_since: dict[str, float] = {}
+        #: When the service of each instance last changed, or its node did.
+        self._instance_since: dict[str, float] = {}
+        #: Who had the rows that were deleted and are not there again yet.
+        self._former: dict[str, str] = {}
+        #: The deaths for which each instance was taken over.
+        self._deaths: set[tuple[str, str, int]] = set()
+        #: The nodes that are hidden and whose rows were deleted, by the
+        #: canonical name of their owner.
+        self._vanished: dict[str, set[str]] = {}
+        #: The nodes with instances of the service that each was told of.
+        self._own: dict[str, dict[str, str]] = {}
+
+    # What changes
+
+    def hidden(self) -> None:
+        """Note that Ironic hides all nodes from now on."""
+        self._vanished.clear()
+
+    def row_changed(self, node: str) -> None:
+        """Note that a node has another owner, or none.
+
+        :param node: the node's UUID
+        """
+        self._row_since[node] = self.world.now
+
+    def instance_changed(self, uuid: str) -> None:
+        """Note that an instance has another service, or a node.
+
+        :param uuid: the UUID of the instance
+        """
+        self._instance_since[uuid] = self.world.now
+
+    def listed(self, host: hosts.Host, nodes: model.Nodes) -> None:
+        """Note what a service is told of Ironic's nodes.
+
+        :param host: the service
+        :param nodes: the instance on each node
+        """
+        self._own[host.me] = {
+            node: uuid for node, uuid in nodes.items()
+            if uuid in self.cloud.instances
+            and self.cloud.instances[uuid].host_name == host.me}
+
+    # Who lives
+
+    def _is_steady(self, name: str, since: float, long: float = _STEADY
+                   ) -> bool:
+        """Say whether a service was well for long.
+
+        :param name: its canonical name
+        :param since: at what time
+        :param long: how long it was well by then, in seconds
+        """
+        host = self.world.services.get(name)
+        return (host is not None and self.world.is_up(name)
+                and since - max(self.world.disturbed_at,
+                                host.disturbed_at) > long)
+
+    def _has_consented(self, host: hosts.Host, row: clouds.Row) -> bool:
+        return row.taker == host.me and row.giver == model.canonical(row.owner)
+
+    # Rows
+
+    def check_taking(self, host: hosts.Host, node: str, looked_at: float
+                     ) -> None:
+        """See whether a service may record a node as its own.
+
+        :param host: the service
+        :param node: the node's UUID
+        :param looked_at: when it began to look at the node once more
+        """
+        row = self.cloud.rows.get(node)
+        step = host.result.plan.steps[node]
+        self._check_last_look(host, node, step, looked_at)
+        if row is None or model.canonical(row.owner) == host.me:
+            return
+        owner = model.canonical(row.owner)
+        what = (f'{host.name} takes node {short(node)} of {row.owner} '
+                f'({step.decision.name})')
+        self.world.log(what)
+        self._check_instance(host, node, what)
+        # What changes after the last look, nobody can know.
+        if self._has_consented(host, row) or (
+                self._row_since[node] >= looked_at):
+            return
+        other = self.world.services.get(owner)
+        if other is None or type(other) is not type(host) or (
+                step.decision not in (
+                    Decision.TAKE_ABANDONED, Decision.TAKE_SILENT)):
+            return
+        # One that has just come back was silent for all that others can see.
+        if self.world.is_benign and (
+                self.world.now - other.disturbed_at > times.DOWN_TIME):
+            self.world.fail(f'{what}, where nothing is amiss')
+        if other.ring == host.ring and self._is_steady(
+                owner, host.began_at, times.QUIET):
+            self.world.fail(f'{what} without its consent')
+
+    def _check_last_look(self, host: hosts.Host, node: str,
+                         step: planner.Step, looked_at: float) -> None:
+        """See that what had changed before the last look is respected."""
+        claim = step.claim
+        row = self.cloud.rows.get(node)
+        if claim is None or not host.IS_OURS:
+            return
+        if claim.instance is not None:
+            instance = self.cloud.instances.get(claim.instance)
+            if instance is not None and instance.host_name != host.me and (
+                    self._instance_since[claim.instance] < looked_at):
+                self.world.fail(
+                    f'{host.name} takes node {short(node)} with '
+                    f'{claim.instance}, which is with {instance.host}')
+        elif claim.checks_owner and (
+                (row.owner if row else None) != claim.owner) and (
+                self._row_since[node] < looked_at):
+            self.world.fail(
+                f'{host.name} takes node {short(node)} as if it were '
+                f'with {claim.owner}')
+
+    def _check_instance(self, host: hosts.Host, node: str, what: str) -> None:
+        """See that no service takes a node with another's instance."""
+        found = self.cloud.nodes.get(node)
+        uuid = found.instance if found else None
+        instance = self.cloud.instances.get(uuid or '')
+        if uuid is not None and instance is not None and (
+                instance.host_name in self.world.services
+                and instance.host_name != host.me
+                and self._instance_since[uuid] < host.began_at):
+            self.world.fail(f'{what}, with {uuid} of {instance.host}')
+
+    def row_taken(self, host: hosts.Host, node: str, owner: str | None
+                  ) -> None:
+        """Note that a service has recorded a node as its own.
+
+        :param host: the service
+        :param node: the node's UUID
+        :param owner: the name of its owner until now
+        """
+        if owner is None:
+            self.world.log(f'{host.name} creates the row of node '
+                           f'{short(node)}')
+        former = self._former.pop(node, owner)
+        if owner == host.name:
+            return
+        self.row_changed(node)
+        if former is None or model.canonical(former) == host.me:
+            return
+        self.moves.append(Move(self.world.now, node, former, host.name))
+        step = host.result.plan.steps[node]
+        if step.claim is not None and step.claim.is_abandoned:
+            return
+        for build in self.world.builds.values():
+            if build.node == node:
+                build.is_given_away = True
+
+    def check_deletion(self, host: hosts.Host, node: str, row: clouds.Row
+                       ) -> None:
+        """See whether a service may delete a row.
+
+        :param host: the service
+        :param node: the node's UUID
+        :param row: the row
+        """
+        self.world.log(f'{host.name} deletes the row of node '
+                       f'{short(node)} of {row.owner}')
+        owner = model.canonical(row.owner)
+        found = self.cloud.nodes.get(node)
+        uuid = found.instance if found else None
+        instance = self.cloud.instances.get(uuid or '')
+        if owner != host.me and uuid is not None and instance is not None and (
+                instance.host_name == owner
+                and owner in self.world.services
+                and self._instance_since[uuid] < host.read_at
+                and self._is_steady(owner, host.began_at)):
+            self.world.fail(
+                f'{host.name} deletes the row of node {short(node)} of '
+                f'{row.owner}, which has {uuid}')
+        if found is None or not host.IS_OURS or not self.world.is_hidden:
+            return
+        gone = self._vanished.setdefault(owner, set())
+        gone.add(node)
+        rows = sum(model.canonical(one.owner) == owner
+                   for one in self.cloud.rows.values()) + len(gone)
+        if len(gone) > max(_HANDFUL, rows * 20 // 100):
+            self.world.fail(f'{host.name} deletes the row of node '
+                            f'{short(node)}, which Ironic only hides')
+
+    def row_deleted(self, host: hosts.Host, node: str, owner: str) -> None:
+        """Note that a row was deleted.
+
+        :param host: the service that has done it
+        :param node: the node's UUID
+        :param owner: the name of its owner until now
+        """
+        self.row_changed(node)
+        if host.me != model.canonical(owner):
+            self._former.setdefault(node, owner)
+
+    # Instances
+
+    def instance_taken(self, host: hosts.Host, uuid: str,
+                       expected: ports.Expected) -> None:
+        """See whether a service may take an instance.
+
+        :param host: the service, which has done it
+        :param uuid: the UUID of the instance
+        :param expected: what the instance was like
+        """
+        self.world.log(f'{host.name} takes {uuid} of {expected.host}'
+                       f'{", which lets it" if expected.is_idle else ""}')
+        old = model.canonical(expected.host)
+        self.instance_changed(uuid)
+        if expected.is_idle:
+            return
+        if self._is_steady(old, host.began_at):
+            self.world.fail(f'{host.name} takes {uuid} of {expected.host}, '
+                            'which is well')
+        death = uuid, old, self.world.lives[old]
+        if death in self._deaths and old not in self.world.services:
+            self.world.fail(f'{host.name} takes {uuid}, which was taken '
+                            f'before when {expected.host} died')
+        self._deaths.add(death)
+
+    def build_ended(self, host: hosts.Host, uuid: str) -> None:
+        """See whether a service may end a build.
+
+        :param host: the service, which has done it
+        :param uuid: the UUID of the instance
+        """
+        build = self.world.builds[uuid]
+        self.world.log(f'{host.name} ends the build of {uuid}')
+        if self._is_steady(build.host, host.began_at, times.QUIET) and (
+                not build.is_given_away):
+            self.world.fail(f'{host.name} ends the build of {uuid} by '
+                            f'{build.host}, which is well')
+
+    # Passes
+
+    def planned(self, host: hosts.Host) -> None:
+        """See what a service has planned.
+
+        :param host: the service
+        """
+        members = host.memory.standing.membership.members
+        for node, step in host.result.plan.steps.items():
+            if not step.offer:
+                continue
+            taker = step.offer
+            what = (f'{host.name} offers node {short(node)} to '
+                    f'{taker}')
+            if taker not in members or taker == host.me:
+                self.world.fail(f'{what}, which is no member of its ring')
+            since = self.world.barred_since.get(taker)
+            if since is not None and since < host.began_at:
+                self.world.fail(f'{what}, which is disabled or forced down')
+            since = self.world.dead_since.get(taker)
+            if since is not None and host.began_at > times.DETECTION + max(
+                    since, host.disturbed_at, self.world.disturbed_at):
+                self.world.fail(f'{what}, which is dead')
+            other = self.world.services.get(taker)
+            found = self.cloud.nodes.get(node)
+            if other is not None and other.group is not None and (
+                    found is not None and other.group != found.group
+                    and self.regrouped.get(node, -1) < host.began_at):
+                self.world.fail(f'{what}, which does not see it')
+
+    def pass_done(self, host: hosts.Host) -> None:
+        """See what has come of a pass.
+
+        :param host: the service
+        """
+        own = self._own.get(host.me, {})
+        for node, uuid in own.items():
+            found = self.cloud.nodes.get(node)
+            instance = self.cloud.instances.get(uuid)
+            if found is not None and found.instance == uuid and (
+                    instance is not None and instance.host_name == host.me
+                    and node not in host.result.listed and host.IS_OURS):
+                self.world.fail(f'{host.name} does not list node '
+                                f'{short(node)}, with its own {uuid}')
+        for node in host.process.in_hand:
+            row = self.cloud.rows.get(node)
+            if (row is None or model.canonical(row.owner) != host.me) and (
+                    self._row_since[node] < host.cleaned_at):
+                self.world.fail(f'{host.name} has node {short(node)} '
+                                'in hand, and it is not its own')
+        self._check_unowned()
+
+    def _check_unowned(self) -> None:
+        """See that no node stays without an owner while nothing happens."""
+        if self.world.now - self.world.changed_at <= times.QUIET or (
+                self.world.is_hidden) or any(
+                self.world.now - host.disturbed_at <= times.QUIET
+                for host in self.world.services.values()):
+            return
+        for node, found in self.cloud.nodes.items():
+            if node in self.cloud.rows or (
+                    self.world.now - self._row_since[node] <= _UNOWNED):
+                continue
+            members = self.world.members(found.group) | (
+                self.world.members(None))
+            owners = {model.canonical(row.owner)
+                      for row in self.cloud.rows.values()}
+            # Those that have no node do not see each other.
+            if members and members <= owners and found.instance is None:
+                self.world.fail(f'node {short(node)} has no owner')
+
+    # In the end
+
+    def check_settled(self, groups: list[str | None], is_ours: bool) -> None:
+        """See that all nodes are where they belong.
+
+        :param groups: the conductor groups
+        :param is_ours: whether all services run our driver
+        """
+        rings = {group: ring.Ring(members, times.PARTITIONS)
+                 for group in groups
+                 if (members := self.world.members(group))}
+        for node, found in self.cloud.nodes.items():
+            group = None if None in groups else found.group
+            desired = rings[group].owner(node) if group in rings else None
+            row = self.cloud.rows.get(node)
+            owner = model.canonical(row.owner) if row else None
+            instance = self.cloud.instances.get(found.instance or '')
+            if instance is not None and instance.host_name is not None:
+                self._check_settled_instance(
+                    str(found.instance), instance, desired if is_ours
+                    else None, owner)
+            elif found.instance is not None:
+                if is_ours and desired is not None and instance is None:
+                    self.world.fail(f'{found.instance} is still on node '
+                                    f'{short(node)}')
+            elif desired is not None and owner != desired:
+                self.world.fail(f'node {short(node)} is with {owner} '
+                                f'and not with {desired}')
+        if is_ours:
+            self._check_builds(rings, None in groups)
+
+    def _check_settled_instance(self, uuid: str, instance: model.Instance,
+                                desired: str | None, owner: str | None
+                                ) -> None:
+        name = str(instance.host_name)
+        lives = name in self.world.services
+        if desired is not None and (
+                not lives or self.cloud.services[name].forced_down):
+            self.world.fail(f'{uuid} is with {name}, which is dead')
+        # Without a node it is in nobody's ring, and an instance is not taken
+        # without consent.
+        owners = {model.canonical(row.owner)
+                  for row in self.cloud.rows.values()}
+        if self.world.follows and desired != name and (
+                desired in owners and lives):
+            self.world.fail(f'{uuid} is with {name} and not with {desired}')
+        if lives and owner != name:
+            self.world.fail(f'{uuid} is with {name}, and its node is with '
+                            f'{owner}')
+
+    def _check_builds(self, rings: dict[str | None, ring.Ring],
+                      is_one_ring: bool) -> None:
+        """See that dead services have left no builds behind."""
+        for uuid, build in self.world.builds.items():
+            if build.host in self.world.services or build.is_given_away:
+                # Nova itself loses a message with the service that it was
+                # for, and does not notice. A node that only has an allocation
+                # looks free to a live service, which gives it away: what then
+                # dies with that service is not looked for.
+                continue
+            found = self.cloud.nodes.get(build.node)
+            if found is None or (
+                    None if is_one_ring else found.group) not in rings:
+                continue
+            instance = self.cloud.instances.get(uuid)
+            if instance is not None and instance.is_building:
+                self.world.fail(f'{uuid} is being built for ever')
+            if uuid in self.cloud.allocations.get(build.node, ()) and (
+                    instance is None or instance.is_given_up):
+                self.world.fail(f'{uuid} keeps node '
+                                f'{short(build.node)} allocated')
+
+
+def short(node: str) -> str:
+    """Return a node's number.
+
+    :param node: its UUID
+    """
+    return node.rpartition('-')[2].lstrip('0')

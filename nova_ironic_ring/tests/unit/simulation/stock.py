@@ -1,0 +1,63 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A nova-compute with Nova's own driver, which asks nobody."""
+
+from __future__ import annotations
+
+import datetime
+
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import ring
+from nova_ironic_ring.tests.unit.simulation import host
+from nova_ironic_ring.tests.unit.simulation import times
+
+
+class StockHost(host.Host):
+    """Takes all that its ring gives it, whoever has it."""
+
+    IS_OURS = False
+
+    def _pass(self, is_tracking: bool = True) -> None:
+        self.began_at = self.world.now
+        self.tracker.current = self.settings
+        try:
+            self._list()
+            if is_tracking:
+                self._track()
+        except host.Unreachable:
+            pass
+
+    def _list(self) -> None:
+        nova, ironic = self.ports.nova, self.ports.ironic
+        services = nova.ring_services()
+        # It goes by the clock of its machine.
+        now = clouds.EPOCH + datetime.timedelta(
+            seconds=self.world.now + self.world.skews.get(self.me, 0))
+        points = ring.Ring({self.me} | {
+            service.name for service in services
+            if not service.forced_down
+            and not membership.is_late(service, now, times.DOWN_TIME)},
+            times.PARTITIONS)
+        mine = nova.instances_of(self.name)
+        keep = planner.Step(decisions.Decision.KEEP, 'stock', None,
+                            planner.Claim())
+        nodes = ironic.nodes(self.settings.scope)
+        listed = {node: instance for node, instance in nodes.items()
+                  if (points.owner(node) == self.me if instance is None
+                      else instance in mine)}
+        self.result = passes.Result(
+            planner.Plan(dict.fromkeys(listed, keep)), self.memory, listed)

@@ -1,0 +1,27 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The times of the simulated services, in seconds, as on the lab."""
+
+REPORT_INTERVAL = 2.0
+DOWN_TIME = 8.0
+PASS_INTERVAL = 5.0
+HANDOVER_TIMEOUT = 2 * PASS_INTERVAL
+FAILOVER_AFTER = 12.0
+PARTITIONS = 32
+#: From the death of a service, or the end of an outage, until all have found
+#: out who is absent: an outage is over a pass later, and has a service wait
+#: for twice the down time; the next pass sees it.
+DETECTION = 2 * DOWN_TIME + 3 * PASS_INTERVAL
+#: From the last event until all is where it belongs: what has gone is found
+#: out; who has only begun to take over may be gone as well; and three passes.
+QUIET = DETECTION + HANDOVER_TIMEOUT + 4 * PASS_INTERVAL
