@@ -15,7 +15,7 @@
 Of its own nodes each service does so in Nova's resource tracker.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import events
@@ -119,10 +119,10 @@ def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
         vanished.Limits(current.vanished_nodes_limit,
                         2 * _PASSES * current.pass_interval), at)
     happened: list[events.Event] = []
+    if guard.has_too_many and not before.has_too_many:
+        happened.append(events.NodesVanished(
+            host, False, sorted(missing), len(rows)))
     if guard.is_closed:
-        if not before.is_closed:
-            happened.append(events.NodesVanished(
-                host, False, sorted(missing), len(rows)))
         return guard, happened
     mine = {node: row for node, row in missing.items()
             if seen.standing.ring.owner(node) == current.me}
@@ -130,27 +130,26 @@ def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
         happened.append(event)
         if isinstance(event, events.RecordRemoved):
             guard = guard.noted(node, at)
+        if guard.is_closed:
+            break
     return guard, happened
 
 
 def _remove_all(world: ports.Ports, rows: Mapping[str, model.Row]
-                ) -> list[tuple[str, events.Event]]:
+                ) -> Iterator[tuple[str, events.Event]]:
     """Remove the rows of nodes that Ironic really does not have."""
-    happened: list[tuple[str, events.Event]] = []
     for node, row in rows.items():
         try:
             if not world.ironic.is_deleted(node):
                 continue
             if world.nova.instances(world.placement.consumers(node)):
-                happened.append((node, events.RecordNotRemoved(
+                yield node, events.RecordNotRemoved(
                     node, row.owner, 'an instance of Nova has an allocation '
-                    'of the node')))
+                    'of the node')
                 continue
             # Without the record, nobody would look for the provider again.
             world.placement.delete_provider(node)
             if world.nova.delete_row(node, row.owner):
-                happened.append((node, events.RecordRemoved(node, row.owner)))
+                yield node, events.RecordRemoved(node, row.owner)
         except Exception as error:
-            happened.append((node, events.RecordNotRemoved(
-                node, row.owner, error)))
-    return happened
+            yield node, events.RecordNotRemoved(node, row.owner, error)

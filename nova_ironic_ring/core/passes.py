@@ -271,11 +271,11 @@ def _guard(world: ports.Ports, memory: observation.Memory, nodes: model.Nodes,
         vanished.Limits(current.vanished_nodes_limit,
                         _VANISHING * current.pass_interval),
         world.process.now())
-    was_closed = memory.vanished.is_closed
-    if guard.is_closed and not was_closed:
+    had_too_many = memory.vanished.has_too_many
+    if guard.has_too_many and not had_too_many:
         happened.append(events.NodesVanished(
             current.host, True, missing, len(rows)))
-    elif was_closed and not guard.is_closed:
+    elif had_too_many and not guard.has_too_many:
         happened.append(events.NodesBack())
     return dataclasses.replace(memory, vanished=guard)
 

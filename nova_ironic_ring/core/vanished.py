@@ -36,12 +36,22 @@ class Limits:
 class Guard:
     """How many of a service's nodes have vanished in some time.
 
-    :ivar is_closed: whether no node is believed deleted now
+    :ivar has_too_many: whether more nodes were missing than may be
     :ivar deleted: when nodes were believed deleted, in seconds, by the node
+    :ivar left: how many more may be believed deleted until the next look
     """
 
-    is_closed: bool = False
+    has_too_many: bool = False
     deleted: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    left: int = _HANDFUL
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no node is believed deleted now.
+
+        Ironic may have shown the nodes when it was looked, and not any more.
+        """
+        return self.has_too_many or self.left <= 0
 
     def noted(self, node: str, at: float) -> 'Guard':
         """Return the guard after a node was believed deleted.
@@ -49,7 +59,8 @@ class Guard:
         :param node: the node's UUID
         :param at: the present time, in seconds
         """
-        return dataclasses.replace(self, deleted={**self.deleted, node: at})
+        return dataclasses.replace(
+            self, deleted={**self.deleted, node: at}, left=self.left - 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,8 +92,8 @@ def look(before: Guard, missing: Missing, limits: Limits, at: float) -> Guard:
     allowed = max(
         _HANDFUL, (missing.total + counted) * limits.percent // 100)
     allowed = max(0, allowed - counted)
-    is_closed = False
+    has_too_many = False
     if len(missing.nodes) > allowed:
         gone = filter(missing.is_deleted, missing.nodes)
-        is_closed = len(list(itertools.islice(gone, allowed + 1))) > allowed
-    return Guard(is_closed, deleted)
+        has_too_many = len(list(itertools.islice(gone, allowed + 1))) > allowed
+    return Guard(has_too_many, deleted, allowed)

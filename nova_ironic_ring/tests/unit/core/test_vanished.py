@@ -35,7 +35,7 @@ class GuardTestCase(base.BaseTestCase):
             self.guard, vanished.Missing(
                 list(map(str, range(missing))), total, is_deleted),
             vanished.Limits(percent, WINDOW), at)
-        return self.guard.is_closed
+        return self.guard.has_too_many
 
     def test_none(self):
         self.assertFalse(self._look(0, 0))
@@ -88,3 +88,14 @@ class GuardTestCase(base.BaseTestCase):
         after = before.noted('node', 1)
         self.assertEqual(vanished.Guard(), before)
         self.assertEqual({'node': 1}, after.deleted)
+
+    def test_nodes_that_are_hidden_after_the_look(self):
+        self.assertFalse(self._look(8, 8, kept=8))
+        believed = 0
+        for number in range(8):
+            if not self.guard.is_closed:
+                believed += 1
+                self.guard = self.guard.noted(str(number), 0)
+        self.assertEqual(5, believed)
+        self.assertFalse(self.guard.has_too_many)
+        self.assertTrue(self.guard.is_closed)
