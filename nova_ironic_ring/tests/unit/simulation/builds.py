@@ -90,7 +90,7 @@ class Build:
         self.world.log(f'{host.name} builds {self.instance}')
         self._save(host=host.name, node=self.node, task='spawning')
         self.world.rules.instance_changed(self.instance)
-        host.later(3, lambda: self._deploy(host))
+        host.later(1, lambda: self._deploy(host))
 
     def _deploy(self, host: hosts.Host) -> None:
         """Write the instance into Ironic's node."""

@@ -127,10 +127,11 @@ class Ironic(clouds.Ironic):
         self._service = host
 
     def nodes(self, scope: settings.Scope) -> dict[str, str | None]:
+        # The listing takes long.
+        self._service.pause(1)
         found = {} if self._service.world.is_hidden else super().nodes(scope)
         self._service.world.rules.listed(self._service, found)
-        # The listing takes long, and goes by when it began.
-        self._service.pause(1)
+        self._service.pause(0.5)
         return found
 
     def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
@@ -261,8 +262,10 @@ class Host:
     :ivar began_at: when its pass began
     :ivar cleaned_at: when it last saw which rows are its own
     :ivar read_at: when it last read rows or instances
+    :ivar is_taking_over: whether it has decided to take instances over
     :ivar traps: what befalls it before or after its next call of a port, by
-        the name of the call and the moment
+        the name of the call and the moment; of the call after "takeover: "
+        for one that belongs to a takeover
     """
 
     #: Whether it has our driver.
@@ -292,6 +295,7 @@ class Host:
         self.ends_at = 0.0
         self.disturbed_at = world.now
         self.began_at = self.cleaned_at = self.read_at = world.now
+        self.is_taking_over = False
         self.traps: dict[tuple[str, str], Callable[[], None]] = {}
         self.process = Process(self)
         self.ports = typing.cast(ports.Ports, ports.Ports(
@@ -416,6 +420,8 @@ class Host:
         :param moment: before or after
         """
         trap = self.traps.pop((name, moment), None)
+        if trap is None and self.is_taking_over:
+            trap = self.traps.pop((f'takeover: {name}', moment), None)
         if trap is None:
             return
         self.world.log(f'{self.name} is at {name}, {moment} it')
@@ -458,6 +464,7 @@ class Host:
 
     def _pass(self, is_tracking: bool = True) -> None:
         self.began_at = self.world.now
+        self.is_taking_over = False
         self.tracker.current = current = self.settings
         try:
             self.result = passes.run(self.ports, self.memory, current)

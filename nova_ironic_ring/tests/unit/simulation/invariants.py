@@ -65,16 +65,19 @@ class Move:
     new: str
 
 
-def decide(seen: observation.Observation, before: observation.Memory,
-           current: settings.Settings
+def decide(world: worlds.World, seen: observation.Observation,
+           before: observation.Memory, current: settings.Settings
            ) -> tuple[planner.Plan, observation.Memory]:
     """Plan a pass, and see that an equal observation gives an equal plan.
 
+    :param world: the world
     :param seen: what a service sees
     :param before: what it remembers
     :param current: its settings
     """
     plan, memory = _decide(seen, before, current)
+    world.services[current.me].is_taking_over = any(
+        step.decision.takes_instance for step in plan.steps.values())
     # Of each second some.
     if int(seen.at * 10) % 10 == 0:
         equal = dataclasses.replace(
@@ -363,7 +366,8 @@ class Invariants:
                 self.world.fail(f'{what}, which is disabled or forced down')
             since = self.world.dead_since.get(taker)
             if since is not None and host.began_at > times.DETECTION + max(
-                    since, host.disturbed_at, self.world.disturbed_at):
+                    since, host.disturbed_at, self.world.disturbed_at,
+                    self.world.stalled_until):
                 self.world.fail(f'{what}, which is dead')
             other = self.world.services.get(taker)
             found = self.cloud.nodes.get(node)

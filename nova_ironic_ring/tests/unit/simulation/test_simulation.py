@@ -18,6 +18,7 @@ run, which prints how many calls of a port the services made.
 
 import atexit
 import collections
+import functools
 import os
 from unittest import mock
 
@@ -34,12 +35,12 @@ from nova_ironic_ring.tests.unit.simulation import times
 from nova_ironic_ring.tests.unit.simulation import world as worlds
 
 hypothesis.settings.register_profile(
-    'default', max_examples=30, stateful_step_count=20, deadline=None,
+    'default', max_examples=16, stateful_step_count=20, deadline=None,
     derandomize=True, print_blob=True,
     suppress_health_check=list(hypothesis.HealthCheck))
 hypothesis.settings.register_profile(
     'long', hypothesis.settings.get_profile('default'), derandomize=False,
-    max_examples=int(os.environ.get('SIMULATION_EXAMPLES', '1000')))
+    max_examples=int(os.environ.get('SIMULATION_EXAMPLES', '500')))
 hypothesis.settings.load_profile(
     os.environ.get('HYPOTHESIS_PROFILE', 'default'))
 
@@ -52,6 +53,8 @@ _CALLS = st.sampled_from([
     'ring_services', 'now', 'nodes', 'instances_of', 'rows_of', 'rows',
     'instances', 'delete_row', 'set_instance_host', 'consumers', 'end_build',
     'free', 'record'])
+_TAKEOVER_CALLS = st.sampled_from([
+    'rows', 'instances', 'delete_row', 'set_instance_host', 'record'])
 _steps: collections.Counter[str] = collections.Counter()
 
 
@@ -64,7 +67,8 @@ class BaseMachine(stateful.RuleBasedStateMachine):
         :param seed: what the times of all that happens come from
         """
         self.world = worlds.World(seed)
-        self._patch = mock.patch.object(planner, 'decide', invariants.decide)
+        self._patch = mock.patch.object(planner, 'decide', functools.partial(
+            invariants.decide, self.world))
         self._patch.start()
 
     def teardown(self):
@@ -186,6 +190,27 @@ class Machine(BaseMachine):
             'freeze': lambda: self.world.freeze(host, length),
             'cut_off': lambda: self.world.cut_off(host)}[what]
         self._then(seconds)
+
+    @stateful.rule(data=st.data(), call=_TAKEOVER_CALLS,
+                   moment=st.sampled_from(['before', 'after']),
+                   is_fatal=st.booleans(), length=st.floats(15, 60))
+    def interrupt(self, data, call, moment, is_fatal, length):
+        """A service dies, and something befalls who takes over from it."""
+        dead = self._host(data)
+        self.world.crash(dead)
+
+        def befall(host: hosts.Host) -> None:
+            for each in self.world.services.values():
+                each.traps.clear()
+            if is_fatal:
+                self.world.crash(host)
+            else:
+                self.world.freeze(host, length)
+
+        for host in self.world.services.values():
+            host.traps[f'takeover: {call}', moment] = functools.partial(
+                befall, host)
+        self._then(length + times.DETECTION)
 
     @stateful.rule(data=st.data(), seconds=_SECONDS)
     def disable(self, data, seconds):
@@ -342,7 +367,7 @@ class BenignMachine(Machine):
         nodes=st.integers(4, 12))(set_up)
 
     # What is no rule here.
-    freeze = stall = cut_off = trap = force_down = hide = stall_alone = None
+    freeze = stall = cut_off = trap = interrupt = force_down = hide = stall_alone = None
 
 
 class DisputeMachine(BaseMachine):
@@ -420,7 +445,7 @@ MixedTestCase = MixedMachine.TestCase
 for _case in MixedTestCase, DisputeTestCase:
     _case.settings = hypothesis.settings(
         _case.settings, max_examples=_case.settings.max_examples // 8,
-        stateful_step_count=10)
+        stateful_step_count=5)
 
 
 @atexit.register

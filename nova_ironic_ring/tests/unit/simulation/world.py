@@ -211,8 +211,7 @@ class World:
         """
         self.log(f'the database stands still for {seconds:.0f} s')
         self.stalled_until = max(self.stalled_until, self.now + seconds)
-        self.disturbed_at = self.changed_at = max(
-            self.disturbed_at, self.changed_at, self.stalled_until)
+        self.changed_at = max(self.changed_at, self.stalled_until)
 
     def hide(self, is_hidden: bool) -> None:
         """Have Ironic hide all nodes, or show them again.
