@@ -81,8 +81,8 @@ def decide(world: worlds.World, seen: observation.Observation,
     # Of each second some.
     if int(seen.at * 10) % 10 == 0:
         equal = dataclasses.replace(
-            seen, nodes=dict(reversed(seen.nodes.items())),
-            rows=dict(reversed(seen.rows.items())))
+            seen, nodes=dict(reversed(list(seen.nodes.items()))),
+            rows=dict(reversed(list(seen.rows.items()))))
         again, later = _decide(equal, before, current)
         if (again.steps, later, set(map(repr, again.happened))) != (
                 plan.steps, memory, set(map(repr, plan.happened))):

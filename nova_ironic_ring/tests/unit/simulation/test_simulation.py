@@ -91,8 +91,9 @@ class Machine(BaseMachine):
     FOLLOWS = False
     QUIET = times.QUIET
 
-    @stateful.initialize(seed=st.integers(0, 2**16), services=st.integers(1, 4),
-                         nodes=st.integers(0, 12))
+    @stateful.initialize(
+        seed=st.integers(0, 2**16), services=st.integers(1, 4),
+        nodes=st.integers(0, 12))
     def set_up(self, seed, services, nodes):
         self.make_world(seed)
         self.world.follows = self.FOLLOWS
@@ -367,7 +368,8 @@ class BenignMachine(Machine):
         nodes=st.integers(4, 12))(set_up)
 
     # What is no rule here.
-    freeze = stall = cut_off = trap = interrupt = force_down = hide = stall_alone = None
+    freeze = stall = cut_off = trap = interrupt = force_down = hide = None
+    stall_alone = None
 
 
 class DisputeMachine(BaseMachine):

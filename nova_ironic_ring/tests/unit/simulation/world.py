@@ -24,6 +24,7 @@ import datetime
 import heapq
 import itertools
 import random
+import typing
 
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import model
@@ -223,7 +224,7 @@ class World:
         self.rules.hidden()
         self._change()
 
-    def bar(self, name: str, **changes: bool) -> None:
+    def bar(self, name: str, **changes: typing.Any) -> None:
         """Disable a service or force it down, or undo that.
 
         :param name: its canonical name
@@ -329,8 +330,9 @@ class World:
         :param node: its UUID
         """
         row = self.cloud.rows.get(node)
-        service = row and self.cloud.services.get(model.canonical(row.owner))
-        if row is None or service is None or service.disabled or (
+        service = (self.cloud.services.get(model.canonical(row.owner))
+                   if row else None)
+        if service is None or service.disabled or (
                 service.forced_down) or (
                 (clouds.EPOCH + datetime.timedelta(seconds=self.now)
                  - service.last_seen).total_seconds() > times.DOWN_TIME):
@@ -338,8 +340,8 @@ class World:
         build = builds.Build(self, f'instance-{next(self._numbers)}', node,
                              service.name)
         self.builds[build.instance] = build
-        self.log(f'{build.instance} is to be built on node {invariants.short(node)} by '
-                 f'{service.host}')
+        self.log(f'{build.instance} is to be built on node '
+                 f'{invariants.short(node)} by {service.host}')
         build.allocate()
 
     def delete(self, uuid: str) -> None:
