@@ -81,6 +81,7 @@ class World:
         self.changed_at = 0.0
         self.timeline: list[str] = []
         self.rules = invariants.Invariants(self)
+        self._failure: invariants.InvariantError | None = None
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._numbers = itertools.count(1)
@@ -99,7 +100,9 @@ class World:
         :raises InvariantError: always
         """
         story = '\n'.join(['', *self.timeline])
-        raise invariants.InvariantError(f'{what}, at {self.now:.2f}:{story}')
+        self._failure = invariants.InvariantError(
+            f'{what}, at {self.now:.2f}:{story}')
+        raise self._failure
 
     # Time
 
@@ -126,6 +129,9 @@ class World:
             when, _, what = heapq.heappop(self._due)
             self.cloud.now = max(self.now, when)
             what()
+            # A pass may have taken it for the error of a port.
+            if self._failure is not None:
+                raise self._failure
         self.cloud.now = end
 
     def soon(self, most: float = 0.2) -> float:
