@@ -173,7 +173,9 @@ def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,
 def _take(world: ports.Ports, wanted: Takeover, row: model.Row | None,
           instance: model.Instance | None) -> bool:
     """Delete a row and change an instance, unless another was faster."""
-    if instance is None or instance.host != wanted.host:
+    # Before the row is deleted: Ironic's word alone is not enough.
+    if instance is None or (instance.host, instance.node) != (
+            wanted.host, wanted.node):
         return False
     if row is not None and not world.nova.delete_row(wanted.node, row.owner):
         return False

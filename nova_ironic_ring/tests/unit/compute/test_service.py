@@ -176,7 +176,9 @@ class MemoryTestCase(base.DriverTestCase):
         before = self.me.ring.memory
         self.nova.ironic.nodes.side_effect = sdk_exceptions.SDKException('no')
         self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
-        self.assertIs(before, self.me.ring.memory)
+        # It says nothing of the heartbeats.
+        self.assertEqual(before.confidence, self.me.ring.memory.confidence)
+        self.assertIs(Trust.FULL, self._trust())
 
     def test_ironic_does_not_tell_of_missing_nodes(self):
         nodes = dict(self.cloud.nodes)
