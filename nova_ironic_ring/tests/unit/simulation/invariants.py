@@ -320,6 +320,9 @@ class Invariants:
                        f'{", which lets it" if expected.is_idle else ""}')
         old = model.canonical(expected.host)
         self.instance_changed(uuid)
+        # It may be taken of this one as well, when it dies.
+        self._deaths -= {each for each in self._deaths
+                         if each[:2] == (uuid, host.me)}
         if expected.is_idle:
             return
         if self._is_steady(old, host.began_at):
