@@ -101,6 +101,21 @@ class PassTestCase(base.DriverTestCase):
         self.assertEqual(self.desired('me', 'b'), me.begin_pass())
 
 
+class _MeetingLock:
+    """A lock that so many threads wait for before one has it."""
+
+    def __init__(self, threads: int) -> None:
+        self._together = threading.Barrier(threads, timeout=60)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._together.wait()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class CacheTestCase(base.DriverTestCase):
     """What Nova's driver answers from."""
 
@@ -140,11 +155,10 @@ class CacheTestCase(base.DriverTestCase):
 
     def test_many_threads_that_find_it_empty_run_one_pass(self):
         me = self.nova.compute('me')
-        together = threading.Barrier(8, timeout=30)
+        me.driver.ring_lock = _MeetingLock(8)
         answers = []
 
         def ask():
-            together.wait()
             answers.append(me.driver.node_is_available(min(self.own)))
         threads = [threading.Thread(target=ask) for _ in range(8)]
         for thread in threads:
