@@ -176,6 +176,10 @@ class WriteTestCase(RecordsTestCase):
 
     def test_build_that_ends_meanwhile(self):
         self.fake.put('i', NODE, 'b', is_building=True)
-        self.fake.unsaveable['i'] = exception.UnexpectedTaskStateError(
-            instance_uuid='i', expected='', actual='')
+        # Between the reading and the saving.
+        self.useFixture(fixtures.MockPatch(
+            'nova.compute.utils.add_instance_fault_from_exc',
+            side_effect=lambda *_: self.fake.put('i', NODE, 'b')))
         self.assertFalse(self.nova.end_build('i', 'b'))
+        self.assertEqual(model.Instance('b', NODE),
+                         self.cloud.instances['i'])
