@@ -372,6 +372,22 @@ class BenignMachine(Machine):
     stall_alone = None
 
 
+class TakeoverMachine(Machine):
+    """Services that die one after the other, with an instance on each node."""
+
+    def set_up(self, seed, services, nodes):
+        super().set_up(seed, services, nodes)
+        self.world.run(self.QUIET)
+        self.boot_all(None, 15)
+    set_up = stateful.initialize(
+        seed=st.integers(0, 2**16), services=st.integers(3, 5),
+        nodes=st.integers(6, 12))(set_up)
+
+    # What is no rule here.
+    stall = disable = force_down = set_clock = hide = enroll = remove = None
+    work = stall_alone = set_clock_alone = one_event = None
+
+
 class DisputeMachine(BaseMachine):
     """Three services, whatever each believes who its peers are."""
 
@@ -439,6 +455,7 @@ class MixedMachine(Machine):
 
 RingTestCase = Machine.TestCase
 BenignTestCase = BenignMachine.TestCase
+TakeoverTestCase = TakeoverMachine.TestCase
 DisputeTestCase = DisputeMachine.TestCase
 FollowTestCase = FollowMachine.TestCase
 GroupsTestCase = GroupsMachine.TestCase
