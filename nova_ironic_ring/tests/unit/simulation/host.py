@@ -453,7 +453,8 @@ class Host:
             return
         until = max(self.frozen_until, self.world.stalled_until)
         if self.world.now < until:
-            self.world.at(until + self.world.soon(1), self._beat)
+            # It has to connect again.
+            self.world.at(until + self.world.soon(4), self._beat)
             return
         self.world.at(self.world.now + (
             self.world.soon() if is_first else times.REPORT_INTERVAL),

@@ -35,12 +35,12 @@ from nova_ironic_ring.tests.unit.simulation import times
 from nova_ironic_ring.tests.unit.simulation import world as worlds
 
 hypothesis.settings.register_profile(
-    'default', max_examples=16, stateful_step_count=20, deadline=None,
+    'default', max_examples=12, stateful_step_count=20, deadline=None,
     derandomize=True, print_blob=True,
     suppress_health_check=list(hypothesis.HealthCheck))
 hypothesis.settings.register_profile(
     'long', hypothesis.settings.get_profile('default'), derandomize=False,
-    max_examples=int(os.environ.get('SIMULATION_EXAMPLES', '500')))
+    max_examples=int(os.environ.get('SIMULATION_EXAMPLES', '400')))
 hypothesis.settings.load_profile(
     os.environ.get('HYPOTHESIS_PROFILE', 'default'))
 
@@ -388,6 +388,22 @@ class TakeoverMachine(Machine):
     work = stall_alone = set_clock_alone = one_event = None
 
 
+class OutageMachine(Machine):
+    """A ring that is well, where the way to the database is not."""
+
+    def set_up(self, seed, services, nodes):
+        super().set_up(seed, services, nodes)
+        self.settle()
+    set_up = stateful.initialize(
+        seed=st.integers(0, 2**16), services=st.integers(3, 5),
+        nodes=st.integers(6, 12))(set_up)
+
+    # What is no rule here.
+    start = crash = terminate = trap = interrupt = disable = force_down = None
+    hide = enroll = remove = boot = boot_all = delete = work = None
+    one_event = None
+
+
 class DisputeMachine(BaseMachine):
     """Three services, whatever each believes who its peers are."""
 
@@ -456,6 +472,7 @@ class MixedMachine(Machine):
 RingTestCase = Machine.TestCase
 BenignTestCase = BenignMachine.TestCase
 TakeoverTestCase = TakeoverMachine.TestCase
+OutageTestCase = OutageMachine.TestCase
 DisputeTestCase = DisputeMachine.TestCase
 FollowTestCase = FollowMachine.TestCase
 GroupsTestCase = GroupsMachine.TestCase
