@@ -24,6 +24,7 @@ from typing import Any
 from typing import TypeAlias
 
 from keystoneauth1 import exceptions as keystone_exceptions
+from nova.compute import task_states
 from nova.conf import ironic as conf_ironic
 from nova import context as nova_context
 from nova import exception
@@ -173,6 +174,52 @@ def recover(source: NovaIronicDriver, context: nova_context.RequestContext,
     :param instance: an instance of this service
     """
     source.virtapi._compute._init_instance(context, instance)
+
+
+def finish_build(source: NovaIronicDriver,
+                 context: nova_context.RequestContext,
+                 instance: objects.Instance) -> None:
+    """Do what Nova does with an instance when its machine is deployed.
+
+    :param source: the driver that the manager has
+    :param context: with the rights of an administrator
+    :param instance: an instance of this service, with the task ``spawning``
+    :raises nova.exception.UnexpectedTaskStateError: if it has another task by
+        now
+    """
+    compute = source.virtapi._compute
+    compute._update_instance_after_spawn(instance)
+    instance.save(expected_task_state=task_states.SPAWNING)
+    compute._update_scheduler_instance_info(context, instance)
+    compute._notify_about_instance_usage(
+        context, instance, 'create.end', extra_usage_info={
+            'message': 'Success'})
+
+
+def guard_cleanup(source: NovaIronicDriver,
+                  guard: Callable[[objects.Instance, Callable[[], Any]], Any]
+                  ) -> None:
+    """Have a guard decide on what Nova cleans up after a failed build.
+
+    That is, on the networks and the volumes of the instance.
+
+    :param source: the driver that the manager has
+    :param guard: called instead, with the instance and the call that was made
+    """
+    compute = source.virtapi._compute
+    for name in '_cleanup_allocated_networks', '_cleanup_volumes':
+        setattr(compute, name, _guarded(getattr(compute, name), guard))
+
+
+def _guarded(method: Callable[..., Any], guard: Callable[..., Any]
+             ) -> Callable[..., Any]:
+    parameters = inspect.signature(method)
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return guard(parameters.bind(*args, **kwargs).arguments['instance'],
+                     functools.partial(method, *args, **kwargs))
+    return call
 
 
 def provision_state(source: NovaIronicDriver,

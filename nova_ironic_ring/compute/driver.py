@@ -50,6 +50,8 @@ class RingMixin(upstream.NodeCache):
         super().__init__(virtapi, read_only)  # type: ignore[call-arg]
         #: What decides for this service.
         self.ring_service = service.RingService(self)
+        #: What brings the instances to order that it takes over.
+        self.ring_recovery = recovery.Recovery(self)
         # Nova's driver asks in many threads at once where it has no node.
         self.ring_lock = threading.RLock()
 
@@ -67,6 +69,7 @@ class RingMixin(upstream.NodeCache):
         gmr.TextGuruMeditation.register_section(
             'Ironic ring', lambda: report.make(ring))
         sigterm.install(ring.process.pulse.end)
+        upstream.guard_cleanup(self, guards.spare)
 
     def get_available_nodes(self, refresh: bool = False) -> list[str]:
         """Run a pass, and list the nodes that are this service's now.
@@ -86,7 +89,7 @@ class RingMixin(upstream.NodeCache):
             if ring.passes == before:
                 result = ring.run_pass()
                 upstream.fill_cache(self, ring.nodes)
-                recovery.start(self, result.taken)
+                self.ring_recovery.start(result.taken)
             return list(ring.nodes)
 
     def get_available_resource(self, nodename: str) -> dict[str, object]:
@@ -107,7 +110,7 @@ class RingMixin(upstream.NodeCache):
             except passes.NodeLostError as error:
                 raise exception.ComputeHostNotFound(
                     host=self.ring_service.settings.host) from error
-        recovery.start(self, taken)
+        self.ring_recovery.start(taken)
         resources = super().get_available_resource(  # type: ignore[misc]
             nodename)
         resources['stats'] = self.ring_service.stats(

@@ -107,18 +107,18 @@ def require(instance: objects.Instance, call: Call) -> Any:
 def spare(instance: objects.Instance, call: Call) -> Any:
     """Destroy an instance, unless another service has it.
 
-    One that was deleted, is being deleted, or whose build has failed, is
-    destroyed all the same.
+    One that was deleted, is being deleted, or whose build has failed and that
+    nobody has brought to life since, is destroyed all the same.
 
     :param instance: the instance
-    :param call: destroys it
+    :param call: destroys it, or something of it
     """
     now = _lost(instance)
     if now is None or _is_failed(now) or (
             now.task_state == task_states.DELETING):
         return call()
     LOG.warning('Instance %(instance)s was taken over by %(host)s: its '
-                'machine is left alone.',
+                'machine, networks and volumes are left alone.',
                 {'instance': instance.uuid, 'host': now.host})
     return None
 
@@ -128,9 +128,9 @@ def build_once(instance: objects.Instance, call: Call) -> Any:
 
     :param instance: the instance
     :param call: builds it
-    :raises nova.exception.BuildAbortException: if it was, or if the build
-        fails because another service has taken the instance over meanwhile:
-        Nova would build it somewhere else after other failures
+    :raises nova.exception.BuildAbortException: if it was, or if another
+        service has taken the instance over meanwhile: Nova would build it
+        somewhere else after other failures
     """
     # The message may be older than the mark.
     now = objects.Instance.get_by_uuid(
@@ -140,20 +140,33 @@ def build_once(instance: objects.Instance, call: Call) -> Any:
     if host is not None:
         raise marks.error(instance, host)
     try:
-        return call()
+        result = call()
     except Exception as error:
         taken = _lost(instance)
         if taken is None:
             raise
-        if not _is_failed(taken):
-            # Somebody has brought it to life in the meantime.
-            upstream.forbid_saving(instance, _not_mine(instance, taken))
-        raise exception.BuildAbortException(
-            instance_uuid=instance.uuid, reason=str(error)) from error
+        raise _abort(instance, taken, str(error)) from error
+    taken = _lost(instance)
+    if taken is not None:
+        # The service that has it now has waited for Ironic as well.
+        raise _abort(instance, taken, str(_not_mine(instance, taken)))
+    return result
+
+
+def _abort(instance: objects.Instance, taken: objects.Instance, reason: str
+           ) -> exception.BuildAbortException:
+    """Return the error that ends a build, whose instance another has."""
+    if not _is_failed(taken):
+        # Somebody has brought it to life in the meantime.
+        upstream.forbid_saving(instance, _not_mine(instance, taken))
+    return exception.BuildAbortException(
+        instance_uuid=instance.uuid, reason=reason)
 
 
 def _is_failed(instance: objects.Instance) -> bool:
-    return instance.vm_state in (vm_states.BUILDING, vm_states.ERROR)
+    """Say whether a build has failed, and nothing is being done about that."""
+    return instance.task_state is None and instance.vm_state in (
+        vm_states.BUILDING, vm_states.ERROR)
 
 
 def _not_mine(instance: objects.Instance, now: objects.Instance

@@ -13,11 +13,11 @@
 """Finishes what dead services were doing with their instances."""
 
 from collections.abc import Iterable
-import contextlib
-import queue
+import dataclasses
 import threading
 import time
 
+import futurist
 from nova.compute import task_states
 from nova.compute import vm_states
 import nova.conf
@@ -28,109 +28,201 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import takeover
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
 # Seconds that the resource tracker may take to record a node, and Ironic to
-# finish what it was told to do.
+# finish a rescue. Ironic itself ends a deployment that takes too long.
 _PATIENCE = 1800
-_POLL = 0.5
+_POLL = 1.0
 # How often to try, and how many at a time.
 _ATTEMPTS = 3
 _THREADS = 8
 
 _RESCUING = frozenset({'rescuing', 'rescue wait', 'unrescuing'})
+_DEPLOYING = frozenset({'deploying', 'wait call-back', 'deploy hold'})
 
 
-def start(source: upstream.NovaIronicDriver,
-          taken: Iterable[takeover.Takeover]) -> None:
-    """Bring instances that were taken over to order, as a restart would.
+@dataclasses.dataclass
+class _Job:
+    """An instance to bring to order.
 
-    In threads of their own: it may take minutes.
-
-    :param source: the driver that the manager has
-    :param taken: what was taken over; with the consent of a live service,
-        nothing was being done with it, and nothing is done here
+    :ivar taken: what was taken over
+    :ivar deadline: until when to wait for others, in seconds
+    :ivar due: when to look at it, in seconds
+    :ivar attempts: how often it has failed
+    :ivar look: the look at it that is under way, or was the last one
+    :ivar is_done: whether nothing is left to do
     """
-    waiting = queue.SimpleQueue[takeover.Takeover]()
-    for each in taken:
-        if each.is_dead:
-            waiting.put(each)
 
-    def work() -> None:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                _try(source, waiting.get_nowait())
-    for _ in range(min(_THREADS, waiting.qsize())):
-        threading.Thread(target=work, daemon=True).start()
+    taken: takeover.Takeover
+    deadline: float
+    due: float = 0.0
+    attempts: int = 0
+    look: futurist.Future | None = None
+    is_done: bool = False
 
 
-def _try(source: upstream.NovaIronicDriver, taken: takeover.Takeover) -> None:
-    """Bring an instance to order, for all that may stand in the way."""
-    deadline = time.monotonic() + _PATIENCE
-    # A delete, say, wants to know what the node's row is.
-    while (taken.node not in upstream.tracked_nodes(source)
-           and time.monotonic() < deadline):
-        time.sleep(_POLL)
-    context = nova_context.get_admin_context()
-    for attempt in range(1, _ATTEMPTS + 1):
+class Recovery:
+    """Brings instances that were taken over to order, as a restart would.
+
+    In few threads, none of which waits: what is not finished is looked at
+    again.
+    """
+
+    def __init__(self, source: upstream.NovaIronicDriver) -> None:
+        """Begin with nothing to do.
+
+        :param source: the driver that the manager has
+        """
+        self._source = source
+        self._lock = threading.Lock()
+        self._jobs: list[_Job] = []
+        self._executor: futurist.ThreadPoolExecutor | None = None
+
+    def start(self, taken: Iterable[takeover.Takeover]) -> None:
+        """Begin to bring instances to order, and return at once.
+
+        :param taken: what was taken over; with the consent of a live service,
+            nothing was being done with it, and nothing is done here
+        """
+        now = time.monotonic()
+        jobs = [_Job(each, now + _PATIENCE) for each in taken if each.is_dead]
+        if not jobs:
+            return
+        with self._lock:
+            is_idle = not self._jobs
+            self._jobs += jobs
+            if self._executor is None:
+                self._executor = futurist.ThreadPoolExecutor(_THREADS)
+        if is_idle:
+            threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        """Have all that is due looked at, until nothing is left."""
+        assert self._executor is not None
+        while True:
+            with self._lock:
+                self._jobs = [job for job in self._jobs if not job.is_done]
+                if not self._jobs:
+                    return
+                jobs = list(self._jobs)
+            now = time.monotonic()
+            for job in jobs:
+                if job.due <= now and (
+                        job.look is None or job.look.done()):
+                    job.look = self._executor.submit(self._try, job)
+            time.sleep(_POLL)
+
+    def _try(self, job: _Job) -> None:
+        """Look at an instance, for all that may stand in the way."""
         try:
-            instance = objects.Instance.get_by_uuid(
-                context, taken.instance,
-                expected_attrs=list(upstream.RECOVERY_ATTRIBUTES))
-            if instance.host == CONF.host:
-                _recover(source, context, instance, taken, deadline)
-            return
+            job.is_done = self._look(job)
         except exception.InstanceNotFound:
-            return
+            job.is_done = True
         except Exception:
+            job.attempts += 1
+            job.due = time.monotonic() + job.attempts * _POLL
             LOG.exception('Instance %(instance)s, which was taken over from '
                           '%(host)s, cannot be brought to order (attempt '
                           '%(attempt)d of %(all)d).', {
-                              'instance': taken.instance, 'host': taken.host,
-                              'attempt': attempt, 'all': _ATTEMPTS})
-        time.sleep(attempt * _POLL)
+                              'instance': job.taken.instance,
+                              'host': job.taken.host,
+                              'attempt': job.attempts, 'all': _ATTEMPTS})
+            job.is_done = job.attempts >= _ATTEMPTS
 
+    def _look(self, job: _Job) -> bool:
+        """Go on with an instance.
 
-def _recover(source: upstream.NovaIronicDriver,
-             context: nova_context.RequestContext, instance: objects.Instance,
-             taken: takeover.Takeover, deadline: float) -> None:
-    if instance.vm_state == vm_states.BUILDING:
-        if instance.task_state == task_states.DELETING:
-            # Nova's own would see the build, and forget the delete.
+        :returns: whether nothing is left to do
+        """
+        # A delete, say, wants to know what the node's row is.
+        if job.taken.node not in upstream.tracked_nodes(self._source) and (
+                time.monotonic() < job.deadline):
+            return False
+        context = nova_context.get_admin_context()
+        instance = objects.Instance.get_by_uuid(
+            context, job.taken.instance,
+            expected_attrs=list(upstream.RECOVERY_ATTRIBUTES))
+        if model.canonical(instance.host or '') != model.canonical(CONF.host):
+            return True
+        if instance.task_state != job.taken.task:
+            LOG.info('Instance %(instance)s, which was taken over from '
+                     '%(host)s, is left alone: its task was %(before)s then, '
+                     'and is %(now)s now.', {
+                         'instance': instance.uuid, 'host': job.taken.host,
+                         'before': job.taken.task or 'none',
+                         'now': instance.task_state or 'none'})
+            return True
+        if instance.vm_state == vm_states.BUILDING and (
+                instance.task_state != task_states.DELETING):
+            return self._carry_on_build(context, instance, job)
+        if instance.task_state in (
+                task_states.RESCUING, task_states.UNRESCUING):
+            if not self._end_rescue(instance, job):
+                return False
+        self._recover(context, instance)
+        return True
+
+    def _carry_on_build(self, context: nova_context.RequestContext,
+                        instance: objects.Instance, job: _Job) -> bool:
+        """Wait for a deployment that Ironic is at, as its service would have.
+
+        A build that had not reached Ironic ends in ERROR.
+        """
+        state = 'none'
+        if instance.task_state == task_states.SPAWNING:
+            state = upstream.provision_state(self._source, instance)
+        if state in _DEPLOYING:
+            return False
+        if state == 'active':
+            upstream.finish_build(self._source, context, instance)
+            LOG.info('Instance %(instance)s was being built when %(host)s '
+                     'died: it is active now.', {
+                         'instance': instance.uuid, 'host': job.taken.host})
+            return True
+        marks.give_up(context, instance, job.taken.host)
+        self._recover(context, instance)
+        return True
+
+    def _recover(self, context: nova_context.RequestContext,
+                 instance: objects.Instance) -> None:
+        """Have Nova do what it does with each instance when it starts."""
+        if instance.vm_state == vm_states.BUILDING and (
+                instance.task_state == task_states.DELETING):
+            # Nova would see the build, and forget the delete.
             instance.vm_state = vm_states.ERROR
+        was = instance.task_state
+        upstream.recover(self._source, context, instance)
+        if was in (None, task_states.DELETING):
+            return
+        instance.refresh()
+        if instance.task_state == was:
+            # Nova would find it in the service's queue after a restart.
+            _end_task(instance, instance.vm_state)
+
+    def _end_rescue(self, instance: objects.Instance, job: _Job) -> bool:
+        """See what has become of a rescue, which Nova's recovery leaves.
+
+        :returns: whether the rescue has come to an end
+        """
+        state = upstream.provision_state(self._source, instance)
+        if state in _RESCUING:
+            if time.monotonic() > job.deadline:
+                raise TimeoutError(f'Ironic is {state} still')
+            return False
+        if state == 'rescue':
+            _end_task(instance, vm_states.RESCUED)
+        elif state != 'active':
+            _end_task(instance, vm_states.ERROR)
         else:
-            marks.give_up(context, instance, taken.host)
-    if instance.task_state in (task_states.RESCUING, task_states.UNRESCUING):
-        _end_rescue(source, instance, deadline)
-    was = instance.task_state
-    # Nova's own, for all else that may have been under way.
-    upstream.recover(source, context, instance)
-    if was in (None, task_states.DELETING):
-        return
-    instance.refresh()
-    if instance.task_state == was:
-        # Nova would find it in the service's queue after a restart.
-        _end_task(instance, instance.vm_state)
-
-
-def _end_rescue(source: upstream.NovaIronicDriver, instance: objects.Instance,
-                deadline: float) -> None:
-    """See what has become of a rescue, which Nova's own recovery leaves."""
-    while (state := upstream.provision_state(source, instance)) in _RESCUING:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f'Ironic is {state} still')
-        time.sleep(_POLL)
-    if state == 'rescue':
-        _end_task(instance, vm_states.RESCUED)
-    elif state != 'active':
-        _end_task(instance, vm_states.ERROR)
-    else:
-        _end_task(instance, vm_states.ACTIVE if (
-            instance.task_state == task_states.UNRESCUING)
-            else instance.vm_state)
+            _end_task(instance, vm_states.ACTIVE if (
+                instance.task_state == task_states.UNRESCUING)
+                else instance.vm_state)
+        return True
 
 
 def _end_task(instance: objects.Instance, vm_state: str) -> None:
