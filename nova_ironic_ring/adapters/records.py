@@ -93,6 +93,12 @@ class Nova:
         return {instance.uuid: instance_of(instance)
                 for instance in find_instances(self.context, wanted)}
 
+    def instances_on(self, node: str) -> frozenset[str]:
+        return frozenset(
+            instance.uuid for instance in objects.InstanceList.get_by_filters(
+                self.context, {'node': node, 'deleted': False,
+                               'soft_deleted': True}, expected_attrs=[]))
+
     def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
         return frozenset(
             model.canonical(host) for host in hosts

@@ -121,15 +121,11 @@ class RingMixin(upstream.NodeCache):
         """Say whether a node is no more, so that its record can go.
 
         :param nodename: the node's UUID
-        :returns: False for all nodes while too many of them have vanished
+        :returns: False for all nodes while too many of them have vanished,
+            and for a node that Nova has an instance on
         """
         with self.ring_lock:
-            if self.ring_service.memory.vanished.is_closed or (
-                    not super().is_node_deleted(  # type: ignore[misc]
-                        nodename)):
-                return False
-            self.ring_service.note_deleted(nodename)
-            return True
+            return self.ring_service.is_deleted(nodename)
 
     def list_instance_uuids(self) -> list[str]:
         """List the instances on the nodes that this service looks after.

@@ -205,6 +205,16 @@ def _(event: events.NodesVanished, *_: object) -> None:
 
 
 @_write.register
+def _(event: events.NodeKept, *_: object) -> None:
+    LOG.error(
+        'Ironic does not show node %(node)s any more, and Nova has instance '
+        "%(instance)s on it: its record is kept. See whether Nova's account "
+        'in [ironic] may still see the node; if the node was deleted on '
+        'purpose, delete the server.',
+        {'node': event.node, 'instance': event.instance})
+
+
+@_write.register
 def _(event: events.NodesBack, *_: object) -> None:
     LOG.info('The nodes of this service that had vanished are there again, or '
              'believed deleted.')

@@ -31,6 +31,7 @@ from nova_ironic_ring.adapters import settings
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import log
+from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import ports
@@ -203,11 +204,12 @@ class RingService:
                 said |= stats.offer(self.settings.host, step.offer)
         return said
 
-    def note_deleted(self, node: str) -> None:
-        """Remember that a node was believed deleted.
+    def is_deleted(self, node: str) -> bool:
+        """Say whether the record of a node that is not listed can go.
 
         :param node: the node's UUID
         """
-        self.memory = dataclasses.replace(
-            self.memory, vanished=self.memory.vanished.noted(
-                node, self.process.now()))
+        is_gone, self.memory, happened = leftovers.look_at_missing(
+            self.world, self.memory, node)
+        log.write(happened, self.settings)
+        return is_gone

@@ -138,6 +138,11 @@ class Nova:
         return {uuid: self.cloud.instances[uuid] for uuid in uuids
                 if uuid in self.cloud.instances}
 
+    def instances_on(self, node: str) -> frozenset[str]:
+        return frozenset(
+            uuid for uuid, instance in self.cloud.instances.items()
+            if instance.node == node)
+
     def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
         return self.cloud.other_drivers & set(map(model.canonical, hosts))
 

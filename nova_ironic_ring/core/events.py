@@ -68,6 +68,20 @@ class NodesVanished(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class NodeKept(Event):
+    """A node is missing from Ironic, and Nova has an instance on it.
+
+    Its record is not deleted, for that would take the instance's allocation.
+
+    :ivar node: the node's UUID
+    :ivar instance: the UUID of the instance
+    """
+
+    node: str
+    instance: str
+
+
+@dataclasses.dataclass(frozen=True)
 class NodesBack(Event):
     """The nodes that had vanished are there again, or believed deleted."""
 

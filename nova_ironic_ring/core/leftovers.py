@@ -135,6 +135,32 @@ def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
     return guard, happened
 
 
+def look_at_missing(world: ports.Ports, memory: observation.Memory, node: str
+                    ) -> tuple[bool, observation.Memory, list[events.Event]]:
+    """Say whether the record of a node that is not listed can go.
+
+    A node that Nova has an instance on never goes, whatever Ironic says: a
+    slip of its policy hides nodes as well.
+
+    :param world: the ports
+    :param memory: what this service remembers
+    :param node: the node's UUID
+    :returns: whether it can go, what is to be remembered, and what is worth a
+        line in the log
+    """
+    if memory.vanished.is_closed or not world.ironic.is_deleted(node):
+        return False, memory, []
+    instances = world.nova.instances_on(node)
+    if not instances:
+        return True, dataclasses.replace(
+            memory, kept=memory.kept - {node}, vanished=memory.vanished.noted(
+                node, world.process.now())), []
+    if node in memory.kept:
+        return False, memory, []
+    return False, dataclasses.replace(memory, kept=memory.kept | {node}), [
+        events.NodeKept(node, min(instances))]
+
+
 def _remove_all(world: ports.Ports, rows: Mapping[str, model.Row]
                 ) -> Iterator[tuple[str, events.Event]]:
     """Remove the rows of nodes that Ironic really does not have."""
@@ -142,10 +168,10 @@ def _remove_all(world: ports.Ports, rows: Mapping[str, model.Row]
         try:
             if not world.ironic.is_deleted(node):
                 continue
-            if world.nova.instances(world.placement.consumers(node)):
-                yield node, events.RecordNotRemoved(
-                    node, row.owner, 'an instance of Nova has an allocation '
-                    'of the node')
+            live = world.nova.instances_on(node) | set(world.nova.instances(
+                world.placement.consumers(node)))
+            if live:
+                yield node, events.NodeKept(node, min(live))
                 continue
             # Without the record, nobody would look for the provider again.
             world.placement.delete_provider(node)

@@ -151,6 +151,8 @@ class Memory:
     :ivar waits: the nodes that are waited for
     :ivar disputes: what was taken from whom without consent
     :ivar vanished: how many of this service's nodes have vanished
+    :ivar kept: nodes that are missing from Ironic, and kept because Nova has
+        an instance on them
     :ivar instances: the foreign instances as last read, by UUID
     :ivar other_drivers: canonical names of services with another driver, as
         last read
@@ -167,6 +169,7 @@ class Memory:
     waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
     disputes: Disputes = Disputes()
     vanished: Guard = Guard()
+    kept: frozenset[str] = frozenset()
     instances: Mapping[str, model.Instance] = dataclasses.field(
         default_factory=dict)
     other_drivers: frozenset[str] = frozenset()

@@ -112,6 +112,7 @@ def run(world: ports.Ports, before: observation.Memory,
         rows = world.nova.rows_of(current.host)
     with _asking_ironic(memory, happened):
         memory = _guard(world, memory, nodes, rows, current, happened)
+    memory = dataclasses.replace(memory, kept=memory.kept - nodes.keys())
     with _asking_nova(world, memory, happened):
         seen, memory = _observe(world, memory, observation.Observation(
             world.process.now(), memory.standing, nodes, rows,

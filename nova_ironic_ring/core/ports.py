@@ -80,6 +80,12 @@ class Nova(Protocol):
         :returns: by UUID, of those that Nova has not deleted
         """
 
+    def instances_on(self, node: str) -> frozenset[str]:
+        """Read the UUIDs of the instances that Nova has on a node.
+
+        :param node: the node's UUID
+        """
+
     def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
         """Tell services that run another driver.
 
