@@ -145,14 +145,17 @@ taken over.
 
 The service that takes over counts them itself, from when it first saw the
 last heartbeat of the other, and anew after it was restarted or could not
-reach Nova. A service is not dead before it is absent. With the default of
-0, only an operator's word makes a service dead: one who forces it down, or
-deletes it. Its free nodes do not wait for this.
+reach Nova. A service is not dead before it is absent, and not before one that
+ends in order may have finished its builds: a value below ``[DEFAULT]
+graceful_shutdown_timeout`` is raised to that. With the default of 0, only an
+operator's word makes a service dead: one who forces it down, or deletes it.
+Its free nodes do not wait for this.
 
 Related options:
 
 * ``[ironic_ring] instance_mobility``: with ``pinned``, this option is ignored
 * ``[DEFAULT] service_down_time``: when a service is absent
+* ``[DEFAULT] graceful_shutdown_timeout``: how long a service may take to end
 """)
 
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,

@@ -41,8 +41,22 @@ def read(conf: cfg.ConfigOpts) -> settings.Settings:
         handover_timeout=ours.handover_timeout or 2 * _pass_interval(conf),
         fails_over=ours.instance_mobility in ('failover', 'follow'),
         follows=ours.instance_mobility == 'follow',
-        failover_after=ours.failover_after,
+        failover_after=_failover_after(conf),
         vanished_nodes_limit=ours.vanished_nodes_limit)
+
+
+def _failover_after(conf: cfg.ConfigOpts) -> float:
+    """Return the seconds of silence after which a service is dead.
+
+    A service that ends in order stops its heartbeats first and then finishes
+    its builds, for as long as ``graceful_shutdown_timeout`` lets it: that long
+    its instances are its own.
+    """
+    if not conf.ironic_ring.failover_after:
+        return 0
+    # oslo.service registers it when it starts a service.
+    graceful = getattr(conf, 'graceful_shutdown_timeout', 60)
+    return max(conf.ironic_ring.failover_after, graceful)
 
 
 def _pass_interval(conf: cfg.ConfigOpts) -> float:

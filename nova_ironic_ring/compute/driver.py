@@ -33,7 +33,8 @@ LOG = logging.getLogger(__name__)
 @guards.guarded(guards.build_once, 'spawn')
 @guards.guarded(guards.spare, 'destroy')
 @guards.guarded(guards.require, 'power_on power_off reboot rebuild rescue '
-                'unrescue attach_interface detach_interface')
+                'unrescue attach_interface detach_interface '
+                'trigger_crash_dump get_serial_console get_vnc_console')
 class RingMixin(upstream.NodeCache):
     """Lets several services share one Ironic.
 

@@ -38,6 +38,9 @@ from nova_ironic_ring.core import model
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
+# Of these a build is asked for anew.
+_SHELVED = (vm_states.SHELVED, vm_states.SHELVED_OFFLOADED)
+
 #: A call of a driver's method that waits for a guard's word.
 Call = Callable[[], Any]
 Guard = Callable[[objects.Instance, Call], Any]
@@ -65,7 +68,9 @@ def guarded(guard: Guard, methods: str) -> Callable[[type], type]:
     """
     def decorate(mixin: type) -> type:
         for name in methods.split():
-            setattr(mixin, name, _method(mixin, name, guard))
+            # An older Nova does not have all of them.
+            if hasattr(upstream.NovaIronicDriver, name):
+                setattr(mixin, name, _method(mixin, name, guard))
         return mixin
     return decorate
 
@@ -137,7 +142,7 @@ def build_once(instance: objects.Instance, call: Call) -> Any:
         nova_context.get_admin_context(), instance.uuid,
         expected_attrs=['system_metadata'])
     host = marks.given_up_with(now)
-    if host is not None:
+    if host is not None and now.vm_state not in _SHELVED:
         raise marks.error(instance, host)
     try:
         result = call()

@@ -117,6 +117,15 @@ def _(event: events.InstanceTaken, current: settings.Settings,
 
 
 @_write.register
+def _(event: events.NodesNotOffered, *_: object) -> None:
+    LOG.warning('Placement does not tell whether something is to be built on '
+                'the %(count)d free nodes that are for other services, such '
+                'as %(node)s: they are not offered until it does: %(error)s', {
+                    'count': len(event.nodes), 'node': event.nodes[0],
+                    'error': event.error})
+
+
+@_write.register
 def _(event: events.InstanceNotTaken, *_: object) -> None:
     LOG.error('Instance %(instance)s of %(host)s cannot be taken over: '
               '%(error)s', {'instance': event.instance, 'host': event.host,

@@ -157,7 +157,8 @@ class Free:
     :ivar row: the node's row; None if there is none
     :ivar owner: what the row's owner is to this service's ring
     :ivar trust: how far to go
-    :ivar is_building: whether an instance is being built here for the node
+    :ivar is_building: whether an instance is being built here for the node, or
+        is to be
     :ivar is_overdue: whether the owner has let the handover timeout pass
     :ivar is_disputed: whether this service may not take the node without its
         owner's consent

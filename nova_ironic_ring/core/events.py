@@ -125,6 +125,18 @@ class NodeOffered(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class NodesNotOffered(Event):
+    """Nodes for other services are not offered: Placement does not answer.
+
+    :ivar nodes: UUIDs of the nodes
+    :ivar error: the error
+    """
+
+    nodes: Sequence[str]
+    error: Exception
+
+
+@dataclasses.dataclass(frozen=True)
 class InstanceTaken(Event):
     """An instance becomes this service's.
 

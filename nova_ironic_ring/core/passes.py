@@ -114,11 +114,12 @@ def run(world: ports.Ports, before: observation.Memory,
         memory = _guard(world, memory, nodes, rows, current, happened)
     memory = dataclasses.replace(memory, kept=memory.kept - nodes.keys())
     with _asking_nova(world, memory, happened):
-        seen, memory = _observe(world, memory, observation.Observation(
-            world.process.now(), memory.standing, nodes, rows,
-            observation.Instances(mine), tracked=world.process.tracked()),
+        seen, memory, unanswered = _observe(
+            world, memory, observation.Observation(
+                world.process.now(), memory.standing, nodes, rows,
+                observation.Instances(mine), tracked=world.process.tracked()),
             current)
-    happened += _elsewhere(memory, seen)
+    happened += [*unanswered, *_elsewhere(memory, seen)]
     plan, memory = planner.decide(seen, memory, current)
     happened += plan.happened
     memory = dataclasses.replace(
@@ -171,6 +172,9 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
         row = world.nova.rows([node]).get(node)
         if (row.owner if row else None) != claimed.owner:
             raise NodeLostError(node)
+    if claimed.is_handed_over and world.placement.consumers(node):
+        # Its owner is to build on it, and to withdraw its offer.
+        raise NodeLostError(node)
     # A service that was deleted meanwhile took the provider with it, which
     # Nova would not notice for minutes.
     world.placement.forget_provider(node)
@@ -283,16 +287,12 @@ def _guard(world: ports.Ports, memory: observation.Memory, nodes: model.Nodes,
 
 def _observe(world: ports.Ports, memory: observation.Memory,
              seen: observation.Observation, current: settings.Settings
-             ) -> tuple[observation.Observation, observation.Memory]:
+             ) -> tuple[observation.Observation, observation.Memory,
+                        list[events.Event]]:
     """Read what the decisions depend on beyond what every pass reads."""
     nova = world.nova
     needs = planner.needs(seen, current)
-    building: frozenset[str] = frozenset()
-    without_node = seen.instances.mine - set(seen.nodes.values())
-    if without_node and needs.is_offering:
-        building = frozenset(
-            instance.node for instance in nova.instances(
-                without_node).values() if instance.node)
+    building, unanswered = _building(world, seen, needs)
     rows = nova.rows(needs.rows) if needs.rows else {}
     foreign, other_drivers = _foreign(world, memory, needs, rows)
     idle = frozenset(
@@ -309,7 +309,30 @@ def _observe(world: ports.Ports, memory: observation.Memory,
         seen.instances.mine, idle, building, foreign, other_drivers)
     return dataclasses.replace(
         seen, rows={**seen.rows, **rows}, others=others,
-        instances=instances), memory
+        instances=instances), memory, unanswered
+
+
+def _building(world: ports.Ports, seen: observation.Observation,
+              needs: planner.Needs
+              ) -> tuple[frozenset[str], list[events.Event]]:
+    """Name the nodes to be offered that something is to be built on here.
+
+    A build waits inside nova-compute for its turn, and has by then nothing but
+    an allocation of its node in Placement.
+    """
+    if not needs.offered:
+        return frozenset(), []
+    try:
+        found = {node for node in needs.offered
+                 if world.placement.consumers(node)}
+    except Exception as error:
+        return frozenset(needs.offered), [
+            events.NodesNotOffered(needs.offered, error)]
+    without_node = seen.instances.mine - set(seen.nodes.values())
+    if without_node:
+        found |= {instance.node for instance in world.nova.instances(
+            without_node).values() if instance.node}
+    return frozenset(found), []
 
 
 def _foreign(world: ports.Ports, memory: observation.Memory,

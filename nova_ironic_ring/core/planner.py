@@ -43,12 +43,15 @@ class Claim:
     :ivar owner: the name of the owner that it has to have; None for no row
     :ivar is_abandoned: whether that owner is lost, so that builds that were on
         their way to it are to be ended
+    :ivar is_handed_over: whether that owner lives, so that nothing may be on
+        its way to be built there
     """
 
     instance: str | None = None
     checks_owner: bool = False
     owner: str | None = None
     is_abandoned: bool = False
+    is_handed_over: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,13 +92,13 @@ class Needs:
         should own and does not
     :ivar foreign: the instances of others, on nodes that are for this service
     :ivar misplaced: this service's instances that should go with the ring
-    :ivar is_offering: whether free nodes of this service are for others
+    :ivar offered: free nodes of this service that are for others
     """
 
     rows: Sequence[str] = ()
     foreign: Mapping[str, str] = dataclasses.field(default_factory=dict)
     misplaced: Sequence[str] = ()
-    is_offering: bool = False
+    offered: Sequence[str] = ()
 
 
 def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
@@ -108,14 +111,15 @@ def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
         return Needs()
     me, owner = current.me, seen.standing.ring.owner
     mine, rows = seen.instances.mine, seen.rows
-    wanted, foreign, misplaced, is_offering = [], {}, [], False
+    wanted, foreign, misplaced, offered = [], {}, [], []
     for node, instance in seen.nodes.items():
         desired = owner(node)
         if desired != me:
             if desired is None:
                 continue
             if instance is None:
-                is_offering = is_offering or node in rows
+                if node in rows:
+                    offered.append(node)
             elif current.follows and instance in mine:
                 misplaced.append(instance)
             continue
@@ -123,7 +127,7 @@ def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
             foreign[instance] = node
         if node not in rows and (instance is None or current.follows):
             wanted.append(node)
-    return Needs(wanted, foreign, misplaced, is_offering)
+    return Needs(wanted, foreign, misplaced, offered)
 
 
 def decide(seen: observation.Observation, before: observation.Memory,
@@ -329,7 +333,8 @@ class _Planner:
         # Without a row, its owner's record was deleted, and the row with it.
         is_abandoned = decision.takes and (
             row is None or self.members.is_lost(row.owner))
-        return Claim(None, True, row.owner if row else None, is_abandoned)
+        return Claim(None, True, row.owner if row else None, is_abandoned,
+                     decision.takes and not is_abandoned)
 
     def _events(self, steps: Mapping[str, Step]) -> list[events.Event]:
         found: list[events.Event] = [
