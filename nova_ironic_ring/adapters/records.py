@@ -49,6 +49,8 @@ class Nova:
         self._context = context
         self._host = host
         self._is_up = liveness()
+        #: A row of each service, by canonical name.
+        self._samples: dict[str, str] = {}
 
     @property
     def context(self) -> nova_context.RequestContext:
@@ -56,9 +58,15 @@ class Nova:
         return self._context or nova_context.get_admin_context()
 
     def ring_services(self) -> list[model.Service]:
-        return list(map(
-            self._service, objects.ServiceList.get_all_computes_by_hv_type(
-                self.context, fields.HVType.IRONIC)))
+        # Nova's own answer counts deleted rows as well, so that a host that
+        # has another driver by now is in it. It may go with Nova's own ring.
+        ask = getattr(objects.ServiceList, 'get_all_computes_by_hv_type', None)
+        services = (
+            ask(self.context, fields.HVType.IRONIC) if ask is not None
+            else objects.ServiceList.get_by_binary(
+                self.context, 'nova-compute', include_disabled=False))
+        return [self._service(service)
+                for service in self._with_nodes(list(services))]
 
     def all_services(self) -> list[model.Service]:
         return list(map(self._service, objects.ServiceList.get_by_binary(
@@ -150,6 +158,33 @@ class Nova:
         except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
             return False
         return True
+
+    def _with_nodes(self, services: list[objects.Service]
+                    ) -> list[objects.Service]:
+        """Keep the services that have a row of a node of Ironic.
+
+        One row of each is remembered, and all these are read at once.
+        """
+        kept = {model.canonical(row.host): row
+                for row in objects.ComputeNodeList.get_all_by_uuids(
+                    self.context, sorted(self._samples.values()))
+                if self._samples.get(model.canonical(row.host)) == row.uuid
+                } if self._samples else {}
+        for service in services:
+            host = model.canonical(service.host)
+            if host not in kept and (row := self._first_row(service.host)):
+                kept[host] = row
+        self._samples = {host: row.uuid for host, row in kept.items()}
+        return [service for service in services
+                if (row := kept.get(model.canonical(service.host)))
+                and row.hypervisor_type == fields.HVType.IRONIC]
+
+    def _first_row(self, host: str) -> objects.ComputeNode | None:
+        try:
+            return objects.ComputeNode.get_first_node_by_host_for_old_compat(
+                self.context, host)
+        except exception.NotFound:
+            return None
 
     def _rows_of(self, host: str) -> list[objects.ComputeNode]:
         try:
