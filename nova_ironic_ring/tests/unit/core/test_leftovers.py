@@ -148,13 +148,24 @@ class LeftoversTestCase(base.PassTestCase):
         (kept,) = self.happened(events.RecordNotRemoved)
         self.assertEqual((node, 'b'), (kept.node, kept.host))
 
+    def test_node_that_nova_has_an_instance_on(self):
+        node = self.gone[0]
+        self._vanish(node)
+        self.cloud.instances['theirs'] = model.Instance('b', node)
+        self._clean()
+        self.assertIn(node, self.cloud.rows)
+        self.assertEqual([events.NodeKept(node, 'theirs')],
+                         self.happened(events.NodeKept))
+
     def test_provider_that_a_live_instance_has_an_allocation_of(self):
         node = self.gone[0]
         self._vanish(node)
         self.cloud.allocations[node] = {'deleted', 'theirs'}
-        self.cloud.instances['theirs'] = model.Instance('b', node)
+        self.cloud.instances['theirs'] = model.Instance(None, None)
         self._clean()
-        self._is_kept(node)
+        self.assertIn(node, self.cloud.rows)
+        self.assertEqual([events.NodeKept(node, 'theirs')],
+                         self.happened(events.NodeKept))
         self.assertNotIn('delete_provider', self.asked)
         self.assertEqual({'deleted', 'theirs'},
                          self.cloud.allocations[node])
@@ -246,3 +257,47 @@ class LeftoversTestCase(base.PassTestCase):
         self.before.clear()
         self._clean()
         self.assertNotIn(self.gone[0], self.cloud.rows)
+
+
+class MissingTestCase(base.PassTestCase):
+    """Nodes of this service that are not listed any more."""
+
+    def _look(self, node: str) -> bool:
+        is_gone, self.memory, self.found = leftovers.look_at_missing(
+            self.tracker.world, self.memory, node)
+        return is_gone
+
+    def test_node_that_ironic_does_not_have(self):
+        node = min(self.owned())
+        self.assertFalse(self._look(node))
+        del self.cloud.nodes[node]
+        self.assertTrue(self._look(node))
+        self.assertEqual({node}, set(self.memory.vanished.deleted))
+        self.assertEqual([], self.found)
+
+    def test_too_many(self):
+        node = min(self.owned())
+        self.cloud.nodes.clear()
+        self.run_pass()
+        self.assertFalse(self._look(node))
+        self.assertEqual([], self.found)
+
+    def test_node_that_nova_has_an_instance_on(self):
+        node = min(self.owned())
+        self.place(node, 'mine', 'me')
+        hidden = self.cloud.nodes.pop(node)
+        self.assertFalse(self._look(node))
+        self.assertEqual([events.NodeKept(node, 'mine')], self.found)
+        self.assertEqual({}, self.memory.vanished.deleted)
+        # Once is enough, for as long as it is missing.
+        self.run_pass()
+        self.assertFalse(self._look(node))
+        self.assertEqual([], self.found)
+        self.cloud.nodes[node] = hidden
+        self.run_pass()
+        del self.cloud.nodes[node]
+        self.assertFalse(self._look(node))
+        self.assertEqual([events.NodeKept(node, 'mine')], self.found)
+        # The server was deleted.
+        del self.cloud.instances['mine']
+        self.assertTrue(self._look(node))

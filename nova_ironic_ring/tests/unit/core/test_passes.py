@@ -372,6 +372,52 @@ class ConsentTestCase(base.PassTestCase):
         self.run_pass()
         self.assertEqual('e', self.offers()[node])
 
+    def test_nothing_is_offered_that_something_is_allocated_of(self):
+        self.join('e')
+        node = min(self.owned() & desired('me', 'a', 'b', 'e', by='e'))
+        # It waits inside nova-compute, or is on its way there.
+        self.cloud.allocations[node] = {'waits'}
+        self.run_pass()
+        self.assertEqual('', self.offers()[node])
+        self.assertIs(Decision.HOLD, self.decisions()[node])
+        del self.cloud.allocations[node]
+        self.run_pass()
+        self.assertEqual('e', self.offers()[node])
+
+    def test_offer_is_withdrawn_when_something_is_allocated(self):
+        self.join('e')
+        self.run_pass()
+        node = min(self.offers())
+        self.cloud.allocations[node] = {'late'}
+        self.run_pass()
+        self.assertEqual('', self.offers()[node])
+
+    def test_nothing_is_offered_while_placement_does_not_answer(self):
+        self.join('e')
+
+        def fail():
+            raise ConnectionError('no answer')
+        self.before['consumers'] = fail
+        self.run_pass()
+        self.assertEqual({''}, set(self.offers().values()))
+        (found,) = self.happened(events.NodesNotOffered)
+        self.assertEqual(set(self.offers()), set(found.nodes))
+        # It says nothing of the heartbeats.
+        self.assertIsNone(self.memory.confidence.bad_at)
+        self.run_pass()
+        self.assertEqual({'e'}, set(self.offers().values()))
+
+    def test_offered_node_is_not_taken_that_something_is_allocated_of(self):
+        node = min(self.owned())
+        self.record(node, 'a', 'me')
+        self.tracker.process.in_hand.discard(node)
+        self.cloud.allocations[node] = {'late'}
+        self.assertIn(node, self.run_pass())
+        self.assertEqual('a', self.cloud.rows[node].owner)
+        del self.cloud.allocations[node]
+        self.run_pass()
+        self.assertEqual('me', self.cloud.rows[node].owner)
+
     def test_builds_are_read_only_where_something_is_offered(self):
         self.cloud.instances['new'] = model.Instance(
             'me', min(self.owned()), is_building=True)
@@ -1040,9 +1086,13 @@ class FailoverTestCase(base.PassTestCase):
         self.cloud.instances['theirs'] = model.Instance(
             None, None, is_building=True)
         self.configure(peers=frozenset({'me', 'a'}))
-        self.assertIn(self.node, self.run_pass())
-        self.assertNotIn('consumers', self.asked)
+        self.run_pass()
+        self.assertEqual('b', self.cloud.rows[self.node].owner)
         self.assertTrue(self.cloud.instances['theirs'].is_building)
+        # It was built somewhere else.
+        del self.cloud.allocations[self.node]
+        self.run_pass()
+        self.assertEqual('me', self.cloud.rows[self.node].owner)
 
     def test_builds_for_an_offered_node_whose_owner_is_dead(self):
         self.cloud.nodes[self.node].instance = None

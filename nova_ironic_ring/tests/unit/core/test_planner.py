@@ -85,7 +85,7 @@ class NeedsTestCase(PlannerTestCase):
         return planner.needs(self.seen, self.current)
 
     def test_nothing(self):
-        self.assertEqual(planner.Needs([], {}, [], False), self._needs())
+        self.assertEqual(planner.Needs([], {}, [], []), self._needs())
 
     def test_rows_of_free_nodes_for_this_service(self):
         first, second, *others = self.mine
@@ -117,14 +117,14 @@ class NeedsTestCase(PlannerTestCase):
     def test_free_nodes_for_others(self):
         node = self.theirs[0]
         self.change(rows={**self.seen.rows, node: model.Row('me')})
-        self.assertTrue(self._needs().is_offering)
+        self.assertEqual([node], self._needs().offered)
         self.place(node, 'theirs')
-        self.assertFalse(self._needs().is_offering)
+        self.assertEqual([], self._needs().offered)
 
     def test_ring_without_members(self):
         self.see(me=State.DISABLED)
         self.place(self.mine[0], 'theirs')
-        self.assertEqual(planner.Needs([], {}, [], False), self._needs())
+        self.assertEqual(planner.Needs([], {}, [], []), self._needs())
 
     def test_at_once(self):
         self.current = dataclasses.replace(self.current, cooperative=False)
@@ -199,7 +199,8 @@ class DecideTestCase(PlannerTestCase):
                 (kept, planner.Claim(None, True, 'Me', False)),
                 # The owner is dead, and its builds are to be ended.
                 (held, planner.Claim(None, True, 'gone', True)),
-                (offered, planner.Claim(None, True, 'a', False)),
+                # Nothing may be on its way to be built there.
+                (offered, planner.Claim(None, True, 'a', False, True)),
                 (new, planner.Claim(None, True, None, True)),
                 (instance, planner.Claim('mine'))):
             self.assertEqual(claim, self.plan.steps[node].claim)
