@@ -27,7 +27,7 @@ class Settled:
     :ivar left: what is to be looked at again
     :ivar taken: instances of the dead service that are this one's now, because
         they were being deleted and Ironic has no node for them any more
-    :ivar happened: what is worth a line in the log
+    :ivar happened: the events for the log
     """
 
     left: tuple[observation.LeftBuild, ...] = ()
@@ -36,9 +36,9 @@ class Settled:
 
 
 def look(world: ports.Ports, node: str, host: str | None) -> Settled:
-    """End the builds for a free node that its owner has died with.
+    """End the builds that were under way for a free node when its owner died.
 
-    To be asked before this service records the node as its own: from then on
+    Call this before this service records the node as its own: from then on
     builds for the node come here.
 
     :param world: the ports
@@ -57,7 +57,7 @@ def look(world: ports.Ports, node: str, host: str | None) -> Settled:
 
 def look_again(world: ports.Ports, left: tuple[observation.LeftBuild, ...]
                ) -> Settled:
-    """See what has become of what was allocated and no instance then.
+    """Look again for consumers that Nova did not know as instances yet.
 
     :param world: the ports
     :param left: what was left
@@ -84,7 +84,7 @@ def _settle(world: ports.Ports, left: observation.LeftBuild) -> Settled:
         try:
             # Without a host it has not arrived anywhere.
             if instance.host not in (None, left.host):
-                pass
+                pass  # It belongs to another service by now.
             elif instance.host is not None and instance.is_deleting:
                 if world.nova.set_instance_host(
                         uuid, ports.Expected(instance.host, left.node)):

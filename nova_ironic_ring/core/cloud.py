@@ -61,7 +61,7 @@ class Row:
 
 @dataclasses.dataclass
 class Cloud:
-    """All of it.
+    """Nova, Ironic and Placement in memory.
 
     :ivar now: the present time, in seconds
     :ivar services: by canonical name

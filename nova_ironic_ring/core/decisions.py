@@ -47,8 +47,8 @@ class Decision(enum.Enum):
     CREATE = 'free and new'
     #: Its owner lets this service take it.
     TAKE_OFFERED = 'free and taken with consent of its owner'
-    #: Its owner is absent, gone, or in no ring with this service.
-    TAKE_ABANDONED = 'free and taken because its owner is absent or gone'
+    #: Its owner is absent, forced down, gone or not in the peer list.
+    TAKE_ABANDONED = 'free and taken because its owner is not alive here'
     #: Its owner is alive, and has let the handover timeout pass.
     TAKE_SILENT = 'free and taken because its owner does not answer'
     #: The one that a newcomer takes to be seen by its peers.
@@ -145,8 +145,8 @@ _LEAVE_NEWCOMER = _verdict(
     Decision.LEAVE_INSTANCE, 'with an instance of another service, and left '
     'alone by a newcomer, which takes one node first')
 _LEAVE_LOST = _verdict(
-    Decision.LEAVE_INSTANCE, 'with an instance that another service was '
-    'faster to take over')
+    Decision.LEAVE_INSTANCE, 'with an instance that could not be taken '
+    'over in this pass')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Free:
     :ivar desired: canonical name of the desired owner; None without members
     :ivar row: the node's row; None if there is none
     :ivar owner: what the row's owner is to this service's ring
-    :ivar trust: how far to go
+    :ivar trust: how far this service trusts what it sees of the others
     :ivar is_building: whether an instance is being built here for the node, or
         is to be
     :ivar is_overdue: whether the owner has let the handover timeout pass
@@ -242,7 +242,7 @@ class Occupied:
     :ivar is_elsewhere: whether Nova has the instance on another node, or its
         service runs another driver. Ironic's word alone is not enough:
         whoever owns a node there may write any instance into it
-    :ivar trust: how far to go
+    :ivar trust: how far this service trusts what it sees of the others
     :ivar is_ending: whether this service is about to end
     """
 
@@ -308,6 +308,6 @@ def take_first(is_recorded: bool) -> Verdict:
     return _TAKE_FIRST if is_recorded else _CREATE
 
 
-def lose() -> Verdict:
+def not_taken() -> Verdict:
     """Return what becomes of an instance that could not be taken over."""
     return _LEAVE_LOST

@@ -58,12 +58,12 @@ class Disputes:
     """What this service took from whom without consent, and what came of it.
 
     :ivar taken: the former owners of the nodes that it took, by the node
-    :ivar went_on: the nodes that a third service had once after that
+    :ivar seen_with_third: the nodes that a third service had once after that
     :ivar back_offs: by the canonical name of the other service
     """
 
     taken: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    went_on: frozenset[str] = frozenset()
+    seen_with_third: frozenset[str] = frozenset()
     back_offs: Mapping[str, _BackOff] = dataclasses.field(
         default_factory=dict)
 
@@ -82,7 +82,10 @@ class Disputes:
         return back_off is not None and at < back_off.until
 
     def forgotten(self) -> 'Disputes':
-        """Return them after others may have thought that this one is dead."""
+        """Forget what was taken.
+
+        Others may have taken it back because they held this service for dead.
+        """
         return Disputes(back_offs=self.back_offs)
 
     def noted(self, taken: Mapping[str, str], offered: Iterable[str]
@@ -139,18 +142,18 @@ def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
         return [], dataclasses.replace(before, back_offs=back_offs)
     found: dict[str, list[str]] = {}
     parties: set[str] = set()
-    kept, went_on = dict(before.taken), set(before.went_on)
+    kept, seen_with_third = dict(before.taken), set(before.seen_with_third)
     for node, former in before.taken.items():
         row = seen.rows.get(node)
         if row is not None and node in seen.tracked:
             owner = row.owner_name
-            if owner == former or node in went_on:
+            if owner == former or node in seen_with_third:
                 found.setdefault(owner, []).append(node)
                 parties |= {owner, former}
             else:
                 # A third one may have had good reason, as when the node was
                 # in another conductor group for a moment. Not twice, though.
-                went_on.add(node)
+                seen_with_third.add(node)
         if node not in seen.mine:
             del kept[node]
     new = [Dispute(host, sorted(nodes))
@@ -160,4 +163,4 @@ def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
         seconds = 2 * last.seconds if last else _BACK_OFF * handover_timeout
         back_offs[host] = _BackOff(
             seen.members.state(host), seconds, at + seconds)
-    return new, Disputes(kept, frozenset(went_on), back_offs)
+    return new, Disputes(kept, frozenset(seen_with_third), back_offs)

@@ -33,7 +33,7 @@ _PASSES = 10
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What the search goes by.
+    """What the search needs.
 
     :ivar standing: how this service stands with the others
     :ivar nodes: the nodes that Ironic was seen to have
@@ -49,7 +49,7 @@ class Cleaned:
 
     :ivar cleaning: what is to be remembered of it
     :ivar watch: how long the heartbeats of all services have stood still
-    :ivar happened: what is worth a line in the log
+    :ivar happened: the events for the log
     """
 
     cleaning: observation.Cleaning
@@ -145,8 +145,8 @@ def look_at_missing(world: ports.Ports, memory: observation.Memory, node: str
     :param world: the ports
     :param memory: what this service remembers
     :param node: the node's UUID
-    :returns: whether it can go, what is to be remembered, and what is worth a
-        line in the log
+    :returns: whether it can go, what is to be remembered, and the events for
+        the log
     """
     if memory.vanished.is_closed or not world.ironic.is_deleted(node):
         return False, memory, []

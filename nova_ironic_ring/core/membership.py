@@ -47,18 +47,18 @@ class State(enum.Enum):
     #: An operator has said that it is down.
     FORCED_DOWN = 'forced down'
     #: Not among the peers that are configured; whether it lives is not asked.
-    STRANGER = 'stranger'
+    NOT_A_PEER = 'not in the peer list'
     #: Nova has no record of it.
     GONE = 'gone'
 
     @property
     def gives(self) -> bool:
-        """Whether the service lives to hand over its nodes itself."""
+        """Whether the service hands over its nodes itself: it is alive."""
         return self in (State.MEMBER, State.DISABLED)
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing is to be expected of the service now."""
+        """Whether the service is absent, forced down or gone."""
         return self in (State.ABSENT, State.FORCED_DOWN, State.GONE)
 
 
@@ -123,7 +123,7 @@ class Watch:
         return Watch(at, heard)
 
     def restarted(self, at: float) -> 'Watch':
-        """Return the watch where all that was seen before counts for nothing.
+        """Return the watch as if each heartbeat was first seen now.
 
         :param at: the present time, in seconds
         """
@@ -155,10 +155,10 @@ class Watch:
     @classmethod
     def of_one_look(cls, services: Iterable[model.Service],
                     now: datetime.datetime, down_time: float) -> 'Watch':
-        """Return the watch of who has looked once, and cannot wait.
+        """Return the watch of an observer that looks once.
 
-        Such a one takes a late service to be absent, for as long as it is
-        late.
+        The observer takes a late service to be absent since its last
+        heartbeat.
 
         :param services: the records of the services
         :param now: the present time, with time zone
@@ -232,7 +232,7 @@ def state(service: model.Service, current: settings.Settings,
     :param watch: how long the heartbeats have stood still
     """
     if current.peers is not None and service.name not in current.peers:
-        return State.STRANGER
+        return State.NOT_A_PEER
     if service.forced_down:
         return State.FORCED_DOWN
     # This one is running this very code, whatever its heartbeat says.

@@ -28,10 +28,10 @@ from nova_ironic_ring.core.vanished import Guard
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-    """How this service stands with the others.
+    """What this service knows of its peers: members, trust and ring.
 
     :ivar membership: what the services are
-    :ivar trust: how far to go by that
+    :ivar trust: how far that is trusted
     :ivar ring: the ring of the members
     :ivar is_ending: whether this service is about to end
     """
@@ -62,8 +62,8 @@ class Instances:
     :ivar mine: the UUIDs of this service's instances
     :ivar idle: those of them that are for another service, and idle
     :ivar building: the nodes that an instance is being built for here
-    :ivar foreign: the instances of others, on nodes that are for this service,
-        by UUID
+    :ivar of_others: the instances of others, on nodes that are for this
+        service, by UUID
     :ivar other_drivers: canonical names of those of their services that run
         another driver
     """
@@ -71,7 +71,7 @@ class Instances:
     mine: frozenset[str] = frozenset()
     idle: frozenset[str] = frozenset()
     building: frozenset[str] = frozenset()
-    foreign: Mapping[str, model.Instance] = dataclasses.field(
+    of_others: Mapping[str, model.Instance] = dataclasses.field(
         default_factory=dict)
     other_drivers: frozenset[str] = frozenset()
 
@@ -81,7 +81,7 @@ class Observation:
     """All that the decisions of a pass depend on.
 
     :ivar at: when it was looked, in seconds
-    :ivar standing: how this service stands with the others
+    :ivar standing: what this service knows of its peers
     :ivar nodes: the instance on each node, None for a free one
     :ivar rows: the rows of this service's nodes, and of the free nodes that
         are for this service
@@ -117,7 +117,7 @@ class LeftBuild:
 
     :ivar node: the node's UUID
     :ivar host: the name of that service; None if it is not known any more
-    :ivar consumers: UUIDs of what is to become of instances
+    :ivar consumers: UUIDs of the consumers that are not settled yet
     :ivar looks: how often to look for them again
     """
 
@@ -147,13 +147,13 @@ class Memory:
     :ivar settings: the settings of the last pass; None before the first
     :ivar watch: how long the heartbeats have stood still
     :ivar confidence: what is remembered of this service's own heartbeat
-    :ivar standing: how this service stood with the others
+    :ivar standing: what this service knew of its peers
     :ivar waits: the nodes that are waited for
     :ivar disputes: what was taken from whom without consent
     :ivar vanished: how many of this service's nodes have vanished
     :ivar kept: nodes that are missing from Ironic, and kept because Nova has
         an instance on them
-    :ivar instances: the foreign instances as last read, by UUID
+    :ivar instances: the instances of others as last read, by UUID
     :ivar other_drivers: canonical names of services with another driver, as
         last read
     :ivar without_row: since when nodes to be taken over have had no row, in

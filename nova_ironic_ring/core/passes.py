@@ -44,8 +44,8 @@ from nova_ironic_ring.core import takeover
 from nova_ironic_ring.core import trust
 from nova_ironic_ring.core import vanished
 
-# Passes in which so many nodes may vanish as the limit says.
-_VANISHING = 10
+# The limit of vanished nodes holds for so many passes.
+_VANISHING_PASSES = 10
 
 
 class NodeLostError(Exception):
@@ -58,7 +58,7 @@ class UnansweredError(Exception):
     The cause says why.
 
     :ivar memory: what is to be remembered
-    :ivar happened: what is worth a line in the log, until then
+    :ivar happened: the events for the log, until then
     """
 
     def __init__(self, memory: observation.Memory,
@@ -79,7 +79,7 @@ class Result:
     :ivar taken: the instances that this service has taken over
     :ivar orphans: instances of others, or of nobody, on nodes that are for
         this service
-    :ivar happened: what is worth a line in the log
+    :ivar happened: the events for the log
     """
 
     plan: planner.Plan = planner.Plan()
@@ -123,18 +123,18 @@ def run(world: ports.Ports, before: observation.Memory,
     plan, memory = planner.decide(seen, memory, current)
     happened += plan.happened
     memory = dataclasses.replace(
-        memory, instances=seen.instances.foreign,
+        memory, instances=seen.instances.of_others,
         other_drivers=seen.instances.other_drivers)
 
     with _asking_nova(world, memory, happened):
         outcome = takeover.take_over(world, takeover.Request(
             {node: step.decision for node, step in plan.steps.items()
              if step.decision.takes_instance},
-            nodes, seen.instances.foreign, current.handover_timeout),
+            nodes, seen.instances.of_others, current.handover_timeout),
             memory.without_row)
     happened += outcome.happened
     plan, memory = _after_takeover(plan, memory, outcome)
-    memory, settled = _look_after_the_dead(
+    memory, settled = _clean_up_after_dead_services(
         world, memory, nodes, current, happened)
     happened.append(_count(plan))
     return Result(
@@ -142,7 +142,7 @@ def run(world: ports.Ports, before: observation.Memory,
         {node: nodes[node] for node, step in plan.steps.items()
          if step.decision.lists},
         (*outcome.taken, *settled),
-        # A service that is new is refused where it knows of instances.
+        # Nova refuses to start a new service that names instances.
         _orphans(plan, seen, current) if is_recorded else frozenset(),
         happened)
 
@@ -175,8 +175,8 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
     if claimed.is_handed_over and world.placement.consumers(node):
         # Its owner is to build on it, and to withdraw its offer.
         raise NodeLostError(node)
-    # A service that was deleted meanwhile took the provider with it, which
-    # Nova would not notice for minutes.
+    # If the former owner's record was deleted, so was the provider. Nova's
+    # cache would not show that for minutes.
     world.placement.forget_provider(node)
     if claimed.is_abandoned:
         return builds.look(world, node, claimed.owner)
@@ -224,7 +224,7 @@ def _look(world: ports.Ports, before: observation.Memory,
         own = world.nova.service(current.host)
         services = services + ([own] if own else [])
     if before.settings != current:
-        # What was disputed may be settled.
+        # New settings may have ended the disputes.
         before = dataclasses.replace(
             before, settings=current, disputes=disputes.Disputes())
     watch = before.watch.look(services, world.process.now())
@@ -243,7 +243,7 @@ def _look(world: ports.Ports, before: observation.Memory,
     memory = dataclasses.replace(
         before, watch=watch, confidence=confidence, standing=standing)
     if members.members != before.standing.membership.members:
-        # Others may have taken instances over.
+        # Read the instances again: they may belong to others now.
         memory = dataclasses.replace(memory, instances={})
         happened.append(events.MembersChanged(
             before.standing.membership.members, members))
@@ -274,7 +274,7 @@ def _guard(world: ports.Ports, memory: observation.Memory, nodes: model.Nodes,
         memory.vanished,
         vanished.Missing(missing, len(rows), world.ironic.is_deleted),
         vanished.Limits(current.vanished_nodes_limit,
-                        _VANISHING * current.pass_interval),
+                        _VANISHING_PASSES * current.pass_interval),
         world.process.now())
     had_too_many = memory.vanished.has_too_many
     if guard.has_too_many and not had_too_many:
@@ -294,19 +294,19 @@ def _observe(world: ports.Ports, memory: observation.Memory,
     needs = planner.needs(seen, current)
     building, unanswered = _building(world, seen, needs)
     rows = nova.rows(needs.rows) if needs.rows else {}
-    foreign, other_drivers = _foreign(world, memory, needs, rows)
+    of_others, other_drivers = _of_others(world, memory, needs, rows)
     idle = frozenset(
         uuid for uuid, instance in nova.instances(needs.misplaced).items()
         if instance.is_idle) if needs.misplaced else frozenset()
     hosts = {row.owner for row in rows.values()} | {
-        instance.host for instance in foreign.values() if instance.host}
+        instance.host for instance in of_others.values() if instance.host}
     others = observation.Others()
     if (needs.rows and not seen.rows) or any(
             model.canonical(host) not in seen.standing.membership.states
             for host in hosts):
         others, memory = _others(world, memory, current)
     instances = observation.Instances(
-        seen.instances.mine, idle, building, foreign, other_drivers)
+        seen.instances.mine, idle, building, of_others, other_drivers)
     return dataclasses.replace(
         seen, rows={**seen.rows, **rows}, others=others,
         instances=instances), memory, unanswered
@@ -335,9 +335,9 @@ def _building(world: ports.Ports, seen: observation.Observation,
     return frozenset(found), []
 
 
-def _foreign(world: ports.Ports, memory: observation.Memory,
-             needs: planner.Needs, rows: dict[str, model.Row]
-             ) -> tuple[dict[str, model.Instance], frozenset[str]]:
+def _of_others(world: ports.Ports, memory: observation.Memory,
+               needs: planner.Needs, rows: dict[str, model.Row]
+               ) -> tuple[dict[str, model.Instance], frozenset[str]]:
     """Find out which services the instances of others belong to.
 
     They are read once, and again where the owner of the node is another one:
@@ -346,7 +346,7 @@ def _foreign(world: ports.Ports, memory: observation.Memory,
     """
     known = memory.instances
     unknown = [
-        uuid for uuid, node in needs.foreign.items()
+        uuid for uuid, node in needs.of_others.items()
         if (instance := known.get(uuid)) is None
         or instance.host is None or instance.node != node
         or (node in rows and rows[node].owner != instance.host)]
@@ -357,7 +357,7 @@ def _foreign(world: ports.Ports, memory: observation.Memory,
     if hosts:
         other_drivers |= world.nova.other_drivers(sorted(hosts))
     gone = set(unknown) - read.keys()
-    return {uuid: read.get(uuid) or known[uuid] for uuid in needs.foreign
+    return {uuid: read.get(uuid) or known[uuid] for uuid in needs.of_others
             if uuid not in gone}, other_drivers
 
 
@@ -384,7 +384,7 @@ def _elsewhere(memory: observation.Memory, seen: observation.Observation
         events.InstanceElsewhere(node, uuid, instance.host)
         for node, uuid in seen.nodes.items()
         if uuid is not None and uuid not in memory.instances
-        and (instance := known.foreign.get(uuid)) is not None
+        and (instance := known.of_others.get(uuid)) is not None
         and instance.host is not None and (
             instance.node != node
             or instance.host_name in known.other_drivers)]
@@ -393,27 +393,30 @@ def _elsewhere(memory: observation.Memory, seen: observation.Observation
 def _after_takeover(plan: planner.Plan, memory: observation.Memory,
                     outcome: takeover.Outcome
                     ) -> tuple[planner.Plan, observation.Memory]:
-    """Leave alone what could not be had."""
+    """Correct plan and memory where a takeover failed."""
     tried = {each.instance for each in outcome.taken}
-    lost = decisions.lose()
+    lost = decisions.not_taken()
     steps = dict(plan.steps)
     for node in outcome.lost:
         claimed = steps[node].claim
         if claimed is not None and claimed.instance is not None:
             tried.add(claimed.instance)
         steps[node] = planner.Step(lost.decision, lost.why)
-    # Whoever has an instance now, it is not the service that had it.
+    # Forget whose these instances are: that has changed.
     return dataclasses.replace(plan, steps=steps), dataclasses.replace(
         memory, without_row=outcome.without_row,
         instances={uuid: instance for uuid, instance
                    in memory.instances.items() if uuid not in tried})
 
 
-def _look_after_the_dead(
+def _clean_up_after_dead_services(
     world: ports.Ports, memory: observation.Memory, nodes: model.Nodes,
     current: settings.Settings, happened: list[events.Event]
 ) -> tuple[observation.Memory, tuple[takeover.Takeover, ...]]:
-    """Do what can wait, and must not stand in the way of a pass."""
+    """End builds and remove records that dead services have left.
+
+    An error here does not fail the pass.
+    """
     settled = builds.Settled(memory.left_builds)
     try:
         settled = builds.look_again(world, memory.left_builds)

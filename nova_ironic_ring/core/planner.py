@@ -35,7 +35,7 @@ Decision = decisions.Decision
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Claim:
-    """What has to be so still when Nova first takes a node that is listed.
+    """What must still be true when Nova's tracker first takes a listed node.
 
     :ivar instance: the UUID of the instance that has to belong to this
         service; None for a free node
@@ -77,7 +77,7 @@ class Plan:
     """What to do in a pass.
 
     :ivar steps: by the node's UUID
-    :ivar happened: what is worth a line in the log
+    :ivar happened: the events for the log
     """
 
     steps: Mapping[str, Step] = dataclasses.field(default_factory=dict)
@@ -90,13 +90,14 @@ class Needs:
 
     :ivar rows: the nodes whose rows are to be read: those that this service
         should own and does not
-    :ivar foreign: the instances of others, on nodes that are for this service
+    :ivar of_others: the node of each instance of others that is on a node for
+        this service
     :ivar misplaced: this service's instances that should go with the ring
     :ivar offered: free nodes of this service that are for others
     """
 
     rows: Sequence[str] = ()
-    foreign: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    of_others: Mapping[str, str] = dataclasses.field(default_factory=dict)
     misplaced: Sequence[str] = ()
     offered: Sequence[str] = ()
 
@@ -111,7 +112,7 @@ def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
         return Needs()
     me, owner = current.me, seen.standing.ring.owner
     mine, rows = seen.instances.mine, seen.rows
-    wanted, foreign, misplaced, offered = [], {}, [], []
+    wanted, of_others, misplaced, offered = [], {}, [], []
     for node, instance in seen.nodes.items():
         desired = owner(node)
         if desired != me:
@@ -124,10 +125,10 @@ def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
                 misplaced.append(instance)
             continue
         if instance is not None and instance not in mine:
-            foreign[instance] = node
+            of_others[instance] = node
         if node not in rows and (instance is None or current.follows):
             wanted.append(node)
-    return Needs(wanted, foreign, misplaced, offered)
+    return Needs(wanted, of_others, misplaced, offered)
 
 
 def decide(seen: observation.Observation, before: observation.Memory,
@@ -173,7 +174,7 @@ class _Planner:
         self.me = current.me
         self.mine = frozenset(node for node, row in seen.rows.items()
                               if row.owner_name == self.me)
-        # Who is a member, is as the ring was made.
+        # The members stay those of the ring; other services only become known.
         self.members = seen.standing.membership.joined(
             seen.others.membership)
         self.trust = seen.standing.trust
@@ -201,20 +202,21 @@ class _Planner:
 
     def _free(self, node: str) -> decisions.Verdict:
         row = self.seen.rows.get(node)
-        is_foreign = row is not None and node not in self.mine
-        wait = self._wait(node, row) if is_foreign and row else None
+        is_of_another = row is not None and node not in self.mine
+        wait = self._wait(node, row) if is_of_another and row else None
         verdict = decisions.decide(self.me, decisions.Free(
             self.seen.standing.ring.owner(node), row,
-            self.members.state(row.owner) if is_foreign and row
+            self.members.state(row.owner) if is_of_another and row
             else membership.State.GONE,
-            # Nobody is there to be disturbed.
+            # There is no other service to disturb.
             trust.Trust.FULL if self.seen.others.is_alone else self.trust,
             node in self.seen.instances.building,
             wait is not None and node in self.before.waits and (
                 self.seen.at - wait.since >= self.current.handover_timeout),
-            is_foreign and row is not None and not self._may_force(row),
+            is_of_another and row is not None and not self._may_force(row),
             self.seen.standing.is_ending))
-        # Who does not know this service, or is dead, offers it nothing.
+        # Waits count only while the peers know this service, and trust is
+        # full.
         if wait is not None and verdict.decision is Decision.WAIT and (
                 self.mine and self.trust is trust.Trust.FULL):
             self.waits[node] = wait
@@ -223,7 +225,7 @@ class _Planner:
     def _occupied(self, node: str, instance: str) -> decisions.Verdict:
         known = self.seen.instances
         is_mine = instance in known.mine
-        record = None if is_mine else known.foreign.get(instance)
+        record = None if is_mine else known.of_others.get(instance)
         host = record.host_name if record is not None else None
         return decisions.decide_on_instance(self.me, decisions.Occupied(
             self.seen.standing.ring.owner(node), is_mine, host,
@@ -239,7 +241,8 @@ class _Planner:
     def _wait(self, node: str, row: model.Row) -> observation.Wait:
         """Say since when a node is waited for."""
         before = self.before.waits.get(node)
-        # One that says that nobody may have it now is not silent.
+        # An owner that offers the node to nobody is not silent: the wait
+        # starts again.
         if before is None or before.owner != row.owner or row.taker == '':
             return observation.Wait(row.owner, self.seen.at)
         return before
@@ -290,7 +293,8 @@ class _Planner:
             node: verdict for node, verdict in verdicts.items()
             if verdict.decision is Decision.WAIT
             and self._may_force(self.seen.rows[node])}
-        # Others may be newcomers as well, and have the first right to some.
+        # Other newcomers are not in the ring yet: prefer a node that a ring
+        # with them gives to this service too.
         all_alive = ring.Ring(
             {self.me} | {host for host, state in self.members.states.items()
                          if state is membership.State.MEMBER},
@@ -300,13 +304,13 @@ class _Planner:
         held = {node: decisions.hold_back(verdict)
                 for node, verdict in verdicts.items()}
         if choice:
-            first = min(choice, key=self._distance)
+            first = min(choice, key=self._order)
             held[first] = (
                 choice[first] if choice[first].decision.takes_instance
                 else decisions.take_first(first in self.seen.rows))
         return held
 
-    def _distance(self, node: str) -> bytes:
+    def _order(self, node: str) -> bytes:
         """Order nodes for each service in another way."""
         return hashlib.sha256(f'{self.me} {node}'.encode()).digest()
 
@@ -330,7 +334,7 @@ class _Planner:
         if instance is not None:
             return Claim(instance)
         row = self.seen.rows.get(node)
-        # Without a row, its owner's record was deleted, and the row with it.
+        # A node without a row may be of a service that was deleted with it.
         is_abandoned = decision.takes and (
             row is None or self.members.is_lost(row.owner))
         return Claim(None, True, row.owner if row else None, is_abandoned,

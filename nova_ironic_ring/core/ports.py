@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a pass asks of the world: the ports, and nothing of who is behind them.
+"""What a pass asks of Nova, Ironic, Placement and its own process.
 
 The driver has real services behind them, the simulation and the forecast a
 world in memory. A port raises what its service raises when it does not answer.
@@ -26,11 +26,11 @@ from nova_ironic_ring.core import settings
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """What an instance has to be like to be given another service.
+    """What has to be true of an instance before its service is changed.
 
     :ivar host: the name of the service that it belongs to
     :ivar node: the UUID of the node that Nova has it on
-    :ivar is_idle: whether nothing may be being done with it
+    :ivar is_idle: whether nothing may be under way with it
     """
 
     host: str
@@ -87,7 +87,7 @@ class Nova(Protocol):
         """
 
     def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
-        """Tell services that run another driver.
+        """Name the services that run another driver.
 
         :param hosts: names of services
         :returns: canonical names of those with rows that are not of Ironic's
@@ -163,7 +163,7 @@ class Placement(Protocol):
         """
 
     def forget_provider(self, node: str) -> None:
-        """Have Nova read the provider of a node anew.
+        """Drop the provider of a node that Nova has in its cache.
 
         :param node: the node's UUID
         """

@@ -21,7 +21,7 @@ import hashlib
 
 from nova_ironic_ring.core import settings
 
-# It is in the row of each node.
+# Longer lists are left out: the profile is in the row of each node.
 _MOST_NAMES = 50
 
 

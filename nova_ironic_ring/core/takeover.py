@@ -25,7 +25,8 @@ from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import ports
 
-# In one pass: it goes by one look at the services.
+# At most so many in a pass: all go by one look at the services, which grows
+# old.
 _MOST = 500
 
 
@@ -72,7 +73,7 @@ class Outcome:
     :ivar taken: what was taken over
     :ivar lost: the nodes of what was not
     :ivar without_row: since when nodes to be taken over have had no row
-    :ivar happened: what is worth a line in the log
+    :ivar happened: the events for the log
     """
 
     taken: tuple[Takeover, ...] = ()
@@ -147,7 +148,8 @@ def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,
     # are read first.
     rows = world.nova.rows(sorted(each.node for each in wanted))
     now = world.process.now()
-    # Another taker may be at it, unless it has died over it.
+    # Without a row, another taker is between its two steps, or has died there:
+    # wait, then go on.
     without_row = {each.node: before.get(each.node, now)
                    for each in wanted if each.node not in rows}
     batch = [each for each in wanted if each.node in rows
@@ -179,7 +181,7 @@ def _take(world: ports.Ports, wanted: Takeover, row: model.Row | None,
         return False
     if row is not None and not world.nova.delete_row(wanted.node, row.owner):
         return False
-    # The row may have been another taker's, just before it had its owner: so
-    # the instance is looked at once more.
+    # Another taker may have finished between the two reads: the port compares
+    # host and node again.
     return world.nova.set_instance_host(
         wanted.instance, ports.Expected(wanted.host, wanted.node))

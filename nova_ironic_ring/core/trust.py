@@ -15,8 +15,8 @@
 When nova-conductor, RabbitMQ or the database stands still, or this service
 does, the heartbeats of all services grow old together. As they start again in
 turn, a service whose own is fresh would take the others for dead. So a service
-watches its own heartbeat: it takes the way that those of the others take, and
-where it is late, theirs may be late as well.
+watches its own heartbeat: it goes through the same conductor, queue and
+database as those of the others, and where it is late, theirs may be late too.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ class Trust(enum.Enum):
 
     #: It has only started, and its peers do not see it as alive yet.
     STARTING = 'starting'
-    #: Who looks dead may be alive.
+    #: Services that look absent may be alive.
     BLACKOUT = 'blackout'
     FULL = 'full'
 

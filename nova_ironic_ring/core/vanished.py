@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 import dataclasses
 import itertools
 
-#: So many may always go.
+#: So many nodes may vanish, whatever the percentage.
 _HANDFUL = 5
 
 

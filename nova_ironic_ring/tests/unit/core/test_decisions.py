@@ -86,7 +86,7 @@ class FreeTestCase(base.BaseTestCase):
             desired, row, circumstances).decision)
 
     @ddt.data(*itertools.product(
-        (State.ABSENT, State.FORCED_DOWN, State.GONE, State.STRANGER),
+        (State.ABSENT, State.FORCED_DOWN, State.GONE, State.NOT_A_PEER),
         (THEIRS, OFFERED_TO_ANOTHER, NOT_NOW)))
     @ddt.unpack
     def test_of_one_that_gives_nothing(self, owner, row):
@@ -279,4 +279,4 @@ class NewcomerTestCase(base.BaseTestCase):
         self.assertIs(Decision.CREATE, decisions.take_first(False).decision)
 
     def test_lost(self):
-        self.assertIs(Decision.LEAVE_INSTANCE, decisions.lose().decision)
+        self.assertIs(Decision.LEAVE_INSTANCE, decisions.not_taken().decision)

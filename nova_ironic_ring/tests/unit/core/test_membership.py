@@ -196,9 +196,9 @@ class RuleTestCase(base.BaseTestCase):
         ('a', None, 0, {'forced_down': True, 'disabled': True},
          State.FORCED_DOWN),
         # Whether a stranger lives is not asked.
-        ('b', PEERS, 0, {}, State.STRANGER),
-        ('b', PEERS, 60, {}, State.STRANGER),
-        ('b', PEERS, 0, {'forced_down': True}, State.STRANGER),
+        ('b', PEERS, 0, {}, State.NOT_A_PEER),
+        ('b', PEERS, 60, {}, State.NOT_A_PEER),
+        ('b', PEERS, 0, {'forced_down': True}, State.NOT_A_PEER),
         # This one runs this very code, whatever its heartbeat says.
         ('me', None, 999, {}, State.MEMBER),
         ('ME', None, 999, {'disabled': True}, State.DISABLED),
@@ -272,7 +272,7 @@ class DeadTestCase(base.BaseTestCase):
         (State.ABSENT, 300, 300, True),
         (State.MEMBER, 999, 300, False),
         (State.DISABLED, 999, 300, False),
-        (State.STRANGER, 999, 300, False))
+        (State.NOT_A_PEER, 999, 300, False))
     @ddt.unpack
     def test_dead(self, state, silence, failover_after, expected):
         known = membership.Membership(

@@ -87,7 +87,7 @@ class QuietTestCase(base.PassTestCase):
         self.place(node, 'theirs', 'a')
         self.assertNotIn(node, self.run_pass())
 
-    def test_foreign_instances_are_read_once(self):
+    def test_instances_of_others_are_read_once(self):
         self.place(min(self.owned()), 'theirs', 'a')
         self.run_pass()
         self.assertIn('instances', self.asked)
@@ -95,7 +95,7 @@ class QuietTestCase(base.PassTestCase):
         self.assertNotIn('instances', self.asked)
         self.assertNotIn('other_drivers', self.asked)
 
-    def test_foreign_instances_are_read_again_with_other_members(self):
+    def test_instances_of_others_are_read_again_with_other_members(self):
         self.place(min(self.owned()), 'theirs', 'a')
         self.run_pass()
         self.join('e')
@@ -104,10 +104,10 @@ class QuietTestCase(base.PassTestCase):
 
     def test_orphans(self):
         mine, other = sorted(self.owned())[:2]
-        foreign = min(set(NODES) - self.owned())
+        of_others = min(set(NODES) - self.owned())
         self.place(mine, 'mine', 'me')
         self.cloud.nodes[other].instance = 'deleted'
-        self.place(foreign, 'theirs', 'a')
+        self.place(of_others, 'theirs', 'a')
         self.run_pass()
         self.assertEqual({'deleted'}, self.result.orphans)
 
@@ -538,12 +538,12 @@ class AtOnceTestCase(base.PassTestCase):
 
     def test_instances(self):
         own, theirs = sorted(desired('me', 'a', 'b'))[:2]
-        foreign = min(set(NODES) - desired('me', 'a', 'b'))
-        self.place(foreign, 'mine', 'me')
+        of_others = min(set(NODES) - desired('me', 'a', 'b'))
+        self.place(of_others, 'mine', 'me')
         self.place(theirs, 'theirs', 'a')
         listed = self.run_pass()
         self.assertIn(own, listed)
-        self.assertIn(foreign, listed)
+        self.assertIn(of_others, listed)
         self.assertNotIn(theirs, listed)
         self.assertEqual({'theirs'}, self.result.orphans)
 
@@ -1045,7 +1045,8 @@ class FailoverTestCase(base.PassTestCase):
         self.assertNotIn(self.node, self.run_pass())
         self.assertEqual('a', self._host())
         self.assertIs(Decision.LEAVE_INSTANCE, self.decisions()[self.node])
-        self.assertIn('faster', self.result.plan.steps[self.node].why)
+        self.assertIn('could not be taken',
+                      self.result.plan.steps[self.node].why)
         self.assertIsNone(self.result.plan.steps[self.node].claim)
         # It is asked for anew, and not tried again.
         self.assertNotIn('theirs', self.memory.instances)

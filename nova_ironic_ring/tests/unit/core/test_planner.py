@@ -97,12 +97,12 @@ class NeedsTestCase(PlannerTestCase):
         self.current = dataclasses.replace(self.current, follows=True)
         self.assertEqual([first, second], self._needs().rows)
 
-    def test_foreign_instances(self):
+    def test_instances_of_others(self):
         self.place(self.mine[0], 'theirs')
         self.place(self.mine[1], 'mine')
         self.place(self.theirs[0], 'of no concern')
         self.change(instances=observation.Instances(frozenset({'mine'})))
-        self.assertEqual({'theirs': self.mine[0]}, self._needs().foreign)
+        self.assertEqual({'theirs': self.mine[0]}, self._needs().of_others)
 
     def test_misplaced_instances(self):
         self.place(self.mine[0], 'here')
@@ -223,7 +223,7 @@ class DecideTestCase(PlannerTestCase):
         node = self.mine[0]
         self.change(
             rows={**self.seen.rows, node: model.Row('e')},
-            others=observation.Others(_membership(e=State.STRANGER)))
+            others=observation.Others(_membership(e=State.NOT_A_PEER)))
         self.decide()
         self.assertIs(Decision.TAKE_ABANDONED, self.decision(node))
         self.assertFalse(self.plan.steps[node].claim.is_abandoned)
@@ -275,7 +275,7 @@ class DecideTestCase(PlannerTestCase):
                 (model.Instance('b', node), {'a'}, Decision.FAIL_OVER),
                 (None, set(), Decision.LEAVE_INSTANCE)):
             self.change(instances=observation.Instances(
-                foreign={'theirs': record} if record else {},
+                of_others={'theirs': record} if record else {},
                 other_drivers=frozenset(other_drivers)))
             self.decide()
             self.assertIs(expected, self.decision(node), record)
@@ -342,7 +342,7 @@ class NewcomerTestCase(PlannerTestCase):
         self.change(rows=dict.fromkeys(NODES, model.Row('a')))
         for number in 0, 1:
             self.place(self.mine[number], f'i{number}')
-        self.change(instances=observation.Instances(foreign={
+        self.change(instances=observation.Instances(of_others={
             f'i{number}': model.Instance('b', self.mine[number])
             for number in (0, 1)}))
         (node,) = self._takes()
