@@ -64,9 +64,9 @@ class Nova:
         services = (
             ask(self.context, fields.HVType.IRONIC) if ask is not None
             else objects.ServiceList.get_by_binary(
-                self.context, 'nova-compute', include_disabled=False))
-        return [self._service(service)
-                for service in self._with_nodes(list(services))]
+                self.context, 'nova-compute', include_disabled=True))
+        return [self._service(service) for service in self._with_nodes(
+            [each for each in services if not each.disabled])]
 
     def all_services(self) -> list[model.Service]:
         return list(map(self._service, objects.ServiceList.get_by_binary(

@@ -83,6 +83,12 @@ class Recovery:
         self._jobs: list[_Job] = []
         self._executor: futurist.ThreadPoolExecutor | None = None
 
+    @property
+    def pending(self) -> int:
+        """How many instances are not brought to order yet."""
+        with self._lock:
+            return sum(not job.is_done for job in self._jobs)
+
     def start(self, taken: Iterable[takeover.Takeover]) -> None:
         """Begin to bring instances to order, and return at once.
 

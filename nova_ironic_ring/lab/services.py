@@ -434,6 +434,8 @@ class NovaConfig:
                 # A ring that is quick to watch.
                 'report_interval': 2,
                 'service_down_time': DOWN_TIME,
+                # What is under way is over soon: the hardware is fake.
+                'graceful_shutdown_timeout': 10,
                 'update_resources_interval': PASS_INTERVAL,
                 'running_deleted_instance_poll_interval': 10,
                 'periodic_fuzzy_delay': 0},

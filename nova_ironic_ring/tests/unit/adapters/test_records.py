@@ -13,6 +13,7 @@
 """Nova's records, read as values and written on conditions."""
 
 import datetime
+from unittest import mock
 
 import fixtures
 from nova import exception
@@ -61,6 +62,41 @@ class ReadTestCase(RecordsTestCase):
                              getattr(self.nova, name)(), name)
         self.assertEqual({'me', 'b', 'd'}, {
             service.name for service in self.nova.ring_services()})
+
+    def test_services_that_have_no_live_row(self):
+        everybody = objects.ServiceList.get_by_binary(
+            None, 'nova-compute', include_disabled=True)
+        with fixtures.MockPatchObject(
+                objects.ServiceList, 'get_all_computes_by_hv_type',
+                return_value=everybody):
+            self.assertEqual({'me', 'b', 'd'}, {
+                service.name for service in self.nova.ring_services()})
+            # Its rows are deleted, which Nova's own answer does not mind.
+            self.fake.own(fake_nova.NODES[1], 'Me')
+            self.assertEqual({'me', 'd'}, {
+                service.name for service in self.nova.ring_services()})
+            # Another row than the one that is remembered.
+            self.fake.own(fake_nova.NODES[0], 'c')
+            self.assertEqual({'me', 'd'}, {
+                service.name for service in self.nova.ring_services()})
+
+    def test_nova_that_does_not_tell_who_runs_an_ironic_driver(self):
+        with fixtures.MockPatchObject(
+                records.objects, 'ServiceList', mock.Mock(
+                    spec=['get_by_binary'], get_by_binary=(
+                        objects.ServiceList.get_by_binary))):
+            self.assertLessEqual({'me', 'b', 'd'}, {
+                service.name for service in self.nova.ring_services()})
+            self.fake.own(fake_nova.NODES[1], 'Me')
+            self.assertNotIn('b', {
+                service.name for service in self.nova.ring_services()})
+
+    def test_instances_on_a_node(self):
+        self.assertEqual(self.core.instances_on(OTHER),
+                         self.nova.instances_on(OTHER))
+        self.assertEqual({'building', 'ended'},
+                         self.nova.instances_on(OTHER))
+        self.assertEqual(set(), self.nova.instances_on('none'))
 
     def test_one_service(self):
         self.assertEqual(self.core.service('D'), self.nova.service('D'))

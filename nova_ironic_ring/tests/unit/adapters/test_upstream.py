@@ -166,6 +166,39 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertIn('_init_instance',
                       manager.ComputeManager.init_host.__code__.co_names)
 
+    def test_end_of_a_build(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        instance = mock.Mock()
+        upstream.finish_build(source, 'context', instance)
+        compute._update_instance_after_spawn.assert_called_once_with(instance)
+        instance.save.assert_called_once_with(expected_task_state='spawning')
+        inspect.signature(
+            manager.ComputeManager._update_instance_after_spawn).bind(
+                compute, instance)
+        inspect.signature(
+            manager.ComputeManager._update_scheduler_instance_info).bind(
+                compute, 'context', instance)
+        inspect.signature(
+            manager.ComputeManager._notify_about_instance_usage).bind(
+                compute, 'context', instance, 'create.end',
+                extra_usage_info={})
+        # That is what Nova does after the driver has built it.
+        builds = inspect.getsource(
+            manager.ComputeManager._build_and_run_instance)
+        for name in ('_update_instance_after_spawn',
+                     '_notify_about_instance_usage',
+                     '_update_scheduler_instance_info'):
+            self.assertIn(f'self.{name}(', builds)
+
+    def test_cleanup_after_a_build(self):
+        builds = inspect.getsource(
+            manager.ComputeManager._do_build_and_run_instance)
+        for name in '_cleanup_allocated_networks', '_cleanup_volumes':
+            self.assertIn(f'self.{name}(', builds)
+            self.assertIn('instance', inspect.signature(
+                getattr(manager.ComputeManager, name)).parameters)
+
     def test_provision_state(self):
         self._method('_validate_instance_and_node').bind(None, 'instance')
         source = mock.Mock()

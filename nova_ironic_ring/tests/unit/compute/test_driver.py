@@ -188,7 +188,9 @@ class CacheTestCase(base.DriverTestCase):
 class QuietPassTestCase(base.DriverTestCase):
     """What is read where nothing moves, and in which order."""
 
-    QUIET = ['ring services', 'nodes', 'instances of host', 'rows of host']
+    #: The first rows are one of each member.
+    QUIET = ['ring services', 'rows', 'nodes', 'instances of host',
+             'rows of host']
 
     def _asked(self) -> list[str]:
         self.nova.advance()
@@ -218,6 +220,7 @@ class QuietPassTestCase(base.DriverTestCase):
     def test_rows_of_others_where_they_are_for_this_service(self):
         self.settle()
         self.nova.own(min(self.desired('me', 'a', 'b')), 'b')
+        self._asked()
         self.assertEqual([*self.QUIET, 'rows'], self._asked())
 
 
@@ -418,7 +421,7 @@ class TakeoverTestCase(base.DriverTestCase):
     def setUp(self):
         super().setUp()
         self.recovery = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.recovery.start')).mock
+            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
         self.node = self.first_of_b()
         self.nova.put('theirs', self.node, 'b')
         self.settle()
@@ -428,7 +431,7 @@ class TakeoverTestCase(base.DriverTestCase):
 
     def _recovered(self) -> list[tuple[str, str]]:
         return [(each.node, each.instance) for call
-                in self.recovery.call_args_list for each in call.args[1]]
+                in self.recovery.call_args_list for each in call.args[0]]
 
     def test_row_and_instance(self):
         self._die()
@@ -447,7 +450,8 @@ class TakeoverTestCase(base.DriverTestCase):
 
         def row(node):
             found = read(node)
-            if node == self.node and self.nova.asked[-1] == 'rows':
+            if node == self.node and self.nova.asked[-2:] == [
+                    'instances', 'rows']:
                 # Between the reading and the deleting.
                 self.cloud.rows[node].owner = 'a'
             return found
@@ -564,7 +568,7 @@ class BuildsTestCase(base.DriverTestCase):
     def setUp(self):
         super().setUp()
         self.recovery = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.recovery.start')).mock
+            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
         self.node = self.first_of_b()
         self.settle()
 
@@ -605,7 +609,7 @@ class BuildsTestCase(base.DriverTestCase):
         self._die()
         self.assertEqual('me', self.nova.host_of('gone'))
         (taken,) = [each for call in self.recovery.call_args_list
-                    for each in call.args[1]]
+                    for each in call.args[0]]
         self.assertEqual((self.node, 'gone', 'b', True), (
             taken.node, taken.instance, taken.host, taken.is_dead))
 

@@ -20,6 +20,7 @@ from nova import exception
 from nova.virt.ironic import driver as nova_driver
 from openstack import exceptions as sdk_exceptions
 
+from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.tests.unit.compute import base
@@ -147,6 +148,34 @@ class DestroyTestCase(LostInstanceTestCase):
         self.nova.change_instance('lost', is_building=True)
         self.assertTrue(self._destroy())
 
+    def test_machine_of_one_that_is_brought_to_life_again(self):
+        self.nova.vm_states['lost'] = 'error'
+        self.nova.change_instance('lost', task='rebuilding')
+        self.assertFalse(self._destroy())
+        # Another service waits for Ironic, as this one did.
+        self.nova.change_instance('lost', is_building=True, task='spawning')
+        self.assertFalse(self._destroy())
+
+    def test_networks_and_volumes_after_a_build_that_another_has(self):
+        compute = self.me.manager
+        done = {name: mock.create_autospec(
+            getattr(manager.ComputeManager, name))
+            for name in ('_cleanup_allocated_networks', '_cleanup_volumes')}
+        for name, method in done.items():
+            setattr(compute, name, method)
+        upstream.guard_cleanup(self.driver, guards.spare)
+        self.nova.change_instance('lost', is_building=True, task='spawning')
+        for name, method in done.items():
+            getattr(compute, name)(
+                None, 'context', self.instance, mock.sentinel.other)
+            method.assert_not_called()
+        self.nova.change_instance('lost', host='me')
+        for name, method in done.items():
+            getattr(compute, name)(
+                None, 'context', self.instance, mock.sentinel.other)
+            method.assert_called_once_with(
+                None, 'context', self.instance, mock.sentinel.other)
+
 
 class SpawnTestCase(LostInstanceTestCase):
 
@@ -171,6 +200,23 @@ class SpawnTestCase(LostInstanceTestCase):
     def test_build_of_one_that_another_has_built(self):
         self.assertRaises(exception.BuildAbortException, self._spawn)
         self.assertRaises(guards.NotMineError, self.instance.save)
+
+    def test_build_that_another_has_carried_on(self):
+        with mock.patch.object(nova_driver.IronicDriver, 'spawn'):
+            for fields in {'is_building': True, 'task': 'spawning'}, {
+                    'is_building': False, 'task': None}:
+                self.nova.change_instance('lost', **fields)
+                self.assertRaises(exception.BuildAbortException, self._spawn)
+                self.assertRaises(guards.NotMineError, self.instance.save)
+            self.nova.change_instance('lost', host='me')
+            self._spawn()
+
+    def test_unshelving_what_was_once_given_up(self):
+        self.nova.change_instance('lost', host='me', is_given_up=True)
+        self.nova.vm_states['lost'] = 'shelved_offloaded'
+        with mock.patch.object(nova_driver.IronicDriver, 'spawn') as spawn:
+            self._spawn()
+        spawn.assert_called_once()
 
     def test_build_that_was_given_up(self):
         self.nova.change_instance('lost', host=None, is_given_up=True)

@@ -41,6 +41,11 @@ LINES = [
      'until all has been in time for 60 s'),
     (events.NodesVanished('me', True, ['n1', 'n2'], 9), 'ERROR',
      'Ironic does not show 2 of the 9 nodes of this service, such as n1:'),
+    (events.NodeKept('n1', 'i1'), 'ERROR',
+     'Ironic does not show node n1 any more, and Nova has instance i1 on it'),
+    (events.NodesNotOffered(['n1', 'n2'], ERROR), 'WARNING',
+     'to be built on the 2 free nodes that are for other services, such as '
+     'n1: they are not offered until it does: no'),
     (events.NodesBack(), 'INFO', 'that had vanished are there again'),
     (events.DisputeFound('a', ['n1', 'n2']), 'ERROR',
      'a takes back nodes that me has taken, such as n1 (2 in all)'),

@@ -13,6 +13,7 @@
 """Tests of what becomes of an instance that is taken over."""
 
 import threading
+import time
 from unittest import mock
 
 import fixtures
@@ -28,9 +29,9 @@ from nova_ironic_ring.tests.fixtures import fake_nova
 NODE = fake_nova.NODES[0]
 
 
-def _taken(node: str, instance: str, is_dead: bool = True
-           ) -> takeover.Takeover:
-    return takeover.Takeover(node, instance, 'dead', None, is_dead)
+def _taken(node: str, instance: str, task: str | None = None,
+           is_dead: bool = True) -> takeover.Takeover:
+    return takeover.Takeover(node, instance, 'dead', task, is_dead)
 
 
 class RecoveryTestCase(base.BaseTestCase):
@@ -52,23 +53,27 @@ class RecoveryTestCase(base.BaseTestCase):
         return sdk_node.Node(id=uuid, provision_state=(
             self.states.pop(0) if len(self.states) > 1 else self.states[0]))
 
-    def _start(self, *taken: takeover.Takeover) -> int:
-        """Start, and return in how many threads that was."""
-        before = set(threading.enumerate())
-        recovery.start(self.me.driver, taken)
-        threads = set(threading.enumerate()) - before
-        for thread in threads:
-            thread.join(10)
-        return len(threads)
+    def _start(self, *taken: takeover.Takeover) -> None:
+        """Start, and wait until nothing is left to do."""
+        started = recovery.Recovery(self.me.driver)
+        started.start(taken)
+        deadline = time.monotonic() + 30
+        while started.pending:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
 
     def _recover(self, vm_state: str = 'active', task: str | None = None,
-                 host: str = 'me') -> tuple[str, str | None]:
-        """Have an instance brought to order, and return its states then."""
+                 host: str = 'me', was: str | None = '') -> tuple[
+                     str, str | None]:
+        """Have an instance brought to order, and return its states then.
+
+        :param was: its task when it was taken over; empty for the same
+        """
         self.nova.vm_states['instance'] = vm_state
         self.nova.put('instance', NODE, host, task=task,
                       is_building=vm_state == 'building')
         self.nova.cloud.nodes[NODE].instance = 'instance'
-        self._start(_taken(NODE, 'instance'))
+        self._start(_taken(NODE, 'instance', task if was == '' else was))
         now = self.nova.instance('instance')
         return now.vm_state, now.task_state
 
@@ -79,13 +84,13 @@ class RecoveryTestCase(base.BaseTestCase):
 
     def test_nothing_taken_over(self):
         with fixtures.MockPatch('threading.Thread') as thread:
-            recovery.start(self.me.driver, ())
+            recovery.Recovery(self.me.driver).start(())
         thread.mock.assert_not_called()
 
     def test_what_a_live_service_has_given_needs_nothing(self):
         self.nova.put('instance', NODE, 'me')
         with fixtures.MockPatch('threading.Thread') as thread:
-            recovery.start(self.me.driver, [
+            recovery.Recovery(self.me.driver).start([
                 _taken(NODE, 'instance', is_dead=False)])
         thread.mock.assert_not_called()
 
@@ -121,11 +126,54 @@ class RecoveryTestCase(base.BaseTestCase):
         self._recover('active')
         self.assertEqual({}, self.nova.faults)
 
-    def test_build(self):
-        self._recover('building', 'spawning')
-        self.assertIn('the nova-compute dead has died',
-                      str(self.nova.faults['instance']))
-        self.assertEqual('building', self._given().vm_state)
+    def test_task_that_a_user_has_begun_since(self):
+        for was in None, 'powering-off':
+            self.assertEqual(('active', 'rebooting'), self._recover(
+                'active', 'rebooting', was=was))
+        self.assertEqual(('active', None), self._recover(
+            'active', None, was='rebooting'))
+        self.init.assert_not_called()
+
+    def test_build_that_had_not_reached_ironic(self):
+        for task, state in (('spawning', 'available'), ('spawning', None),
+                            ('spawning', 'deploy failed'),
+                            ('networking', 'active')):
+            self.init.reset_mock()
+            self.nova.faults.clear()
+            self.states = [state]
+            self._recover('building', task)
+            self.assertIn('the nova-compute dead has died',
+                          str(self.nova.faults['instance']))
+            self.assertEqual('building', self._given().vm_state)
+
+    def test_build_that_ironic_is_at(self):
+        finish = self.me.manager._update_instance_after_spawn
+        finish.side_effect = self._finish
+        self.states = ['deploying', 'wait call-back', 'deploying', 'active']
+        self.assertEqual(('active', None),
+                         self._recover('building', 'spawning'))
+        self.assertEqual({}, self.nova.faults)
+        self.init.assert_not_called()
+        self.me.manager._update_scheduler_instance_info.assert_called_once()
+
+    def _finish(self, instance):
+        instance.vm_state = 'active'
+        instance.task_state = None
+
+    def test_build_that_another_takes_over_meanwhile(self):
+        self.states = ['deploying']
+        looked = []
+
+        def look(uuid):
+            looked.append(uuid)
+            if len(looked) == 3:
+                self.nova.change_instance('instance', host='other')
+            return self._node(uuid)
+        self.nova.node.side_effect = look
+        self.assertEqual(('building', 'spawning'),
+                         self._recover('building', 'spawning'))
+        self.assertEqual(3, len(looked))
+        self.init.assert_not_called()
 
     def test_build_that_was_being_deleted(self):
         self._recover('building', 'deleting')
@@ -173,8 +221,14 @@ class RecoveryTestCase(base.BaseTestCase):
         for node in fake_nova.NODES:
             self.me.tracked[node] = object()
             self.nova.put(f'on {node}', node, 'me')
-        self.assertLessEqual(self._start(*(
-            _taken(node, f'on {node}') for node in fake_nova.NODES)), 8)
+        before = threading.active_count()
+        most = []
+        self.init.side_effect = lambda *_: most.append(
+            threading.active_count() - before)
+        self._start(*(
+            _taken(node, f'on {node}') for node in fake_nova.NODES))
+        # And the one that has them looked at.
+        self.assertLessEqual(max(most), 8 + 1)
         self.assertEqual(
             {f'on {node}' for node in fake_nova.NODES},
             {call.args[1].uuid for call in self.init.call_args_list})

@@ -118,9 +118,14 @@ class SettingsTestCase(base.DriverTestCase):
 
     def test_what_changed_is_in_force_in_the_next_pass(self):
         self.settle()
-        self.configure(failover_after=77)
+        self.configure(failover_after=777)
         self.me.run_pass()
-        self.assertEqual(77, self.me.ring.settings.failover_after)
+        self.assertEqual(777, self.me.ring.settings.failover_after)
+        # No earlier than a service that ends in order has finished.
+        self.configure(failover_after=1)
+        self.me.run_pass()
+        self.assertEqual(CONF.graceful_shutdown_timeout,
+                         self.me.ring.settings.failover_after)
         self.assertIsInstance(self.me.ring.memory.settings, settings.Settings)
 
 
@@ -240,7 +245,7 @@ class ClaimTestCase(base.DriverTestCase):
 
     def test_deletes_are_finished_here(self):
         recovery = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.recovery.start')).mock
+            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
         self.settle()
         node = self.first_of_b()
         self.nova.put('gone', node, 'b', is_building=True, task='deleting')
@@ -249,6 +254,6 @@ class ClaimTestCase(base.DriverTestCase):
         self.me.begin_pass()
         recovery.reset_mock()
         self.me.update(node)
-        recovery.assert_called_once_with(self.driver, mock.ANY)
-        (taken,) = recovery.call_args.args[1]
+        recovery.assert_called_once_with(mock.ANY)
+        (taken,) = recovery.call_args.args[0]
         self.assertEqual('gone', taken.instance)
