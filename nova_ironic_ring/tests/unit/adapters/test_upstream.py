@@ -16,6 +16,7 @@ A failure here means that a release of Nova has changed one: mend
 nova_ironic_ring/adapters/upstream.py, which has them all.
 """
 
+import functools
 import inspect
 import time
 from unittest import mock
@@ -122,6 +123,8 @@ class PrivateNamesTestCase(base.BaseTestCase):
 
     def test_node_that_ironic_does_not_tell_of(self):
         source = mock.Mock()
+        source.is_node_deleted = functools.partial(
+            driver.IronicDriver.is_node_deleted, source)
         source._get_node.side_effect = sdk_exceptions.SDKException('gone')
         self.assertRaises(exception.VirtDriverNotReady,
                           upstream.is_deleted, source, 'node')
