@@ -48,7 +48,8 @@ class Decision(enum.Enum):
     #: Its owner lets this service take it.
     TAKE_OFFERED = 'free and taken with consent of its owner'
     #: Its owner is absent, forced down, gone or not in the peer list.
-    TAKE_ABANDONED = 'free and taken because its owner is not alive here'
+    TAKE_ABANDONED = (
+        'free and taken because its owner is absent, down, gone or no peer')
     #: Its owner is alive, and has let the handover timeout pass.
     TAKE_SILENT = 'free and taken because its owner does not answer'
     #: The one that a newcomer takes to be seen by its peers.

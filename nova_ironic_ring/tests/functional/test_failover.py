@@ -241,10 +241,11 @@ class FailoverTestCase(_FailoverTestCase):
         self.wait_idle(rebooting)
         self.lab.wait('The end of the delete', lambda: (
             self.cloud.compute.find_server(deleted.id) is None))
+        # What Ironic was at is carried on.
         self.lab.wait('The end of the build', lambda: (
-            self.show(building).status == 'ERROR'))
-        self.assertIn(f'{self.dead} has died',
-                      self.show(building).fault['message'])
+            self.show(building).status == 'ACTIVE'))
+        host = self.show(building).compute_host
+        self.assertNotEqual(self.dead, host)
 
         frozen.resume()
         self._force_down(False)
@@ -256,8 +257,12 @@ class FailoverTestCase(_FailoverTestCase):
             self.lab.owners()[rebooting.hypervisor_hostname],
             self.show(rebooting).compute_host)
         self.assertIsNone(self._node_of(deleted))
-        self.assertEqual('ERROR', self.show(building).status)
-        self.assertIsNone(self.show(building).task_state)
+        self._wait_logged(self.dead, f'Instance {building.id} was taken over')
+        self.assertEqual(('ACTIVE', None, host), (
+            self.show(building).status, self.show(building).task_state,
+            self.show(building).compute_host))
+        self.assertEqual('active', self._node_of(building).provision_state)
+        self.assertReboots(building)
         servers.delete(self.cloud, [building])
         self.lab.wait('Its node free', lambda: (
             self._node_of(building) is None))
