@@ -260,6 +260,18 @@ class LabTestCase(base.BaseTestCase):
             self.cloud.compute.delete_service(service)
         self.lab.forget_compute(name)
 
+    def force_down(self, name: str, forced: bool = True) -> None:
+        """Force a nova-compute down, or let it be up again.
+
+        :param name: its host name
+        :param forced: whether it is to be down
+        """
+        # As it is now: what does not change is not sent.
+        (service,) = self.cloud.compute.services(
+            host=name, binary='nova-compute')
+        self.cloud.compute.update_service_forced_down(
+            service, name, 'nova-compute', forced)
+
     @contextlib.contextmanager
     def frozen(self, *names: str):
         """Freeze nova-computes that go on looking alive.

@@ -92,10 +92,7 @@ class CommandTestCase(base.LabTestCase):
         self.assertReboots(server)
 
         self.addCleanup(self.lab.start_compute, 'compute-3')
-        (service,) = self.cloud.compute.services(
-            host='compute-3', binary='nova-compute')
-        self.addCleanup(self.cloud.compute.update_service_forced_down,
-                        service, 'compute-3', 'nova-compute', False)
+        self.addCleanup(self.force_down, 'compute-3', False)
         self.lab.compute('compute-3').kill()
         self.ring('failover', 'compute-3', '--alive', '--yes')
         # The node goes to whom the ring maps it now.

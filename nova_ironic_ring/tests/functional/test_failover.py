@@ -30,7 +30,7 @@ class _FailoverTestCase(base.LabTestCase):
         self.addCleanup(self._bring_back)
 
     def _bring_back(self) -> None:
-        self._force_down(False)
+        self.force_down(self.dead, False)
         self.lab.compute(self.dead).resume()
         if self.lab.compute(self.dead).state == 'stopped':
             self.lab.start_compute(self.dead)
@@ -38,13 +38,7 @@ class _FailoverTestCase(base.LabTestCase):
 
     def _die(self) -> None:
         self.lab.compute(self.dead).kill()
-        self._force_down()
-
-    def _force_down(self, forced: bool = True) -> None:
-        (service,) = self.cloud.compute.services(
-            host=self.dead, binary='nova-compute')
-        self.cloud.compute.update_service_forced_down(
-            service, self.dead, 'nova-compute', forced)
+        self.force_down(self.dead)
 
     def _boot(self, name: str) -> sdk_server.Server:
         return self.boot(name, self.dead)
@@ -236,7 +230,7 @@ class FailoverTestCase(_FailoverTestCase):
         ironic.resume()
         self.assertEqual('deleting', self.show(deleted).task_state)
         self.assertEqual('spawning', self.show(building).task_state)
-        self._force_down()
+        self.force_down(self.dead)
         self._wait_taken_over(rebooting)
         self.wait_idle(rebooting)
         self.lab.wait('The end of the delete', lambda: (
@@ -248,7 +242,7 @@ class FailoverTestCase(_FailoverTestCase):
         self.assertNotEqual(self.dead, host)
 
         frozen.resume()
-        self._force_down(False)
+        self.force_down(self.dead, False)
         self.lab.wait_settled(self.nodes)
         self.wait_for_passes(self.dead)
         self.assertEqual('ACTIVE', self.show(rebooting).status)
@@ -313,7 +307,7 @@ class FailoverTestCase(_FailoverTestCase):
             self._die()
             self._wait_taken_over(*wanted[:2])
             # In the middle: the others wait for an heir that is frozen.
-            self._force_down(False)
+            self.force_down(self.dead, False)
             self.lab.start_compute(self.dead)
         self._wait_rows(*wanted)
         self.assertEqual(
