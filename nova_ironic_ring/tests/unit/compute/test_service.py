@@ -124,7 +124,8 @@ class SettingsTestCase(base.DriverTestCase):
         # No earlier than a service that ends in order has finished.
         self.configure(failover_after=1)
         self.me.run_pass()
-        self.assertEqual(CONF.graceful_shutdown_timeout,
+        # A release of Nova may leave this to oslo.service.
+        self.assertEqual(getattr(CONF, 'graceful_shutdown_timeout', 60),
                          self.me.ring.settings.failover_after)
         self.assertIsInstance(self.me.ring.memory.settings, settings.Settings)
 
