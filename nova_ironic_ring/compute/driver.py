@@ -31,9 +31,9 @@ LOG = logging.getLogger(__name__)
 
 
 @guards.guarded(guards.build_once, 'spawn')
-@guards.guarded(guards.spare, 'destroy')
-@guards.guarded(guards.require, 'power_on power_off reboot rebuild rescue '
-                'unrescue attach_interface detach_interface '
+@guards.guarded(guards.destroy_if_mine, 'destroy')
+@guards.guarded(guards.require_mine, 'power_on power_off reboot rebuild '
+                'rescue unrescue attach_interface detach_interface '
                 'trigger_crash_dump get_serial_console get_vnc_console')
 class RingMixin(upstream.NodeCache):
     """Lets several services share one Ironic.
@@ -51,7 +51,7 @@ class RingMixin(upstream.NodeCache):
         super().__init__(virtapi, read_only)  # type: ignore[call-arg]
         #: What decides for this service.
         self.ring_service = service.RingService(self)
-        #: What brings the instances to order that it takes over.
+        #: Finishes what dead services were doing with their instances.
         self.ring_recovery = recovery.Recovery(self)
         # Nova's driver asks in many threads at once where it has no node.
         self.ring_lock = threading.RLock()
@@ -70,7 +70,7 @@ class RingMixin(upstream.NodeCache):
         gmr.TextGuruMeditation.register_section(
             'Ironic ring', lambda: report.make(ring))
         sigterm.install(ring.process.pulse.end)
-        upstream.guard_cleanup(self, guards.spare)
+        upstream.guard_cleanup(self, guards.destroy_if_mine)
 
     def get_available_nodes(self, refresh: bool = False) -> list[str]:
         """Run a pass, and list the nodes that are this service's now.

@@ -90,7 +90,7 @@ def _method(mixin: type, name: str, guard: Guard) -> Callable[..., Any]:
     return call
 
 
-def require(instance: objects.Instance, call: Call) -> Any:
+def require_mine(instance: objects.Instance, call: Call) -> Any:
     """Do something with an instance, if it is still to be done here.
 
     :param instance: the instance as it was when that was asked for; Nova is
@@ -99,7 +99,7 @@ def require(instance: objects.Instance, call: Call) -> Any:
     :raises NotMineError: if the instance belongs to another service, and its
         task is not the same any more; from then on, its saving raises it too
     """
-    now = _lost(instance)
+    now = _taken_by_another(instance)
     if now is not None and not (
             instance.task_state and instance.task_state == now.task_state):
         # Of some failed tasks Nova would make an instance in ERROR.
@@ -109,7 +109,7 @@ def require(instance: objects.Instance, call: Call) -> Any:
     return call()
 
 
-def spare(instance: objects.Instance, call: Call) -> Any:
+def destroy_if_mine(instance: objects.Instance, call: Call) -> Any:
     """Destroy an instance, unless another service has it.
 
     One that was deleted, is being deleted, or whose build has failed and that
@@ -118,7 +118,7 @@ def spare(instance: objects.Instance, call: Call) -> Any:
     :param instance: the instance
     :param call: destroys it, or something of it
     """
-    now = _lost(instance)
+    now = _taken_by_another(instance)
     if now is None or _is_failed(now) or (
             now.task_state == task_states.DELETING):
         return call()
@@ -147,11 +147,11 @@ def build_once(instance: objects.Instance, call: Call) -> Any:
     try:
         result = call()
     except Exception as error:
-        taken = _lost(instance)
+        taken = _taken_by_another(instance)
         if taken is None:
             raise
         raise _abort(instance, taken, str(error)) from error
-    taken = _lost(instance)
+    taken = _taken_by_another(instance)
     if taken is not None:
         # The service that has it now has waited for Ironic as well.
         raise _abort(instance, taken, str(_not_mine(instance, taken)))
@@ -162,7 +162,8 @@ def _abort(instance: objects.Instance, taken: objects.Instance, reason: str
            ) -> exception.BuildAbortException:
     """Return the error that ends a build, whose instance another has."""
     if not _is_failed(taken):
-        # Somebody has brought it to life in the meantime.
+        # Another service has made it active since: Nova must not
+        # overwrite its state.
         upstream.forbid_saving(instance, _not_mine(instance, taken))
     return exception.BuildAbortException(
         instance_uuid=instance.uuid, reason=reason)
@@ -180,7 +181,7 @@ def _not_mine(instance: objects.Instance, now: objects.Instance
         instance_uuid=instance.uuid, host=now.host, me=CONF.host)
 
 
-def _lost(instance: objects.Instance) -> objects.Instance | None:
+def _taken_by_another(instance: objects.Instance) -> objects.Instance | None:
     """Return what an instance is now, if another service has it."""
     try:
         now = objects.Instance.get_by_uuid(

@@ -251,8 +251,8 @@ def _(event: events.TrustChanged, *_: object) -> None:
             'and no node is taken from a service that looks absent.',
             event.down_time)
     elif event.before is trust.Trust.BLACKOUT:
-        LOG.info('All has been in time for %g s: services that look absent '
-                 'are believed absent again.', event.down_time)
+        LOG.info('All heartbeats have been in time for %g s: services that '
+                 'look absent are believed absent again.', event.down_time)
 
 
 def _pass_done(event: events.PassDone, seconds: float) -> None:

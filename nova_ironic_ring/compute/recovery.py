@@ -48,7 +48,7 @@ _DEPLOYING = frozenset({'deploying', 'wait call-back', 'deploy hold'})
 
 @dataclasses.dataclass
 class _Job:
-    """An instance to bring to order.
+    """An instance to recover.
 
     :ivar taken: what was taken over
     :ivar deadline: until when to wait for others, in seconds
@@ -85,12 +85,12 @@ class Recovery:
 
     @property
     def pending(self) -> int:
-        """How many instances are not brought to order yet."""
+        """How many instances are not recovered yet."""
         with self._lock:
             return sum(not job.is_done for job in self._jobs)
 
     def start(self, taken: Iterable[takeover.Takeover]) -> None:
-        """Begin to bring instances to order, and return at once.
+        """Begin to recover instances, and return at once.
 
         :param taken: what was taken over; with the consent of a live service,
             nothing was being done with it, and nothing is done here
@@ -133,7 +133,7 @@ class Recovery:
             job.attempts += 1
             job.due = time.monotonic() + job.attempts * _POLL
             LOG.exception('Instance %(instance)s, which was taken over from '
-                          '%(host)s, cannot be brought to order (attempt '
+                          '%(host)s, cannot be recovered (attempt '
                           '%(attempt)d of %(all)d).', {
                               'instance': job.taken.instance,
                               'host': job.taken.host,

@@ -163,7 +163,7 @@ class DestroyTestCase(LostInstanceTestCase):
             for name in ('_cleanup_allocated_networks', '_cleanup_volumes')}
         for name, method in done.items():
             setattr(compute, name, method)
-        upstream.guard_cleanup(self.driver, guards.spare)
+        upstream.guard_cleanup(self.driver, guards.destroy_if_mine)
         self.nova.change_instance('lost', is_building=True, task='spawning')
         for name, method in done.items():
             getattr(compute, name)(

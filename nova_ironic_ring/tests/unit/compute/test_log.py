@@ -76,7 +76,7 @@ LINES = [
 #: The other lines that a kind has.
 MORE = [
     (events.TrustChanged(Trust.BLACKOUT, Trust.FULL, 60.0), 'INFO',
-     'All has been in time for 60 s'),
+     'All heartbeats have been in time for 60 s'),
     (events.NodesVanished('b', False, ['n1'], 1), 'ERROR',
      '1 of the 1 nodes of b, which is absent or dead, such as n1'),
     (events.InstanceTaken('n1', 'i1', 'b', False), 'INFO',
