@@ -37,10 +37,12 @@ class Seen:
 
     :ivar standing: how this service stands with the others
     :ivar nodes: the nodes that Ironic was seen to have
+    :ivar settings: this service's settings
     """
 
     standing: observation.Standing
     nodes: model.Nodes
+    settings: settings.Settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,23 +59,21 @@ class Cleaned:
     happened: Sequence[events.Event] = ()
 
 
-def is_due(before: observation.Cleaning, at: float, seen: Seen,
-           current: settings.Settings) -> bool:
+def is_due(before: observation.Cleaning, at: float, seen: Seen) -> bool:
     """Say whether it is time to look.
 
     :param before: what is remembered
     :param at: the present time, in seconds
     :param seen: what was seen
-    :param current: this service's settings
     """
+    current = seen.settings
     return (current.cooperative and seen.standing.trust is trust.Trust.FULL
             and (before.looked_at is None
                  or at - before.looked_at >= _PASSES * current.pass_interval))
 
 
 def clean(world: ports.Ports, before: observation.Cleaning,
-          watch: membership.Watch, seen: Seen, current: settings.Settings
-          ) -> Cleaned:
+          watch: membership.Watch, seen: Seen) -> Cleaned:
     """Remove the records.
 
     :param world: the ports
@@ -81,7 +81,6 @@ def clean(world: ports.Ports, before: observation.Cleaning,
     :param watch: how long the heartbeats have stood still; those of services
         that are not in the ring are watched from search to search
     :param seen: what was seen
-    :param current: this service's settings
     """
     at = world.process.now()
     guards: dict[str, vanished.Guard] = {}
@@ -89,14 +88,13 @@ def clean(world: ports.Ports, before: observation.Cleaning,
     services = world.nova.all_services()
     watch = watch.look(services, watch.at)
     for service in services:
-        state = membership.state(service, current, watch)
+        state = membership.state(service, seen.settings, watch)
         if not state.is_lost:
             continue
         host = service.host
         guards[host] = before.guards.get(host, vanished.Guard())
         try:
-            guards[host], found = _clean_of(
-                world, host, guards[host], seen, current)
+            guards[host], found = _clean_of(world, host, guards[host], seen)
         except Exception as error:
             # What was removed of others counts all the same.
             found = [events.RecordNotRemoved(None, host, error)]
@@ -105,8 +103,7 @@ def clean(world: ports.Ports, before: observation.Cleaning,
 
 
 def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
-              seen: Seen, current: settings.Settings
-              ) -> tuple[vanished.Guard, list[events.Event]]:
+              seen: Seen) -> tuple[vanished.Guard, list[events.Event]]:
     """Remove the records of the nodes of one dead service."""
     at = world.process.now()
     # It may as well have had another driver: its rows are not of Ironic's
@@ -116,8 +113,8 @@ def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
                if node not in seen.nodes}
     guard = vanished.look(
         before, vanished.Missing(missing, len(rows), world.ironic.is_deleted),
-        vanished.Limits(current.vanished_nodes_limit,
-                        2 * _PASSES * current.pass_interval), at)
+        vanished.Limits(seen.settings.vanished_nodes_limit,
+                        2 * _PASSES * seen.settings.pass_interval), at)
     happened: list[events.Event] = []
     if guard.has_too_many and not before.has_too_many:
         happened.append(events.NodesVanished(
@@ -125,7 +122,7 @@ def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
     if guard.is_closed:
         return guard, happened
     mine = {node: row for node, row in missing.items()
-            if seen.standing.ring.owner(node) == current.me}
+            if seen.standing.ring.owner(node) == seen.settings.me}
     for node, event in _remove_all(world, mine):
         happened.append(event)
         if isinstance(event, events.RecordRemoved):

@@ -21,7 +21,9 @@ read, is read in the order that correctness needs:
 3. this service's instances, *after* the nodes: the listing takes seconds, and
    an instance that appears meanwhile is then known to be this service's;
 4. the rows of this service's nodes;
-5. what the decisions depend on beyond that, which in a quiet pass is nothing.
+5. what the decisions depend on beyond that, which in a quiet pass is nothing;
+6. once more this service's own heartbeat: where it stood still meanwhile, the
+   services are not what they were.
 """
 
 from collections.abc import Iterator, Sequence
@@ -90,6 +92,20 @@ class Result:
     happened: Sequence[events.Event] = ()
 
 
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """What all parts of a pass share.
+
+    :ivar world: the ports
+    :ivar current: this service's settings
+    :ivar happened: the events for the log, to which each part adds
+    """
+
+    world: ports.Ports
+    current: settings.Settings
+    happened: list[events.Event] = dataclasses.field(default_factory=list)
+
+
 def run(world: ports.Ports, before: observation.Memory,
         current: settings.Settings) -> Result:
     """Run a pass.
@@ -99,44 +115,41 @@ def run(world: ports.Ports, before: observation.Memory,
     :param current: its settings
     :raises UnansweredError: if Nova or Ironic could not be asked
     """
-    happened: list[events.Event] = []
-    with _asking_nova(world, before, happened):
-        memory, is_recorded = _look(world, before, current, happened)
-    with _asking_ironic(memory, happened):
+    this = _Run(world, current)
+    with _asking_nova(this, before):
+        memory, is_recorded = _look(this, before)
+    with _asking_ironic(this, memory):
         nodes: model.Nodes = world.ironic.nodes(current.scope)
-    with _asking_nova(world, memory, happened):
+    with _asking_nova(this, memory):
         mine = world.nova.instances_of(current.host)
-    with _asking_ironic(memory, happened):
-        nodes = _with_own(world, nodes, mine, current)
-    with _asking_nova(world, memory, happened):
+    with _asking_ironic(this, memory):
+        nodes = _with_own(this, nodes, mine)
+    with _asking_nova(this, memory):
         rows = world.nova.rows_of(current.host)
-    with _asking_ironic(memory, happened):
-        memory = _guard(world, memory, nodes, rows, current, happened)
-    memory = dataclasses.replace(memory, kept=memory.kept - nodes.keys())
-    with _asking_nova(world, memory, happened):
-        seen, memory, unanswered = _observe(
-            world, memory, observation.Observation(
-                world.process.now(), memory.standing, nodes, rows,
-                observation.Instances(mine), tracked=world.process.tracked()),
-            current)
-    happened += [*unanswered, *_elsewhere(memory, seen)]
+    with _asking_ironic(this, memory):
+        memory = _guard(this, memory, nodes, rows)
+    with _asking_nova(this, memory):
+        seen, memory = _observe(this, memory, observation.Observation(
+            world.process.now(), memory.standing, nodes, rows,
+            observation.Instances(mine), tracked=world.process.tracked()))
+    this.happened.extend(_elsewhere(memory, seen))
+    seen, memory = _look_at_own_heartbeat(this, memory, seen)
     plan, memory = planner.decide(seen, memory, current)
-    happened += plan.happened
+    this.happened.extend(plan.happened)
     memory = dataclasses.replace(
         memory, instances=seen.instances.of_others,
         other_drivers=seen.instances.other_drivers)
 
-    with _asking_nova(world, memory, happened):
+    with _asking_nova(this, memory):
         outcome = takeover.take_over(world, takeover.Request(
             {node: step.decision for node, step in plan.steps.items()
              if step.decision.takes_instance},
             nodes, seen.instances.of_others, current.handover_timeout),
             memory.without_row)
-    happened += outcome.happened
+    this.happened.extend(outcome.happened)
     plan, memory = _after_takeover(plan, memory, outcome)
-    memory, settled = _clean_up_after_dead_services(
-        world, memory, nodes, current, happened)
-    happened.append(_count(plan))
+    memory, settled = _clean_up_after_dead_services(this, memory, nodes)
+    this.happened.append(_count(plan))
     return Result(
         plan, memory,
         {node: nodes[node] for node, step in plan.steps.items()
@@ -144,7 +157,7 @@ def run(world: ports.Ports, before: observation.Memory,
         (*outcome.taken, *settled),
         # Nova refuses to start a new service that names instances.
         _orphans(plan, seen, current) if is_recorded else frozenset(),
-        happened)
+        this.happened)
 
 
 def claim(world: ports.Ports, node: str, step: planner.Step,
@@ -184,19 +197,17 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
 
 
 @contextlib.contextmanager
-def _asking_nova(world: ports.Ports, memory: observation.Memory,
-                 happened: Sequence[events.Event]) -> Iterator[None]:
+def _asking_nova(this: _Run, memory: observation.Memory) -> Iterator[None]:
     """Remember when Nova could not be asked."""
     try:
         yield
     except Exception as error:
         raise UnansweredError(
-            memory.failed(world.process.now()), happened) from error
+            memory.failed(this.world.process.now()), this.happened) from error
 
 
 @contextlib.contextmanager
-def _asking_ironic(memory: observation.Memory,
-                   happened: Sequence[events.Event]) -> Iterator[None]:
+def _asking_ironic(this: _Run, memory: observation.Memory) -> Iterator[None]:
     """Remember what was seen until Ironic could not be asked.
 
     Its silence says nothing of the heartbeats.
@@ -204,11 +215,10 @@ def _asking_ironic(memory: observation.Memory,
     try:
         yield
     except Exception as error:
-        raise UnansweredError(memory, happened) from error
+        raise UnansweredError(memory, this.happened) from error
 
 
-def _look(world: ports.Ports, before: observation.Memory,
-          current: settings.Settings, happened: list[events.Event]
+def _look(this: _Run, before: observation.Memory
           ) -> tuple[observation.Memory, bool]:
     """Look at the services, which makes the ring.
 
@@ -216,6 +226,7 @@ def _look(world: ports.Ports, before: observation.Memory,
 
     :returns: what is to be remembered, and whether this service has a record
     """
+    world, current = this.world, this.current
     services = world.nova.ring_services()
     own = next((service for service in services
                 if service.name == current.me), None)
@@ -245,56 +256,57 @@ def _look(world: ports.Ports, before: observation.Memory,
     if members.members != before.standing.membership.members:
         # Read the instances again: they may belong to others now.
         memory = dataclasses.replace(memory, instances={})
-        happened.append(events.MembersChanged(
+        this.happened.append(events.MembersChanged(
             before.standing.membership.members, members))
     if confidence.trust is not before.standing.trust:
-        happened.append(events.TrustChanged(
+        this.happened.append(events.TrustChanged(
             before.standing.trust, confidence.trust, current.down_time))
     return memory, own is not None
 
 
-def _with_own(world: ports.Ports, nodes: model.Nodes, mine: frozenset[str],
-              current: settings.Settings) -> model.Nodes:
+def _with_own(this: _Run, nodes: model.Nodes, mine: frozenset[str]
+              ) -> model.Nodes:
     """Add the nodes of this service's instances that have left its scope.
 
     Such a node stays with its instance.
     """
-    if not current.scope.is_limited:
+    if not this.current.scope.is_limited:
         return nodes
     missing = mine - {instance for instance in nodes.values() if instance}
-    return {**nodes, **world.ironic.nodes_of(missing)} if missing else nodes
+    if not missing:
+        return nodes
+    return {**nodes, **this.world.ironic.nodes_of(missing)}
 
 
-def _guard(world: ports.Ports, memory: observation.Memory, nodes: model.Nodes,
-           rows: dict[str, model.Row], current: settings.Settings,
-           happened: list[events.Event]) -> observation.Memory:
+def _guard(this: _Run, memory: observation.Memory, nodes: model.Nodes,
+           rows: dict[str, model.Row]) -> observation.Memory:
     """Find out whether too many nodes have vanished to believe it."""
     missing = sorted(rows.keys() - nodes.keys())
     guard = vanished.look(
         memory.vanished,
-        vanished.Missing(missing, len(rows), world.ironic.is_deleted),
-        vanished.Limits(current.vanished_nodes_limit,
-                        _VANISHING_PASSES * current.pass_interval),
-        world.process.now())
+        vanished.Missing(missing, len(rows), this.world.ironic.is_deleted),
+        vanished.Limits(this.current.vanished_nodes_limit,
+                        _VANISHING_PASSES * this.current.pass_interval),
+        this.world.process.now())
     had_too_many = memory.vanished.has_too_many
     if guard.has_too_many and not had_too_many:
-        happened.append(events.NodesVanished(
-            current.host, True, missing, len(rows)))
+        this.happened.append(events.NodesVanished(
+            this.current.host, True, missing, len(rows)))
     elif had_too_many and not guard.has_too_many:
-        happened.append(events.NodesBack())
-    return dataclasses.replace(memory, vanished=guard)
+        this.happened.append(events.NodesBack())
+    return dataclasses.replace(
+        memory, vanished=guard, kept=memory.kept - nodes.keys())
 
 
-def _observe(world: ports.Ports, memory: observation.Memory,
-             seen: observation.Observation, current: settings.Settings
-             ) -> tuple[observation.Observation, observation.Memory,
-                        list[events.Event]]:
+def _observe(this: _Run, memory: observation.Memory,
+             seen: observation.Observation
+             ) -> tuple[observation.Observation, observation.Memory]:
     """Read what the decisions depend on beyond what every pass reads."""
-    nova = world.nova
-    needs = planner.needs(seen, current)
-    building, unanswered = _building(world, seen, needs)
+    nova = this.world.nova
+    needs = planner.needs(seen, this.current)
+    building = _building(this, seen, needs)
     rows = nova.rows(needs.rows) if needs.rows else {}
-    of_others, other_drivers = _of_others(world, memory, needs, rows)
+    of_others, other_drivers = _of_others(this, memory, needs, rows)
     idle = frozenset(
         uuid for uuid, instance in nova.instances(needs.misplaced).items()
         if instance.is_idle) if needs.misplaced else frozenset()
@@ -304,38 +316,38 @@ def _observe(world: ports.Ports, memory: observation.Memory,
     if (needs.rows and not seen.rows) or any(
             model.canonical(host) not in seen.standing.membership.states
             for host in hosts):
-        others, memory = _others(world, memory, current)
+        others, memory = _others(this, memory)
     instances = observation.Instances(
         seen.instances.mine, idle, building, of_others, other_drivers)
     return dataclasses.replace(
         seen, rows={**seen.rows, **rows}, others=others,
-        instances=instances), memory, unanswered
+        instances=instances), memory
 
 
-def _building(world: ports.Ports, seen: observation.Observation,
-              needs: planner.Needs
-              ) -> tuple[frozenset[str], list[events.Event]]:
+def _building(this: _Run, seen: observation.Observation,
+              needs: planner.Needs) -> frozenset[str]:
     """Name the nodes to be offered that something is to be built on here.
 
     A build waits inside nova-compute for its turn, and has by then nothing but
     an allocation of its node in Placement.
     """
     if not needs.offered:
-        return frozenset(), []
+        return frozenset()
     try:
         found = {node for node in needs.offered
-                 if world.placement.consumers(node)}
+                 if this.world.placement.consumers(node)}
     except Exception as error:
-        return frozenset(needs.offered), [
-            events.NodesNotOffered(needs.offered, error)]
+        # Nova has answered: this is no outage of Nova.
+        this.happened.append(events.NodesNotOffered(needs.offered, error))
+        return frozenset(needs.offered)
     without_node = seen.instances.mine - set(seen.nodes.values())
     if without_node:
-        found |= {instance.node for instance in world.nova.instances(
+        found |= {instance.node for instance in this.world.nova.instances(
             without_node).values() if instance.node}
-    return frozenset(found), []
+    return frozenset(found)
 
 
-def _of_others(world: ports.Ports, memory: observation.Memory,
+def _of_others(this: _Run, memory: observation.Memory,
                needs: planner.Needs, rows: dict[str, model.Row]
                ) -> tuple[dict[str, model.Instance], frozenset[str]]:
     """Find out which services the instances of others belong to.
@@ -350,30 +362,48 @@ def _of_others(world: ports.Ports, memory: observation.Memory,
         if (instance := known.get(uuid)) is None
         or instance.host is None or instance.node != node
         or (node in rows and rows[node].owner != instance.host)]
-    read = world.nova.instances(unknown) if unknown else {}
+    read = this.world.nova.instances(unknown) if unknown else {}
     hosts = {instance.host for instance in read.values() if instance.host}
     other_drivers = memory.other_drivers - frozenset(
         map(model.canonical, hosts))
     if hosts:
-        other_drivers |= world.nova.other_drivers(sorted(hosts))
+        other_drivers |= this.world.nova.other_drivers(sorted(hosts))
     gone = set(unknown) - read.keys()
     return {uuid: read.get(uuid) or known[uuid] for uuid in needs.of_others
             if uuid not in gone}, other_drivers
 
 
-def _others(world: ports.Ports, memory: observation.Memory,
-            current: settings.Settings
+def _others(this: _Run, memory: observation.Memory
             ) -> tuple[observation.Others, observation.Memory]:
     """Read what all services are.
 
     The watch over them goes on for as long as they are read.
     """
-    services = world.nova.all_services()
+    services = this.world.nova.all_services()
     watch = memory.watch.look(services, memory.watch.at)
     others = observation.Others(
-        membership.assess(services, current, watch),
-        {service.name for service in services} == {current.me})
+        membership.assess(services, this.current, watch),
+        {service.name for service in services} == {this.current.me})
     return others, dataclasses.replace(memory, watch=watch)
+
+
+def _look_at_own_heartbeat(
+    this: _Run, memory: observation.Memory, seen: observation.Observation
+) -> tuple[observation.Observation, observation.Memory]:
+    """Trust nothing where this service has stood still since it looked.
+
+    What it saw of the others is older then than what it has read since.
+    """
+    if seen.standing.trust is not trust.Trust.FULL or (
+            this.world.process.longest_gap()
+            <= trust.longest_gap(this.current)):
+        return seen, memory
+    this.happened.append(events.TrustChanged(
+        trust.Trust.FULL, trust.Trust.BLACKOUT, this.current.down_time))
+    standing = dataclasses.replace(
+        seen.standing, trust=trust.Trust.BLACKOUT)
+    return dataclasses.replace(seen, standing=standing), dataclasses.replace(
+        memory.failed(this.world.process.now()), standing=standing)
 
 
 def _elsewhere(memory: observation.Memory, seen: observation.Observation
@@ -410,31 +440,30 @@ def _after_takeover(plan: planner.Plan, memory: observation.Memory,
 
 
 def _clean_up_after_dead_services(
-    world: ports.Ports, memory: observation.Memory, nodes: model.Nodes,
-    current: settings.Settings, happened: list[events.Event]
+    this: _Run, memory: observation.Memory, nodes: model.Nodes
 ) -> tuple[observation.Memory, tuple[takeover.Takeover, ...]]:
     """End builds and remove records that dead services have left.
 
     An error here does not fail the pass.
     """
+    world, at = this.world, this.world.process.now()
     settled = builds.Settled(memory.left_builds)
     try:
         settled = builds.look_again(world, memory.left_builds)
-        happened += settled.happened
+        this.happened.extend(settled.happened)
         memory = dataclasses.replace(memory, left_builds=settled.left)
-        seen = leftovers.Seen(memory.standing, nodes)
-        if leftovers.is_due(memory.cleaning, world.process.now(), seen,
-                            current):
+        seen = leftovers.Seen(memory.standing, nodes, this.current)
+        if leftovers.is_due(memory.cleaning, at, seen):
             memory = dataclasses.replace(
                 memory, cleaning=dataclasses.replace(
-                    memory.cleaning, looked_at=world.process.now()))
+                    memory.cleaning, looked_at=at))
             cleaned = leftovers.clean(
-                world, memory.cleaning, memory.watch, seen, current)
-            happened += cleaned.happened
+                world, memory.cleaning, memory.watch, seen)
+            this.happened.extend(cleaned.happened)
             memory = dataclasses.replace(
                 memory, cleaning=cleaned.cleaning, watch=cleaned.watch)
     except Exception as error:
-        happened.append(events.RecordNotRemoved(None, None, error))
+        this.happened.append(events.RecordNotRemoved(None, None, error))
     return memory, settled.taken
 
 

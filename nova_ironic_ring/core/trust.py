@@ -75,6 +75,17 @@ class Confidence:
         return dataclasses.replace(self, bad_at=at)
 
 
+def longest_gap(current: settings.Settings) -> float:
+    """Return the longest time between two heartbeats that is in order.
+
+    It is half way from a heartbeat that is in time to one that is too late.
+
+    :param current: this service's settings
+    :returns: seconds
+    """
+    return (current.report_interval + current.down_time) / 2
+
+
 def look(before: Confidence, own: Heartbeat, watch: membership.Watch,
          current: settings.Settings) -> Confidence:
     """Say how far to trust, from this service's own heartbeat.
@@ -93,8 +104,7 @@ def look(before: Confidence, own: Heartbeat, watch: membership.Watch,
         else own.record.alive)
     if not is_started:
         return Confidence(Trust.STARTING, False, first, before.bad_at)
-    # Half way from a heartbeat that is in time to one that is too late.
-    patience = (current.report_interval + current.down_time) / 2
+    patience = longest_gap(current)
     stands_still = (watch.silence(current.me) > patience
                     if own.record.alive is None else not own.record.alive)
     bad_at = (watch.at if stands_still or own.gap > patience

@@ -43,8 +43,9 @@ class DueTestCase(base.PassTestCase):
     def test_due(self, values, trust, looked_at, expected):
         self.assertIs(expected, leftovers.is_due(
             observation.Cleaning(looked_at), 600,
-            leftovers.Seen(observation.Standing(trust=trust), {}),
-            dataclasses.replace(settings.Settings('me'), **values)))
+            leftovers.Seen(
+                observation.Standing(trust=trust), {},
+                dataclasses.replace(settings.Settings('me'), **values))))
 
 
 class LeftoversTestCase(base.PassTestCase):

@@ -1205,3 +1205,31 @@ class FollowTestCase(base.PassTestCase):
         self.cloud.instances['theirs'] = model.Instance('b', self.node)
         self.assertNotIn(node, self.run_pass())
         self.assertEqual('b', self.cloud.instances['theirs'].host)
+
+
+class StandstillTestCase(base.PassTestCase):
+    """A service that stands still between its looks in one pass."""
+
+    def _run(self, gap: float) -> None:
+        gaps = [0.0, gap]
+        self.force_down('b')
+        self.tracker.process.longest_gap = lambda: gaps.pop(0)
+        self.run_pass()
+        self.assertEqual([], gaps)
+
+    def test_nothing_is_forced_by_what_was_seen_before(self):
+        node = min(desired('me', 'a') - self.owned())
+        self._run(36.0)
+        self.assertIs(Decision.WAIT, self.decisions()[node])
+        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+        self.assertEqual(self.cloud.now, self.memory.confidence.bad_at)
+        self.assertEqual(
+            [(Trust.FULL, Trust.BLACKOUT)],
+            [(each.before, each.now)
+             for each in self.happened(events.TrustChanged)])
+
+    def test_heartbeat_in_time(self):
+        node = min(desired('me', 'a') - self.owned())
+        self._run(35.0)
+        self.assertIs(Decision.TAKE_ABANDONED, self.decisions()[node])
+        self.assertIs(Trust.FULL, self.memory.standing.trust)
