@@ -102,10 +102,12 @@ class Nova:
                 for instance in find_instances(self.context, wanted)}
 
     def instances_on(self, node: str) -> frozenset[str]:
+        # Nova takes the name for a pattern.
         return frozenset(
             instance.uuid for instance in objects.InstanceList.get_by_filters(
                 self.context, {'node': node, 'deleted': False,
-                               'soft_deleted': True}, expected_attrs=[]))
+                               'soft_deleted': True}, expected_attrs=[])
+            if instance.node == node)
 
     def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
         return frozenset(
@@ -180,11 +182,16 @@ class Nova:
                 and row.hypervisor_type == fields.HVType.IRONIC]
 
     def _first_row(self, host: str) -> objects.ComputeNode | None:
+        """Read a row of a service, of a node of Ironic if there is one."""
         try:
-            return objects.ComputeNode.get_first_node_by_host_for_old_compat(
+            row = objects.ComputeNode.get_first_node_by_host_for_old_compat(
                 self.context, host)
         except exception.NotFound:
             return None
+        if row.hypervisor_type == fields.HVType.IRONIC:
+            return row
+        return next((each for each in self._rows_of(host)
+                     if each.hypervisor_type == fields.HVType.IRONIC), row)
 
     def _rows_of(self, host: str) -> list[objects.ComputeNode]:
         try:

@@ -201,18 +201,21 @@ def finish_build(source: NovaIronicDriver,
 
 
 def guard_cleanup(source: NovaIronicDriver,
-                  guard: Callable[[objects.Instance, Callable[[], Any]], Any]
-                  ) -> None:
+                  guard: Callable[[str, Callable[[], Any]], Any]) -> None:
     """Have a guard decide on what Nova cleans up after a failed build.
 
-    That is, on the networks and the volumes of the instance.
+    That is, on the networks, the volumes and the allocation of the instance.
 
     :param source: the driver that the manager has
-    :param guard: called instead, with the instance and the call that was made
+    :param guard: called instead, with the instance's UUID and the call that
+        was made
     """
     compute = source.virtapi._compute
-    for name in '_cleanup_allocated_networks', '_cleanup_volumes':
-        setattr(compute, name, _guarded(getattr(compute, name), guard))
+    for owner, name in (
+            (compute, '_cleanup_allocated_networks'),
+            (compute, '_cleanup_volumes'), (compute, '_shutdown_instance'),
+            (compute.reportclient, 'delete_allocation_for_instance')):
+        setattr(owner, name, _guarded(getattr(owner, name), guard))
 
 
 def _guarded(method: Callable[..., Any], guard: Callable[..., Any]
@@ -221,8 +224,9 @@ def _guarded(method: Callable[..., Any], guard: Callable[..., Any]
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return guard(parameters.bind(*args, **kwargs).arguments['instance'],
-                     functools.partial(method, *args, **kwargs))
+        given = parameters.bind(*args, **kwargs).arguments
+        uuid = given['instance'].uuid if 'instance' in given else given['uuid']
+        return guard(uuid, functools.partial(method, *args, **kwargs))
     return call
 
 

@@ -70,7 +70,7 @@ class RingMixin(upstream.NodeCache):
         gmr.TextGuruMeditation.register_section(
             'Ironic ring', lambda: report.make(ring))
         sigterm.install(ring.process.pulse.end)
-        upstream.guard_cleanup(self, guards.destroy_if_mine)
+        upstream.guard_cleanup(self, guards.clean_up_if_mine)
 
     def get_available_nodes(self, refresh: bool = False) -> list[str]:
         """Run a pass, and list the nodes that are this service's now.

@@ -99,7 +99,7 @@ def require_mine(instance: objects.Instance, call: Call) -> Any:
     :raises NotMineError: if the instance belongs to another service, and its
         task is not the same any more; from then on, its saving raises it too
     """
-    now = _taken_by_another(instance)
+    now = _taken_by_another(instance.uuid)
     if now is not None and not (
             instance.task_state and instance.task_state == now.task_state):
         # Of some failed tasks Nova would make an instance in ERROR.
@@ -116,15 +116,26 @@ def destroy_if_mine(instance: objects.Instance, call: Call) -> Any:
     nobody has brought to life since, is destroyed all the same.
 
     :param instance: the instance
-    :param call: destroys it, or something of it
+    :param call: destroys it
     """
-    now = _taken_by_another(instance)
+    return clean_up_if_mine(instance.uuid, call)
+
+
+def clean_up_if_mine(uuid: str, call: Call) -> Any:
+    """Clean up after an instance, unless another service has it.
+
+    The exceptions are those of :func:`destroy_if_mine`.
+
+    :param uuid: the instance's UUID
+    :param call: cleans up
+    """
+    now = _taken_by_another(uuid)
     if now is None or _is_failed(now) or (
             now.task_state == task_states.DELETING):
         return call()
     LOG.warning('Instance %(instance)s was taken over by %(host)s: its '
-                'machine, networks and volumes are left alone.',
-                {'instance': instance.uuid, 'host': now.host})
+                'machine, networks, volumes and allocation are left alone.',
+                {'instance': uuid, 'host': now.host})
     return None
 
 
@@ -147,11 +158,11 @@ def build_once(instance: objects.Instance, call: Call) -> Any:
     try:
         result = call()
     except Exception as error:
-        taken = _taken_by_another(instance)
+        taken = _taken_by_another(instance.uuid)
         if taken is None:
             raise
         raise _abort(instance, taken, str(error)) from error
-    taken = _taken_by_another(instance)
+    taken = _taken_by_another(instance.uuid)
     if taken is not None:
         # The service that has it now has waited for Ironic as well.
         raise _abort(instance, taken, str(_not_mine(instance, taken)))
@@ -170,9 +181,12 @@ def _abort(instance: objects.Instance, taken: objects.Instance, reason: str
 
 
 def _is_failed(instance: objects.Instance) -> bool:
-    """Say whether a build has failed, and nothing is being done about that."""
-    return instance.task_state is None and instance.vm_state in (
-        vm_states.BUILDING, vm_states.ERROR)
+    """Say whether a build has failed, and nothing is being done about that.
+
+    What was ever active has not: its machine has a user's data.
+    """
+    return instance.launched_at is None and instance.task_state is None and (
+        instance.vm_state in (vm_states.BUILDING, vm_states.ERROR))
 
 
 def _not_mine(instance: objects.Instance, now: objects.Instance
@@ -181,12 +195,11 @@ def _not_mine(instance: objects.Instance, now: objects.Instance
         instance_uuid=instance.uuid, host=now.host, me=CONF.host)
 
 
-def _taken_by_another(instance: objects.Instance) -> objects.Instance | None:
+def _taken_by_another(uuid: str) -> objects.Instance | None:
     """Return what an instance is now, if another service has it."""
     try:
         now = objects.Instance.get_by_uuid(
-            nova_context.get_admin_context(), instance.uuid,
-            expected_attrs=[])
+            nova_context.get_admin_context(), uuid, expected_attrs=[])
     except exception.InstanceNotFound:
         return None
     if not now.host or (

@@ -181,7 +181,7 @@ class Recovery:
         """
         state = 'none'
         if instance.task_state == task_states.SPAWNING:
-            state = upstream.provision_state(self._source, instance)
+            state = self._provision_state(instance)
         if state in _DEPLOYING:
             return False
         if state == 'active':
@@ -193,6 +193,13 @@ class Recovery:
         marks.give_up(context, instance, job.taken.host)
         self._recover(context, instance)
         return True
+
+    def _provision_state(self, instance: objects.Instance) -> str:
+        """Return what Ironic does with the node; ``none`` if it has none."""
+        try:
+            return upstream.provision_state(self._source, instance)
+        except exception.InstanceNotFound:
+            return 'none'
 
     def _recover(self, context: nova_context.RequestContext,
                  instance: objects.Instance) -> None:
@@ -215,7 +222,7 @@ class Recovery:
 
         :returns: whether the rescue has come to an end
         """
-        state = upstream.provision_state(self._source, instance)
+        state = self._provision_state(instance)
         if state in _RESCUING:
             if time.monotonic() > job.deadline:
                 raise TimeoutError(f'Ironic is {state} still')

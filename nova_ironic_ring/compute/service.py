@@ -163,7 +163,6 @@ class RingService:
             assert error.__cause__ is not None
             raise error.__cause__
         self.memory = self.result.memory
-        # Not where Ironic did not answer: then nothing is remembered.
         self.process.pulse.forget_told()
         self.nodes = {node: self.ironic.found[node]
                       for node in self.result.listed}
@@ -183,7 +182,12 @@ class RingService:
         step = self.result.plan.steps.get(node)
         if step is None or node in self.process.tracked():
             return ()
-        settled = passes.claim(self.world, node, step, self.settings.me)
+        try:
+            settled = passes.claim(self.world, node, step, self.settings.me)
+        except passes.NodeInUseError:
+            self.memory = dataclasses.replace(
+                self.memory, in_use=self.memory.in_use | {node})
+            raise
         self.memory = dataclasses.replace(
             self.memory,
             left_builds=(*self.memory.left_builds, *settled.left))
@@ -209,7 +213,13 @@ class RingService:
 
         :param node: the node's UUID
         """
-        is_gone, self.memory, happened = leftovers.look_at_missing(
-            self.world, self.memory, node)
+        try:
+            is_gone, self.memory, happened = leftovers.look_at_missing(
+                self.world, self.memory, node)
+        except Exception as error:
+            # Nova would give up the rest of its pass.
+            LOG.error('Whether node %(node)s is gone cannot be told: '
+                      '%(error)s', {'node': node, 'error': error})
+            return False
         log.write(happened, self.settings)
         return is_gone

@@ -13,7 +13,8 @@
 """What all services of a ring would do, until nothing moves.
 
 Every service runs real passes, in turn, on a copy of a cloud in memory. So the
-forecast knows all that a pass knows, and has no rule of its own.
+forecast knows all that a pass knows but the allocations of nodes, and has no
+rule of its own.
 """
 
 from collections.abc import Mapping, Sequence

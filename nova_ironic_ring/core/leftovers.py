@@ -147,7 +147,7 @@ def look_at_missing(world: ports.Ports, memory: observation.Memory, node: str
     """
     if memory.vanished.is_closed or not world.ironic.is_deleted(node):
         return False, memory, []
-    instances = world.nova.instances_on(node)
+    instances = _instances_of(world, node)
     if not instances:
         return True, dataclasses.replace(
             memory, kept=memory.kept - {node}, vanished=memory.vanished.noted(
@@ -158,6 +158,12 @@ def look_at_missing(world: ports.Ports, memory: observation.Memory, node: str
         events.NodeKept(node, min(instances))]
 
 
+def _instances_of(world: ports.Ports, node: str) -> frozenset[str]:
+    """Name the instances that Nova has on a node, or is to build there."""
+    return world.nova.instances_on(node) | world.nova.instances(
+        world.placement.consumers(node)).keys()
+
+
 def _remove_all(world: ports.Ports, rows: Mapping[str, model.Row]
                 ) -> Iterator[tuple[str, events.Event]]:
     """Remove the rows of nodes that Ironic really does not have."""
@@ -165,8 +171,7 @@ def _remove_all(world: ports.Ports, rows: Mapping[str, model.Row]
         try:
             if not world.ironic.is_deleted(node):
                 continue
-            live = world.nova.instances_on(node) | set(world.nova.instances(
-                world.placement.consumers(node)))
+            live = _instances_of(world, node)
             if live:
                 yield node, events.NodeKept(node, min(live))
                 continue

@@ -153,6 +153,8 @@ class Memory:
     :ivar vanished: how many of this service's nodes have vanished
     :ivar kept: nodes that are missing from Ironic, and kept because Nova has
         an instance on them
+    :ivar in_use: nodes that a newcomer could not take, because their owners
+        are to build on them
     :ivar instances: the instances of others as last read, by UUID
     :ivar other_drivers: canonical names of services with another driver, as
         last read
@@ -170,6 +172,7 @@ class Memory:
     disputes: Disputes = Disputes()
     vanished: Guard = Guard()
     kept: frozenset[str] = frozenset()
+    in_use: frozenset[str] = frozenset()
     instances: Mapping[str, model.Instance] = dataclasses.field(
         default_factory=dict)
     other_drivers: frozenset[str] = frozenset()

@@ -54,6 +54,10 @@ class NodeLostError(Exception):
     """Another service has taken a node since it was decided to list it."""
 
 
+class NodeInUseError(NodeLostError):
+    """The owner of a node is to build on it, and does not give it away."""
+
+
 class UnansweredError(Exception):
     """Nova or Ironic could not be asked: the pass has ended.
 
@@ -172,6 +176,8 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
     :param step: what was decided
     :param me: the canonical name of this service
     :returns: what has come of builds that a dead owner has left behind
+    :raises NodeInUseError: if something is to be built on the node by its
+        owner, which lives
     :raises NodeLostError: if another service has taken the node meanwhile
     """
     claimed = step.claim
@@ -187,7 +193,7 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
             raise NodeLostError(node)
     if claimed.is_handed_over and world.placement.consumers(node):
         # Its owner is to build on it, and to withdraw its offer.
-        raise NodeLostError(node)
+        raise NodeInUseError(node)
     # If the former owner's record was deleted, so was the provider. Nova's
     # cache would not show that for minutes.
     world.placement.forget_provider(node)
@@ -333,8 +339,10 @@ def _building(this: _Run, seen: observation.Observation,
     """
     if not needs.offered:
         return frozenset()
+    # Without trust, nothing is offered anyway.
+    asked = (needs.offered if seen.standing.trust is trust.Trust.FULL else ())
     try:
-        found = {node for node in needs.offered
+        found = {node for node in asked
                  if this.world.placement.consumers(node)}
     except Exception as error:
         # Nova has answered: this is no outage of Nova.

@@ -192,7 +192,9 @@ class _Planner:
         steps = {node: self._step(node, verdict)
                  for node, verdict in verdicts.items()}
         return Plan(steps, self._events(steps)), dataclasses.replace(
-            self.before, waits=self.waits, disputes=self.disputes.noted(
+            self.before, waits=self.waits,
+            in_use=frozenset() if self.mine else self.before.in_use,
+            disputes=self.disputes.noted(
                 {node: self.seen.rows[node].owner_name
                  for node, step in steps.items() if step.decision.forces},
                 [node for node, step in steps.items()
@@ -299,6 +301,8 @@ class _Planner:
             {self.me} | {host for host, state in self.members.states.items()
                          if state is membership.State.MEMBER},
             self.seen.standing.ring.partitions)
+        choice = {node: verdict for node, verdict in choice.items()
+                  if node not in self.before.in_use} or choice
         choice = {node: verdict for node, verdict in choice.items()
                   if all_alive.owner(node) == self.me} or choice
         held = {node: decisions.hold_back(verdict)

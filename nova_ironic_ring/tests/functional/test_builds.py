@@ -72,33 +72,3 @@ class WaitingBuildsTestCase(base.LabTestCase):
         self.lab.wait('No free node of the disabled one', lambda: {
             node for node, owner in self.lab.owners().items()
             if owner == self.computes[1]} <= nodes)
-
-    def test_service_that_is_disabled_and_dies(self):
-        wanted = self._boot_all()
-        time.sleep(0.5)
-        dead = self.computes[1]
-        self._set_disabled(dead, True)
-        self.addCleanup(self._set_disabled, dead, False)
-        time.sleep(9)
-        self.lab.compute(dead).kill()
-        self.addCleanup(self.lab.start_compute, dead)
-        self._force_down(dead, True)
-        self.addCleanup(self._force_down, dead, False)
-        for server, status in zip(wanted, self._wait_over(wanted)):
-            if status == 'ERROR':
-                # Its build had not reached Ironic.
-                self.assertIn(f'{dead} has died',
-                              self.show(server).fault['message'])
-            else:
-                self.assertEqual('ACTIVE', status)
-                self.assertIsNotNone(next(self.cloud.baremetal.nodes(
-                    instance_id=server.id, provision_state='active'), None))
-        self.lab.wait('No allocation of a server in ERROR', lambda: not any(
-            self.allocations(server) for server in wanted
-            if self.show(server).status == 'ERROR'))
-
-    def _force_down(self, name: str, forced: bool) -> None:
-        (service,) = self.cloud.compute.services(
-            host=name, binary='nova-compute')
-        self.cloud.compute.update_service_forced_down(
-            service, name, 'nova-compute', forced)

@@ -17,6 +17,7 @@ from unittest import mock
 
 from nova.compute import manager
 from nova import exception
+from nova.scheduler.client import report
 from nova.virt.ironic import driver as nova_driver
 from openstack import exceptions as sdk_exceptions
 
@@ -148,6 +149,11 @@ class DestroyTestCase(LostInstanceTestCase):
         self.nova.change_instance('lost', is_building=True)
         self.assertTrue(self._destroy())
 
+    def test_machine_of_one_that_was_active(self):
+        self.nova.vm_states['lost'] = 'error'
+        self.nova.launched.add('lost')
+        self.assertFalse(self._destroy())
+
     def test_machine_of_one_that_is_brought_to_life_again(self):
         self.nova.vm_states['lost'] = 'error'
         self.nova.change_instance('lost', task='rebuilding')
@@ -160,15 +166,24 @@ class DestroyTestCase(LostInstanceTestCase):
         compute = self.me.manager
         done = {name: mock.create_autospec(
             getattr(manager.ComputeManager, name))
-            for name in ('_cleanup_allocated_networks', '_cleanup_volumes')}
+            for name in ('_cleanup_allocated_networks', '_cleanup_volumes',
+                         '_shutdown_instance')}
+        free = compute.reportclient.delete_allocation_for_instance = (
+            mock.create_autospec(
+                report.SchedulerReportClient.delete_allocation_for_instance))
         for name, method in done.items():
             setattr(compute, name, method)
-        upstream.guard_cleanup(self.driver, guards.destroy_if_mine)
+        upstream.guard_cleanup(self.driver, guards.clean_up_if_mine)
         self.nova.change_instance('lost', is_building=True, task='spawning')
         for name, method in done.items():
             getattr(compute, name)(
                 None, 'context', self.instance, mock.sentinel.other)
             method.assert_not_called()
+        delete = compute.reportclient.delete_allocation_for_instance
+        delete(None, 'context', 'lost', force=True)
+        free.assert_not_called()
+        delete(None, 'context', 'deleted', force=True)
+        free.assert_called_once_with(None, 'context', 'deleted', force=True)
         self.nova.change_instance('lost', host='me')
         for name, method in done.items():
             getattr(compute, name)(

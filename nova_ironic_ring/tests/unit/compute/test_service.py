@@ -258,3 +258,41 @@ class ClaimTestCase(base.DriverTestCase):
         recovery.assert_called_once_with(mock.ANY)
         (taken,) = recovery.call_args.args[0]
         self.assertEqual('gone', taken.instance)
+
+
+class NodeInUseTestCase(base.DriverTestCase):
+    """A newcomer whose first choice is to be built on by its owner."""
+
+    def test_another_node_is_tried(self):
+        self.settle()
+        for node in self.nova.owned('me'):
+            self.nova.own(node, 'a')
+        self.me.tracked.clear()
+        self.me.begin_pass()
+        first = self._choice()
+        self.cloud.allocations[first] = {'leaked'}
+        self.me.update(first)
+        self.assertEqual(set(), self.nova.owned('me'))
+        self.assertEqual({first}, self.me.ring.memory.in_use)
+        self.me.begin_pass()
+        self.assertNotEqual(first, self._choice())
+        self.me.update(self._choice())
+        self.assertEqual({self._choice()}, self.nova.owned('me'))
+        self.me.begin_pass()
+        self.assertEqual(frozenset(), self.me.ring.memory.in_use)
+
+    def _choice(self) -> str:
+        (node,) = [node for node, step in
+                   self.me.ring.result.plan.steps.items()
+                   if step.decision.takes or step.decision.lists]
+        return node
+
+
+class MissingTestCase(base.DriverTestCase):
+
+    def test_ironic_does_not_tell(self):
+        self.settle()
+        node = min(self.nova.owned('me'))
+        self.nova.ironic.get_node.side_effect = sdk_exceptions.SDKException
+        # Nova's tracker would give up the rest of its pass.
+        self.assertFalse(self.driver.is_node_deleted(node))

@@ -12,6 +12,7 @@
 import dataclasses
 
 import ddt
+import fixtures
 
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core.decisions import Decision
@@ -1213,7 +1214,9 @@ class StandstillTestCase(base.PassTestCase):
     def _run(self, gap: float) -> None:
         gaps = [0.0, gap]
         self.force_down('b')
-        self.tracker.process.longest_gap = lambda: gaps.pop(0)
+        self.useFixture(fixtures.MockPatchObject(
+            self.tracker.process, 'longest_gap',
+            side_effect=lambda: gaps.pop(0)))
         self.run_pass()
         self.assertEqual([], gaps)
 
