@@ -256,6 +256,9 @@ class FailoverTestCase(_FailoverTestCase):
             self.show(building).status, self.show(building).task_state,
             self.show(building).compute_host))
         self.assertEqual('active', self._node_of(building).provision_state)
+        # The service that has woken has not freed its node.
+        self.assertEqual([self._node_of(building).id],
+                         list(self.allocations(building)))
         self.assertReboots(building)
         servers.delete(self.cloud, [building])
         self.lab.wait('Its node free', lambda: (
