@@ -162,6 +162,11 @@ class Process(clouds.Process):
     def now(self) -> float:
         return self.cloud.now + self._began
 
+    @property
+    def has_beaten(self) -> bool:
+        """Whether a heartbeat has succeeded."""
+        return self._beaten is not None
+
     def beaten(self) -> None:
         """Note that a heartbeat has succeeded."""
         now = self.cloud.now
@@ -460,6 +465,9 @@ class Host:
             self.world.soon() if is_first else times.REPORT_INTERVAL),
             self._beat)
         if not is_first and not self.is_cut_off:
+            if not self.process.has_beaten:
+                # Until now nobody could see that it lives.
+                self.world.disturb(self, self.world.now)
             self.world.beat(self.name)
             self.process.beaten()
 
