@@ -162,7 +162,9 @@ class Invariants:
         :param long: how long it was well by then, in seconds
         """
         host = self.world.services.get(name)
+        # Nobody can see that it lives before its first heartbeat.
         return (host is not None and self.world.is_up(name)
+                and host.process.has_beaten
                 and since - max(self.world.disturbed_at,
                                 host.disturbed_at) > long)
 
