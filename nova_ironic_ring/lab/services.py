@@ -436,6 +436,7 @@ class NovaConfig:
                 'service_down_time': DOWN_TIME,
                 # What is under way is over soon: the hardware is fake.
                 'graceful_shutdown_timeout': 10,
+                'manager_shutdown_timeout': 5,
                 'update_resources_interval': PASS_INTERVAL,
                 'running_deleted_instance_poll_interval': 10,
                 'periodic_fuzzy_delay': 0},
