@@ -113,6 +113,8 @@ class RingService:
         self.passes = 0
         self.ended: Ended | None = None
         self._settings: core_settings.Settings | None = None
+        #: What the others read of this service in its nodes' rows.
+        self._published: dict[str, str] = {}
         self._complaint = ''
 
     @property
@@ -132,6 +134,8 @@ class RingService:
         """
         try:
             self._settings = settings.read(CONF)
+            # For the row of each node: made once, not once a node.
+            self._published = stats.publish(profile.of(self._settings))
             self._complaint = ''
         except ValueError as error:
             if self._settings is None:
@@ -203,7 +207,7 @@ class RingService:
         said = stats.cleaned(found)
         step = self.result.plan.steps.get(node)
         if step is not None:
-            said |= stats.publish(profile.of(self.settings))
+            said |= self._published
             if step.offer is not None:
                 said |= stats.offer(self.settings.host, step.offer)
         return said
