@@ -24,14 +24,19 @@ import types
 
 
 class _Alias(importlib.abc.Loader):
-    """Fills ``nova.virt.ironic_ring`` with the driver class."""
+    """Fills ``nova.virt.ironic_ring`` with the driver classes."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         from nova_ironic_ring.compute import driver
+        from nova_ironic_ring.compute import pool_driver
         module.IronicRingDriver = (  # type: ignore[attr-defined]
             driver.IronicRingDriver)
         module.RingMixin = (  # type: ignore[attr-defined]
             driver.RingMixin)
+        module.IronicPoolDriver = (  # type: ignore[attr-defined]
+            pool_driver.IronicPoolDriver)
+        module.PoolMixin = (  # type: ignore[attr-defined]
+            pool_driver.PoolMixin)
 
 
 def spec(name: str) -> importlib.machinery.ModuleSpec | None:

@@ -158,9 +158,22 @@ Related options:
 * ``[DEFAULT] graceful_shutdown_timeout``: how long a service may take to end
 """)
 
+metrics_listen_opt = cfg.StrOpt(
+    'metrics_listen',
+    default='',
+    help="""
+IP address and port on which Prometheus may ask this service for metrics.
+
+There are none where this is empty. The address has to be named, as in
+``127.0.0.1:19108`` or ``[::1]:19108``, which are for a Prometheus, or an agent
+of one, on the same machine. Whoever can connect can read the metrics, which
+name no node, instance or service; there is neither a password nor TLS. The
+address is read when the service starts.
+""")
+
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
              vanished_nodes_limit_opt, instance_mobility_opt,
-             failover_after_opt]
+             failover_after_opt, metrics_listen_opt]
 
 
 # Nova's, and ours where a release of Nova has it no more.

@@ -15,10 +15,13 @@
 from collections.abc import Iterable
 
 from nova import exception
+from nova import utils
 from openstack.baremetal.v1 import node as sdk_node
+from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
 
 LOG = logging.getLogger(__name__)
@@ -45,15 +48,12 @@ class Ironic:
         #: The nodes as Nova's driver wants them, by UUID, of the last listing
         #: and what was asked for since.
         self.found: dict[str, sdk_node.Node] = {}
+        #: What the properties of nodes were made of, and what came of it.
+        self._described: dict[str, tuple[object, pools.Kind | None,
+                                         pools.Size]] = {}
 
     def nodes(self, scope: settings.Scope) -> dict[str, str | None]:
-        filters = {}
-        if scope.conductor_group is not None:
-            self._require(_CONDUCTOR_GROUP_VERSION, 'conductor_group')
-            filters['conductor_group'] = scope.conductor_group
-        if scope.shard:
-            self._require(_SHARD_VERSION, 'shard')
-            filters['shard'] = scope.shard
+        filters = self._filters(scope)
         self.found = {}
         return self._remember(upstream.list_nodes(self._driver, **filters))
 
@@ -66,6 +66,83 @@ class Ironic:
 
     def is_deleted(self, node: str) -> bool:
         return upstream.is_deleted(self._driver, node)
+
+    def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
+        found = {uuid: self.found[uuid] for uuid in nodes}
+        # Builds add to it meanwhile.
+        self._described = {uuid: known for uuid, known
+                           in list(self._described.items()) if uuid in found}
+        return {uuid: self._said(node) for uuid, node in found.items()}
+
+    def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
+        found = upstream.list_nodes(
+            self._driver, associated='false', is_maintenance='false',
+            provision_state='available', **self._filters(scope))
+        return {node.id: said for node in found
+                if (said := self._said(node)).is_free}
+
+    def reserve(self, node: str, instance: str) -> bool:
+        client = self._driver.ironic_connection
+        try:
+            # A node that another has is no reason to try again.
+            said = client.update_node(
+                sdk_node.Node.existing(id=node), retry_on_conflict=False,
+                instance_id=instance)
+        except sdk_exceptions.SDKException as error:
+            LOG.info('Ironic does not give node %(node)s to instance '
+                     '%(instance)s: %(error)s', {
+                         'node': node, 'instance': instance, 'error': error})
+            # The answer may be lost that has given it.
+            said = client.get_node(node)
+            if said.instance_id != instance:
+                return False
+        if upstream.is_ready(self._driver, said):
+            return True
+        LOG.info('Node %(node)s has gone into %(state)s: instance '
+                 '%(instance)s is to be built on another.', {
+                     'node': node, 'instance': instance,
+                     'state': ('maintenance' if said.is_maintenance
+                               else said.provision_state)})
+        client.update_node(said, instance_id=None)
+        return False
+
+    def _filters(self, scope: settings.Scope) -> dict[str, str]:
+        """Return what limits a listing to a scope."""
+        filters = {}
+        if scope.conductor_group is not None:
+            self._require(_CONDUCTOR_GROUP_VERSION, 'conductor_group')
+            filters['conductor_group'] = scope.conductor_group
+        if scope.shard:
+            self._require(_SHARD_VERSION, 'shard')
+            filters['shard'] = scope.shard
+        return filters
+
+    def _said(self, node: sdk_node.Node) -> pools.Node:
+        """Return what Ironic says of a node, as Nova understands it.
+
+        Nova complains of malformed properties whenever it looks at them, so it
+        looks only at those that have changed.
+        """
+        made_of = (node.resource_class, node.traits, node.properties)
+        known = self._described.get(node.id)
+        if known is None or known[0] != made_of:
+            found = upstream.size(self._driver, node)
+            known = self._described[node.id] = (
+                made_of, self._kind(node), pools.Size(
+                    found['memory_mb'], found['local_gb'], found['cpus']))
+        _, kind, size = known
+        return pools.Node(kind, node.instance_id,
+                          upstream.is_ready(self._driver, node), size)
+
+    def _kind(self, node: sdk_node.Node) -> pools.Kind | None:
+        resource_class = utils.normalize_rc_name(node.resource_class)
+        if resource_class is None:
+            return None
+        properties = upstream.describe(self._driver, node)['stats']
+        return pools.Kind(
+            resource_class, frozenset(node.traits or ()),
+            frozenset((name, str(value)) for name, value
+                      in properties.items() if value is not None))
 
     def _remember(self, nodes: Iterable[sdk_node.Node]
                   ) -> dict[str, str | None]:

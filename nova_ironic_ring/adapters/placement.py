@@ -12,12 +12,23 @@
 
 """Placement behind the port, asked with the client of the resource tracker."""
 
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+from typing import TypeAlias
+
 from nova import context as nova_context
 from nova import exception
 from nova import objects
 from nova.scheduler.client import report
 
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core import pools
+
+
+# Passes of the resource tracker write the same inventory.
+_ATTEMPTS = 4
+#: An inventory, as Placement has it.
+_Known: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
 class Placement:
@@ -54,6 +65,55 @@ class Placement:
     def forget_provider(self, node: str) -> None:
         self._client.invalidate_resource_provider(node)
 
+    def move(self, instance: str, sources: Collection[str],
+             target: str) -> bool:
+        context = nova_context.get_admin_context()
+        found = self._client.get_allocs_for_consumer(context, instance)
+        having = found['allocations']
+        if set(having) == {target}:
+            return True
+        if len(having) != 1 or not set(having) <= set(sources):
+            return False
+        ((_, allocation),) = having.items()
+        try:
+            # With the consumer's generation: of two that have read the same,
+            # one is refused.
+            return bool(self._client.put_allocations(context, instance, {
+                **found, 'allocations': {
+                    target: {'resources': allocation['resources']}}}))
+        except exception.AllocationUpdateFailed:
+            return False
+
+    def write(self, pool: pools.Pool, found: pools.Inventory) -> None:
+        upstream.in_turn_with_tracker(lambda: self._write(
+            pool.name, lambda known: inventory(pool, found, known)))
+
+    def reserve_all(self, pool: str) -> None:
+        upstream.in_turn_with_tracker(lambda: self._write(
+            pool, lambda known: inventory(
+                pools.Pool(pool, is_hidden=True), pools.Inventory(), known)))
+
+    def _write(self, pool: str, make: Callable[[_Known], _Known]) -> None:
+        """Write an inventory, though the resource tracker may do so as well.
+
+        :param pool: the name of the pool
+        :param make: makes it of what Placement has
+        :raises nova.exception.ResourceProviderUpdateConflict: if others write
+            it all the time
+        """
+        context, uuid = nova_context.get_admin_context(), pools.uuid_of(pool)
+        for left in reversed(range(_ATTEMPTS)):
+            tree = self._client.get_provider_tree_and_ensure_root(
+                context, uuid, name=pool)
+            try:
+                self._client.set_inventory_for_provider(
+                    context, uuid, make(tree.data(uuid).inventory))
+                return
+            except exception.ResourceProviderUpdateConflict:
+                if not left:
+                    raise
+                self._client.invalidate_resource_provider(uuid)
+
     def delete_provider(self, node: str) -> None:
         for consumer in self.consumers(node):
             self.free(consumer)
@@ -62,3 +122,25 @@ class Placement:
         self._client.delete_resource_provider(
             nova_context.get_admin_context(), objects.ComputeNode(
                 uuid=node, hypervisor_hostname=node, host=''))
+
+
+def inventory(pool: pools.Pool, counted: pools.Inventory,
+              known: _Known) -> _Known:
+    """Return the inventory of a pool as Placement wants it.
+
+    :param pool: the pool
+    :param counted: what is counted
+    :param known: the inventory that Placement has of it; where nodes are
+        hidden, what it says of their number is all that is known
+    """
+    if pool.is_hidden and known:
+        return {name: {**said, 'reserved': said['total']}
+                for name, said in known.items()}
+    if pool.kind is None:
+        names = list(known)
+    else:
+        names = [pool.kind.resource_class]
+    return {name: {
+        'total': counted.total, 'reserved': counted.reserved, 'min_unit': 1,
+        'max_unit': 1, 'step_size': 1, 'allocation_ratio': 1.0}
+        for name in names}

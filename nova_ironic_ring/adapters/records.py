@@ -12,7 +12,8 @@
 
 """Nova's records behind the port, read and written through conductor."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Sequence
 
 from nova.compute import task_states
 from nova.compute import vm_states
@@ -26,9 +27,13 @@ from nova import servicegroup
 from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 
 CONF = nova.conf.CONF
+
+# So many instances are read at once.
+_PAGE = 500
 
 
 class Nova:
@@ -65,8 +70,27 @@ class Nova:
             ask(self.context, fields.HVType.IRONIC) if ask is not None
             else objects.ServiceList.get_by_binary(
                 self.context, 'nova-compute', include_disabled=True))
-        return [self._service(service) for service in self._with_nodes(
-            [each for each in services if not each.disabled])]
+        return [self._service(service, row_of(row).last_pass)
+                for service, row in self._with_nodes(
+                    [each for each in services if not each.disabled])]
+
+    def last_passes(self, hosts: Collection[str]
+                    ) -> dict[str, model.LastPass]:
+        # The row that is read of each from now on is the one that says most.
+        samples = {model.canonical(host): row for host in hosts
+                   if (row := self._sample(host)) is not None}
+        self._samples |= {host: row.uuid for host, row in samples.items()}
+        return {host: said for host, row in samples.items()
+                if (said := row_of(row).last_pass) is not None}
+
+    def say_last_pass(self, node: str, said: model.LastPass) -> None:
+        host = self._host or CONF.host
+        for row in objects.ComputeNodeList.get_all_by_uuids(
+                self.context, [node]):
+            if row.host == host:
+                row.stats = {**(row.stats or {}),
+                             **stats.say_last_pass(host, said)}
+                row.save()
 
     def all_services(self) -> list[model.Service]:
         return list(map(self._service, objects.ServiceList.get_by_binary(
@@ -90,16 +114,40 @@ class Nova:
                 for row in objects.ComputeNodeList.get_all_by_uuids(
                     self.context, list(nodes))}
 
+    def pools_of(self, host: str) -> frozenset[str]:
+        return frozenset(
+            row.hypervisor_hostname for row in self._rows_of(host)
+            if pools.is_of(host, row.hypervisor_hostname))
+
     def instances_of(self, host: str) -> frozenset[str]:
         return frozenset(
             objects.InstanceList.get_uuids_by_host(self.context, host))
 
     def instances(self, uuids: Iterable[str]) -> dict[str, model.Instance]:
+        found = {instance.uuid: instance_of(instance, False)
+                 for instance in find_instances(self.context, uuids)}
+        # Only one without a service may have been given up, and these are few.
+        found |= {instance.uuid: instance_of(
+            instance, marks.given_up_with(instance) is not None)
+            for instance in find_instances(
+                self.context, [uuid for uuid, each in found.items()
+                               if each.host is None], ['system_metadata'])}
+        return found
+
+    def sizes(self, uuids: Iterable[str]) -> dict[str, pools.Size]:
+        """Read how large the flavors of instances are.
+
+        :param uuids: their UUIDs
+        :returns: by UUID, of those that Nova has not deleted
+        """
         wanted = sorted(uuids)
         if not wanted:
             return {}
-        return {instance.uuid: instance_of(instance)
-                for instance in find_instances(self.context, wanted)}
+        return {instance.uuid: pools.Size(
+            instance.flavor.memory_mb,
+            instance.flavor.root_gb + instance.flavor.ephemeral_gb,
+            instance.flavor.vcpus)
+            for instance in find_instances(self.context, wanted, ['flavor'])}
 
     def instances_on(self, node: str) -> frozenset[str]:
         # Nova takes the name for a pattern.
@@ -142,6 +190,25 @@ class Nova:
             return False
         return True
 
+    def set_instance_pool(self, instance: str, expected: ports.Expected,
+                          pool: str) -> bool:
+        try:
+            row = objects.ComputeNode.get_by_uuid(
+                self.context, pools.uuid_of(pool))
+            found = objects.Instance.get_by_uuid(
+                self.context, instance, expected_attrs=[])
+            if (found.host, found.node) != (expected.host, expected.node):
+                return False
+            # Nova wants all three together.
+            found.host = self._host or CONF.host
+            found.node = pool
+            found.compute_id = row.id
+            found.save(**({'expected_task_state': [None]}
+                          if expected.is_idle else {}))
+        except (exception.NotFound, exception.InstanceUpdateConflict):
+            return False
+        return True
+
     def end_build(self, instance: str, host: str | None) -> bool:
         try:
             found = objects.Instance.get_by_uuid(
@@ -162,10 +229,12 @@ class Nova:
         return True
 
     def _with_nodes(self, services: list[objects.Service]
-                    ) -> list[objects.Service]:
+                    ) -> list[tuple[objects.Service, objects.ComputeNode]]:
         """Keep the services that have a row of a node of Ironic.
 
         One row of each is remembered, and all these are read at once.
+
+        :returns: with that row
         """
         kept = {model.canonical(row.host): row
                 for row in objects.ComputeNodeList.get_all_by_uuids(
@@ -174,24 +243,25 @@ class Nova:
                 } if self._samples else {}
         for service in services:
             host = model.canonical(service.host)
-            if host not in kept and (row := self._first_row(service.host)):
+            if host not in kept and (row := self._sample(service.host)):
                 kept[host] = row
         self._samples = {host: row.uuid for host, row in kept.items()}
-        return [service for service in services
+        return [(service, row) for service in services
                 if (row := kept.get(model.canonical(service.host)))
                 and row.hypervisor_type == fields.HVType.IRONIC]
 
-    def _first_row(self, host: str) -> objects.ComputeNode | None:
-        """Read a row of a service, of a node of Ironic if there is one."""
-        try:
-            row = objects.ComputeNode.get_first_node_by_host_for_old_compat(
-                self.context, host)
-        except exception.NotFound:
-            return None
-        if row.hypervisor_type == fields.HVType.IRONIC:
-            return row
-        return next((each for each in self._rows_of(host)
-                     if each.hypervisor_type == fields.HVType.IRONIC), row)
+    def _sample(self, host: str) -> objects.ComputeNode | None:
+        """Read a row of a service, of a node of Ironic if there is one.
+
+        The one that says when the last good pass was comes first.
+        """
+        rows = self._rows_of(host)
+        ironic = [row for row in rows
+                  if row.hypervisor_type == fields.HVType.IRONIC]
+        said = {row.uuid: row_of(row).last_pass for row in ironic}
+        latest = model.latest(said.values())
+        return next((row for row in ironic if said[row.uuid] == latest),
+                    next(iter(rows), None))
 
     def _rows_of(self, host: str) -> list[objects.ComputeNode]:
         try:
@@ -200,21 +270,26 @@ class Nova:
         except exception.NotFound:
             return []
 
-    def _service(self, service: objects.Service) -> model.Service:
+    def _service(self, service: objects.Service,
+                 said: model.LastPass | None = None) -> model.Service:
         return service_of(
-            service, self._is_up(service) if self._is_up else None)
+            service, self._is_up(service) if self._is_up else None, said)
 
 
 def find_instances(context: nova_context.RequestContext,
-                   uuids: Iterable[str]) -> objects.InstanceList:
+                   uuids: Iterable[str], more: Sequence[str] = ()
+                   ) -> Iterator[objects.Instance]:
     """Read the instances that are not deleted, or can be restored.
 
     :param context: with the rights of an administrator
     :param uuids: their UUIDs
+    :param more: what to read of them beside their own record, as Nova names it
     """
-    return objects.InstanceList.get_by_filters(
-        context, {'uuid': sorted(uuids), 'deleted': False,
-                  'soft_deleted': True}, expected_attrs=['system_metadata'])
+    wanted = sorted(uuids)
+    for first in range(0, len(wanted), _PAGE):
+        yield from objects.InstanceList.get_by_filters(
+            context, {'uuid': wanted[first:first + _PAGE], 'deleted': False,
+                      'soft_deleted': True}, expected_attrs=list(more))
 
 
 def liveness() -> Callable[[objects.Service], bool] | None:
@@ -229,17 +304,18 @@ def liveness() -> Callable[[objects.Service], bool] | None:
     return servicegroup.API().service_is_up
 
 
-def service_of(service: objects.Service, alive: bool | None = None
-               ) -> model.Service:
+def service_of(service: objects.Service, alive: bool | None = None,
+               said: model.LastPass | None = None) -> model.Service:
     """Return what a record says of a service.
 
     :param service: the record
     :param alive: as :class:`nova_ironic_ring.core.model.Service` has it
+    :param said: what the service says of its passes
     """
     return model.Service(
         service.host, service.last_seen_up or service.created_at,
         forced_down=service.forced_down, disabled=service.disabled,
-        alive=alive)
+        alive=alive, last_pass=said)
 
 
 def row_of(row: objects.ComputeNode) -> model.Row:
@@ -247,17 +323,21 @@ def row_of(row: objects.ComputeNode) -> model.Row:
 
     :param row: the record
     """
-    return model.Row(row.host, stats.taker(row.stats, row.host))
+    return model.Row(row.host, stats.taker(row.stats, row.host),
+                     stats.read_last_pass(row.stats, row.host))
 
 
-def instance_of(instance: objects.Instance) -> model.Instance:
+def instance_of(instance: objects.Instance, is_given_up: bool
+                ) -> model.Instance:
     """Return what a record says of an instance.
 
-    :param instance: the record, with its system metadata
+    :param instance: the record
+    :param is_given_up: as :class:`nova_ironic_ring.core.model.Instance` has it
     """
-    # The core has Nova's name for this task.
+    # The core has Nova's names for these tasks.
     assert task_states.DELETING == 'deleting'
+    assert task_states.UNSHELVING == 'unshelving'
     return model.Instance(
         instance.host, instance.node,
         instance.vm_state == vm_states.BUILDING, instance.task_state,
-        marks.given_up_with(instance) is not None)
+        is_given_up)

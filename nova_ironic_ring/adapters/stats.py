@@ -20,6 +20,7 @@ name has no colon.
 
 from collections.abc import Mapping
 import dataclasses
+import datetime
 import json
 
 from nova_ironic_ring.core import model
@@ -30,6 +31,8 @@ from nova_ironic_ring.core import profile
 _GIVER = 'ironic_ring:from'
 _TAKER = 'ironic_ring:to'
 _PROFILE = 'ironic_ring:profile'
+# What is said of passes names its sayer too, for the same reason.
+_PASSES = 'ironic_ring:passes'
 _OURS = 'ironic_ring'
 
 
@@ -86,5 +89,36 @@ def read_profile(stats: Mapping[str, str] | None) -> profile.Profile | None:
                  if field.name in found}
         names = tuple(map(str, known.get('names', ())))
         return profile.Profile(**known | {'names': names})
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def say_last_pass(host: str, said: model.LastPass) -> dict[str, str]:
+    """Return what tells the others whether the passes of a service work.
+
+    :param host: the name of the service
+    :param said: what it says of its passes
+    """
+    return {_PASSES: json.dumps({
+        'from': model.canonical(host), 'cycle': round(said.cycle),
+        **({'at': said.at.isoformat()} if said.at else {})}, sort_keys=True)}
+
+
+def read_last_pass(stats: Mapping[str, str] | None, owner: str
+                   ) -> model.LastPass | None:
+    """Return what the owner of a node says of its passes.
+
+    :param stats: the statistics of its row
+    :param owner: the name of its owner
+    :returns: None if it says nothing, as Nova's own driver
+    """
+    try:
+        found = json.loads((stats or {})[_PASSES])
+        if found['from'] != model.canonical(owner):
+            return None
+        at = found.get('at')
+        return model.LastPass(
+            float(found['cycle']), datetime.datetime.fromisoformat(at).replace(
+                tzinfo=datetime.timezone.utc) if at else None)
     except (KeyError, TypeError, ValueError):
         return None

@@ -24,18 +24,22 @@ from typing import Any
 from typing import TypeAlias
 
 from keystoneauth1 import exceptions as keystone_exceptions
+from nova.compute import resource_tracker
 from nova.compute import task_states
+import nova.conf
 from nova.conf import ironic as conf_ironic
 from nova import context as nova_context
 from nova import exception
 from nova import objects
 from nova.scheduler.client import report
+from nova import utils
 from nova.virt.ironic import driver
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
 LOG = logging.getLogger(__name__)
+CONF = nova.conf.CONF
 
 #: Nova's own driver, whose public methods are called by their names.
 NovaIronicDriver: TypeAlias = driver.IronicDriver
@@ -68,6 +72,15 @@ def fill_cache(source: NovaIronicDriver,
     # changes the new one.
     source.node_cache = dict(nodes)
     source.node_cache_time = time.time()
+
+
+def add_to_cache(source: NovaIronicDriver, node: sdk_node.Node) -> None:
+    """Add a node to the cache that Nova's driver answers from.
+
+    :param source: the driver
+    :param node: the node
+    """
+    source.node_cache = {**source.node_cache, node.id: node}
 
 
 def signature(name: str) -> inspect.Signature:
@@ -230,6 +243,66 @@ def _guarded(method: Callable[..., Any], guard: Callable[..., Any]
     return call
 
 
+def watch_builds(source: NovaIronicDriver, here: set[str]) -> None:
+    """Have a set name the instances that this service is to build.
+
+    A build that has come may wait for its turn.
+
+    :param source: the driver that the manager has
+    :param here: the set, of UUIDs; an instance is in it until its build ends
+    """
+    compute = source.virtapi._compute
+    _around(compute, 'build_and_run_instance',
+            before=lambda given: here.add(given['instance'].uuid))
+    _around(compute, '_do_build_and_run_instance',
+            after=lambda given: here.discard(given['instance'].uuid))
+
+
+def watch_claims(source: NovaIronicDriver,
+                 begins: Callable[[str, str], None]) -> None:
+    """Have something know of each claim of a node for an instance.
+
+    :param source: the driver that the manager has
+    :param begins: called with the UUIDs of instance and node before the
+        resource tracker is asked for the node
+    """
+    _around(source.virtapi._compute.rt, 'instance_claim',
+            before=lambda given: begins(
+                given['instance'].uuid, given['nodename']))
+
+
+_Given: TypeAlias = Mapping[str, Any]
+
+
+def _around(owner: object, name: str,
+            before: Callable[[_Given], object] = lambda given: None,
+            after: Callable[[_Given], object] = lambda given: None) -> None:
+    """Have a method of an object call something before and after it."""
+    method = getattr(owner, name)
+    parameters = inspect.signature(method)
+
+    @functools.wraps(method)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        given = parameters.bind_partial(*args, **kwargs).arguments
+        before(given)
+        try:
+            return method(*args, **kwargs)
+        finally:
+            after(given)
+    setattr(owner, name, called)
+
+
+def track(source: NovaIronicDriver, node: str) -> None:
+    """Have the resource tracker take a node in hand, as in a pass.
+
+    :param source: the driver that the manager has
+    :param node: the node's UUID, which has to be in the driver's cache
+    """
+    compute = source.virtapi._compute
+    compute.rt.update_available_resource(
+        nova_context.get_admin_context(), node)
+
+
 def provision_state(source: NovaIronicDriver,
                     instance: objects.Instance) -> str:
     """Return what Ironic is doing with an instance's node.
@@ -248,6 +321,76 @@ def placement(source: NovaIronicDriver) -> report.SchedulerReportClient:
     :param source: the driver that the manager has
     """
     return source.virtapi.reportclient
+
+
+def node_of(source: NovaIronicDriver, instance: objects.Instance) -> str:
+    """Return the node that an instance is on.
+
+    :param source: what speaks to Ironic
+    :param instance: the instance
+    :returns: the node's UUID
+    :raises nova.exception.InstanceNotFound: if no node holds it
+    """
+    return source._validate_instance_and_node(instance).id
+
+
+def describe(source: NovaIronicDriver, node: sdk_node.Node
+             ) -> dict[str, Any]:
+    """Return what Nova makes of a node, as its resource tracker wants it.
+
+    :param source: any driver
+    :param node: the node, as Nova's driver wants it
+    """
+    return source._node_resource(node)
+
+
+def size(source: NovaIronicDriver, node: sdk_node.Node) -> dict[str, Any]:
+    """Return how large a node is: ``memory_mb``, ``local_gb`` and ``cpus``.
+
+    :param source: any driver
+    :param node: the node, as Nova's driver wants it
+    """
+    return source._parse_node_properties(node)
+
+
+def is_ready(source: NovaIronicDriver, node: sdk_node.Node) -> bool:
+    """Say whether Ironic would deploy a node, if no instance is on it.
+
+    :param source: any driver
+    :param node: the node, as Nova's driver wants it
+    """
+    return not source._node_resources_unavailable(node)
+
+
+def in_turn_with_tracker(call: Callable[[], None]) -> None:
+    """Do something that the resource tracker must not do at the same time.
+
+    It compares all providers that its client knows with those that it knew a
+    moment ago, and deletes from Placement what is missing from either.
+
+    :param call: does it
+    """
+    utils.synchronized(
+        resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)(call)()
+
+
+def skip_allocations(source: NovaIronicDriver) -> None:
+    """Have the resource tracker not read the allocations of all instances.
+
+    It does so one by one, whenever it writes a provider, and wants them for
+    PCI devices alone, and for a change of the providers' structure, which the
+    ironic driver never asks for.
+
+    :param source: the driver that the manager has
+    """
+    client = placement(source)
+    ask = client.get_allocations_for_provider_tree
+
+    def read(context: nova_context.RequestContext, nodename: str
+             ) -> dict[str, Any]:
+        return (ask(context, nodename) if CONF.pci.report_in_placement
+                else {})
+    client.get_allocations_for_provider_tree = read
 
 
 def list_fields(source: NovaIronicDriver,

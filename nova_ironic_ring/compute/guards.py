@@ -206,3 +206,21 @@ def _taken_by_another(uuid: str) -> objects.Instance | None:
             model.canonical(now.host) == model.canonical(CONF.host)):
         return None
     return now
+
+
+def protected(mixin: type) -> type:
+    """Have the guards decide on what Nova's driver does to an instance.
+
+    :param mixin: the class that is mixed in before Nova's driver
+    """
+    for guard, methods in (
+            (require_mine, 'prepare_for_spawn '
+             'prepare_networks_before_block_device_mapping power_on power_off '
+             'reboot rebuild rescue unrescue attach_interface '
+             'detach_interface trigger_crash_dump get_serial_console '
+             'get_vnc_console'),
+            (destroy_if_mine, 'destroy failed_spawn_cleanup '
+             'clean_networks_preparation unplug_vifs'),
+            (build_once, 'spawn')):
+        mixin = guarded(guard, methods)(mixin)
+    return mixin

@@ -10,13 +10,17 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Writes what happens in a pass into the log, one line an event."""
+"""Writes what happens in a pass into the log, one line an event.
+
+It is counted here as well: all events come this way.
+"""
 
 from collections.abc import Iterable
 import functools
 
 from oslo_log import log as logging
 
+from nova_ironic_ring.compute import counters
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
@@ -29,13 +33,14 @@ _MOST = 20
 
 def write(happened: Iterable[events.Event], current: settings.Settings,
           seconds: float = 0.0) -> None:
-    """Write events.
+    """Write events, and count them.
 
     :param happened: the events, in their order
     :param current: the settings of this service
     :param seconds: how long the pass took
     """
     happened = list(happened)
+    counters.COUNTERS.count(happened)
     kinds: dict[tuple, list[events.Event]] = {}
     for event in happened:
         kinds.setdefault(_kind(event), []).append(event)
@@ -167,6 +172,18 @@ def _(event: events.BuildNotEnded, *_: object) -> None:
 
 
 @_write.register
+def _(event: events.HandoversUnknown, *_: object) -> None:
+    LOG.warning('Whether builds are on their way to former owners of nodes '
+                'cannot be seen, and is looked at again: %s', event.error)
+
+
+@_write.register
+def _(event: events.LastPassNotSaid, *_: object) -> None:
+    LOG.warning('The other services could not be told that the passes of this '
+                'one work: %s', event.error)
+
+
+@_write.register
 def _(event: events.RecordRemoved, *_: object) -> None:
     LOG.info('Node %(node)s of %(host)s, which is absent or dead, is not in '
              'Ironic any more: its record is deleted.',
@@ -242,6 +259,22 @@ def _(event: events.MembersChanged, *_: object) -> None:
 
 
 @_write.register
+def _(event: events.PassesFail, *_: object) -> None:
+    LOG.warning(
+        '%(host)s is alive, and its passes have failed for %(seconds).0f s or '
+        'more: its free nodes are taken over, its instances stay with it. '
+        'See its log, whether it reaches Ironic and Placement, and its '
+        'credentials in [ironic].',
+        {'host': event.host, 'seconds': event.seconds})
+
+
+@_write.register
+def _(event: events.PassesWork, *_: object) -> None:
+    LOG.info('The passes of %s work again: it is a member of the ring.',
+             event.host)
+
+
+@_write.register
 def _(event: events.TrustChanged, *_: object) -> None:
     if event.now is trust.Trust.BLACKOUT:
         LOG.warning(
@@ -253,6 +286,32 @@ def _(event: events.TrustChanged, *_: object) -> None:
     elif event.before is trust.Trust.BLACKOUT:
         LOG.info('All heartbeats have been in time for %g s: services that '
                  'look absent are believed absent again.', event.down_time)
+
+
+@_write.register
+def _(event: events.PoolsCounted, *_: object) -> None:
+    LOG.log(logging.INFO if event.changed else logging.DEBUG,
+            '%(nodes)d nodes are in %(pools)d pools of this service; '
+            '%(free)d of them can be built on.', {
+                'nodes': event.nodes, 'pools': event.pools,
+                'free': event.free})
+
+
+@_write.register
+def _(event: events.PoolsTooSmall, *_: object) -> None:
+    LOG.warning(
+        'The %(nodes)d nodes of this service are in %(pools)d pools: '
+        'nearly each has traits or capabilities that no other has. Each pool '
+        'costs as much as a node costs with IronicRingDriver.', {
+            'nodes': event.nodes, 'pools': event.pools})
+
+
+@_write.register
+def _(event: events.AllocationsUnknown, *_: object) -> None:
+    LOG.warning(
+        'Placement does not tell who has allocations of pool %(pool)s: each '
+        'instance in it is believed to have one: %(error)s', {
+            'pool': event.pool, 'error': event.error})
 
 
 def _pass_done(event: events.PassDone, seconds: float) -> None:

@@ -15,7 +15,6 @@
 See https://docs.openstack.org/nova/latest/reference/gmr.html.
 """
 
-import collections
 import dataclasses
 
 from oslo_reports.models import with_default_views
@@ -27,14 +26,14 @@ class Report(with_default_views.ModelWithDefaultViews):
     """The section."""
 
 
-def make(ring: service.RingService) -> Report:
+def make(ring: service.Service, recovering: int = 0) -> Report:
     """Say how a service is.
 
     :param ring: the service
+    :param recovering: how many instances that it has taken over from dead
+        services are not brought to order yet
     """
     memory = ring.memory
-    counts = collections.Counter(
-        step.decision for step in ring.result.plan.steps.values())
     return Report(data={
         'settings': (dataclasses.asdict(ring.settings)
                      if ring.has_settings else {}),
@@ -47,8 +46,7 @@ def make(ring: service.RingService) -> Report:
         'last pass': {
             'ended at': f'{ring.ended.at:%Y-%m-%d %H:%M:%S} UTC',
             'took': f'{ring.ended.seconds:.2f} s',
-            'decisions': {decision.name: count
-                          for decision, count in counts.items()},
+            **ring.summary(),
         } if ring.ended else {},
         'guards': {
             'trust': memory.standing.trust.value,
@@ -56,4 +54,5 @@ def make(ring: service.RingService) -> Report:
                                else 'open'),
             'in dispute with': ', '.join(memory.disputes.hosts) or 'nobody',
         },
+        'instances to recover': recovering,
     })

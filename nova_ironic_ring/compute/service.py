@@ -12,10 +12,14 @@
 
 """One service of the ring: its settings, its memory and its passes."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+import collections
 import dataclasses
 import datetime
 import time
+from typing import Protocol
+from typing import TypeAlias
+from typing import TypeVar
 
 import nova.conf
 from nova import exception
@@ -31,7 +35,12 @@ from nova_ironic_ring.adapters import settings
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import log
+from nova_ironic_ring.core import arrivals
+from nova_ironic_ring.core import builds
+from nova_ironic_ring.core import events
 from nova_ironic_ring.core import leftovers
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import ports
@@ -62,9 +71,14 @@ class Process:
         """
         self._driver = driver
         self.pulse = pulse.Pulse(self.now)
+        #: The instances whose build waits for its turn here.
+        self.builds: set[str] = set()
 
     def now(self) -> float:
         return time.monotonic()
+
+    def wall_time(self) -> datetime.datetime:
+        return timeutils.utcnow(with_timezone=True)
 
     def longest_gap(self) -> float:
         upstream.watch_heartbeats(self._driver, self.pulse.beat)
@@ -75,6 +89,9 @@ class Process:
 
     def tracked(self) -> Container[str]:
         return upstream.tracked_nodes(self._driver)
+
+    def waiting_builds(self) -> Container[str]:
+        return self.builds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,8 +106,30 @@ class Ended:
     seconds: float
 
 
-class RingService:
-    """Decides for one nova-compute which nodes are its own."""
+class Outcome(Protocol):
+    """What has come of a pass, of either driver."""
+
+    @property
+    def memory(self) -> observation.Memory:
+        """What is to be remembered."""
+
+    @property
+    def happened(self) -> Sequence[events.Event]:
+        """The events for the log."""
+
+    @property
+    def taken(self) -> Sequence[takeover.Takeover]:
+        """The instances that this service has taken over."""
+
+
+Result = TypeVar('Result', bound=Outcome)
+#: A pass of either driver.
+Run: TypeAlias = Callable[
+    [ports.Ports, observation.Memory, core_settings.Settings], Result]
+
+
+class Service:
+    """What the services of both drivers have: settings, memory, passes."""
 
     def __init__(self, driver: upstream.NovaIronicDriver) -> None:
         """Begin without a pass.
@@ -105,8 +144,6 @@ class RingService:
             self.process)
         self.reloader = sighup.Reloader(CONF)
         self.memory = observation.Memory()
-        #: What has come of the last pass.
-        self.result = passes.Result()
         #: The nodes of this service, by UUID, as Nova's driver wants them.
         self.nodes: Mapping[str, sdk_node.Node] = {}
         #: How many passes have ended well, and the last of them.
@@ -114,7 +151,7 @@ class RingService:
         self.ended: Ended | None = None
         self._settings: core_settings.Settings | None = None
         #: What the others read of this service in its nodes' rows.
-        self._published: dict[str, str] = {}
+        self.published: dict[str, str] = {}
         self._complaint = ''
 
     @property
@@ -135,7 +172,7 @@ class RingService:
         try:
             self._settings = settings.read(CONF)
             # For the row of each node: made once, not once a node.
-            self._published = stats.publish(profile.of(self._settings))
+            self.published = stats.publish(profile.of(self._settings))
             self._complaint = ''
         except ValueError as error:
             if self._settings is None:
@@ -147,9 +184,10 @@ class RingService:
                           'force.', error)
         return self._settings
 
-    def run_pass(self) -> passes.Result:
+    def _run(self, run: Run[Result]) -> Result:
         """Run a pass, and log what happens in it.
 
+        :param run: the pass
         :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
         :raises nova.exception.InvalidConfiguration: if there is no good
             configuration
@@ -159,21 +197,80 @@ class RingService:
             upstream.reset_manager(self._driver)
         current = self.read_settings()
         try:
-            self.result = passes.run(self.world, self.memory, current)
-        except passes.UnansweredError as error:
+            result = run(self.world, self.memory, current)
+        except look.UnansweredError as error:
             self.memory = error.memory
             self.process.pulse.forget_told()
             log.write(error.happened, current)
             assert error.__cause__ is not None
             raise error.__cause__
-        self.memory = self.result.memory
+        self.memory = result.memory
         self.process.pulse.forget_told()
-        self.nodes = {node: self.ironic.found[node]
-                      for node in self.result.listed}
         self.passes += 1
         self.ended = Ended(timeutils.utcnow(with_timezone=True),
                            self.process.now() - start)
-        log.write(self.result.happened, current, self.ended.seconds)
+        log.write(result.happened, current, self.ended.seconds)
+        return result
+
+    @property
+    def orphans(self) -> frozenset[str]:
+        """Instances of others, or of nobody, on nodes for this service."""
+        raise NotImplementedError()
+
+    def run_pass(self) -> Outcome:
+        """Run a pass."""
+        raise NotImplementedError()
+
+    def summary(self) -> dict[str, object]:
+        """Say what has come of the last pass, for the report."""
+        raise NotImplementedError()
+
+    def is_deleted(self, node: str) -> bool:
+        """Say whether the record of a node that is not listed can go.
+
+        :param node: the name of the compute node
+        """
+        raise NotImplementedError()
+
+
+class RingService(Service):
+    """Decides for one nova-compute which nodes are its own."""
+
+    def __init__(self, driver: upstream.NovaIronicDriver) -> None:
+        super().__init__(driver)
+        #: What has come of the last pass.
+        self.result = passes.Result()
+        #: When the rows were last told that the passes work.
+        self._said_at = 0.0
+        #: Whether Placement has not told of handovers since the last pass.
+        self._is_unanswered = False
+
+    @property
+    def orphans(self) -> frozenset[str]:
+        return self.result.orphans
+
+    def summary(self) -> dict[str, object]:
+        counts = collections.Counter(
+            step.decision for step in self.result.plan.steps.values())
+        return {'decisions': {decision.name: count
+                              for decision, count in counts.items()}}
+
+    def run_pass(self) -> passes.Result:
+        """Run a pass, and log what happens in it.
+
+        :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+        :raises nova.exception.InvalidConfiguration: if there is no good
+            configuration
+        """
+        # Nova's tracker may ask for a node where the pass fails.
+        self.result = dataclasses.replace(
+            self.result, work=dataclasses.replace(
+                self.result.work, is_good=False))
+        self._is_unanswered = False
+        self.result = self._run(passes.run)
+        self._said_at = self.process.now()
+        self.nodes = {node: self.ironic.found[node]
+                      for node in self.result.listed}
         return self.result
 
     def claim(self, node: str) -> Sequence[takeover.Takeover]:
@@ -184,7 +281,10 @@ class RingService:
         :raises NodeLostError: if another service has taken the node meanwhile
         """
         step = self.result.plan.steps.get(node)
-        if step is None or node in self.process.tracked():
+        if step is None:
+            return ()
+        if node in self.process.tracked():
+            self._look_at_handover(node)
             return ()
         try:
             settled = passes.claim(self.world, node, step, self.settings.me)
@@ -192,11 +292,45 @@ class RingService:
             self.memory = dataclasses.replace(
                 self.memory, in_use=self.memory.in_use | {node})
             raise
-        self.memory = dataclasses.replace(
-            self.memory,
-            left_builds=(*self.memory.left_builds, *settled.left))
+        self.memory = passes.claimed(self.memory, node, step, settled)
         log.write(settled.happened, self.settings)
         return settled.taken
+
+    def take_for_build(self, arrival: arrivals.Arrival) -> bool:
+        """Take a node for a build that was sent here for it.
+
+        The resource tracker has to record the node then.
+
+        :param arrival: the build
+        :returns: False if the build cannot be done here
+        """
+        found = self.ironic.found.get(arrival.node)
+        step = (arrivals.decide(self.world, arrival)
+                if found is not None else None)
+        if found is None or step is None:
+            return False
+        steps = {**self.result.plan.steps, arrival.node: step}
+        self.result = dataclasses.replace(
+            self.result, plan=dataclasses.replace(
+                self.result.plan, steps=steps))
+        self.nodes = {**self.nodes, arrival.node: found}
+        assert step.claim is not None
+        log.write([events.NodeTaken(
+            arrival.node, step.claim.owner, step.decision)], self.settings)
+        return True
+
+    def _look_at_handover(self, node: str) -> None:
+        """Look for builds of the service that has handed over a node."""
+        if self._is_unanswered:
+            return
+        try:
+            self.memory = dataclasses.replace(
+                self.memory, handovers=builds.look_at_handover(
+                    self.world, self.memory.handovers, node))
+        except Exception as error:
+            # Not asked for each node: they are looked for in the next pass.
+            self._is_unanswered = True
+            log.write([events.HandoversUnknown(error)], self.settings)
 
     def stats(self, node: str, found: Mapping[str, str]) -> dict[str, str]:
         """Return what the others are to read in the row of a node.
@@ -207,16 +341,14 @@ class RingService:
         said = stats.cleaned(found)
         step = self.result.plan.steps.get(node)
         if step is not None:
-            said |= self._published
+            said |= self.published
+            said |= stats.say_last_pass(
+                self.settings.host, self._last_pass(node))
             if step.offer is not None:
                 said |= stats.offer(self.settings.host, step.offer)
         return said
 
     def is_deleted(self, node: str) -> bool:
-        """Say whether the record of a node that is not listed can go.
-
-        :param node: the node's UUID
-        """
         try:
             is_gone, self.memory, happened = leftovers.look_at_missing(
                 self.world, self.memory, node)
@@ -227,3 +359,18 @@ class RingService:
             return False
         log.write(happened, self.settings)
         return is_gone
+
+    def _last_pass(self, node: str) -> model.LastPass:
+        """Return what the row of a node is to say of the passes.
+
+        Nova's tracker goes from node to node, which may take long: while the
+        pass goes on, other rows say so as well.
+        """
+        current = self.settings
+        work, now = self.result.work, self.process.now()
+        if work.is_good and now - self._said_at >= current.pass_interval / 2:
+            self._said_at = now
+            self.result = dataclasses.replace(
+                self.result, work=work.renewed(
+                    node, self.process.wall_time()))
+        return self.result.work.of(node, current)

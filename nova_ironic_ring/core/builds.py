@@ -12,6 +12,7 @@
 
 """Ends the builds that were on their way to a service when it died."""
 
+from collections.abc import Collection
 import dataclasses
 
 from nova_ironic_ring.core import events
@@ -77,13 +78,74 @@ def look_again(world: ports.Ports, left: tuple[observation.LeftBuild, ...]
         tuple(event for each in settled for event in each.happened))
 
 
+def look_at_handover(world: ports.Ports, before: observation.Handovers,
+                     node: str) -> observation.Handovers:
+    """Look for builds of the service that has handed over a node.
+
+    The scheduler may have chosen that service before the node's record
+    changed. To be called some time after that, once for each node.
+
+    :param world: the ports
+    :param before: what is remembered of handovers
+    :param node: the node's UUID
+    """
+    givers = dict(before.givers)
+    giver = givers.pop(node, None)
+    if giver is None:
+        return before
+    consumers = world.placement.consumers(node)
+    return observation.Handovers(givers, before.builds + (
+        (observation.LeftBuild(node, giver, consumers),) if consumers else ()))
+
+
+def not_deployed(builds: tuple[observation.LeftBuild, ...],
+                 deployed: Collection[str]
+                 ) -> tuple[observation.LeftBuild, ...]:
+    """Return builds without those that Ironic has on a node by now.
+
+    :param builds: the builds
+    :param deployed: UUIDs of the instances that Ironic has on nodes
+    """
+    left = [dataclasses.replace(each, consumers=each.consumers.difference(
+        deployed)) for each in builds]
+    return tuple(each for each in left if each.consumers)
+
+
+def of_live_givers(world: ports.Ports,
+                   builds: tuple[observation.LeftBuild, ...]
+                   ) -> tuple[observation.LeftBuild, ...]:
+    """Return the builds that live services have still to hand to Ironic.
+
+    :param world: the ports
+    :param builds: those that they had, on nodes that they have handed over
+    """
+    found = world.nova.instances(sorted(
+        uuid for each in builds for uuid in each.consumers))
+    kept = []
+    for each in builds:
+        unknown = each.consumers - found.keys()
+        waiting = {uuid for uuid in each.consumers & found.keys()
+                   if found[uuid].host in (None, each.host)
+                   and found[uuid].is_building}
+        # Nova may not know a new one yet.
+        if unknown and each.looks <= 0:
+            unknown = frozenset()
+        if waiting or unknown:
+            kept.append(dataclasses.replace(
+                each, consumers=frozenset(waiting | unknown),
+                looks=each.looks - 1 if unknown else each.looks))
+    return tuple(kept)
+
+
 def _settle(world: ports.Ports, left: observation.LeftBuild) -> Settled:
     consumers = set(left.consumers)
     taken, happened = [], list[events.Event]()
+    here = world.process.waiting_builds()
     for uuid, instance in world.nova.instances(sorted(consumers)).items():
         try:
-            # Without a host it has not arrived anywhere.
-            if instance.host not in (None, left.host):
+            # Without a host it has not arrived anywhere, or waits here.
+            if instance.host not in (None, left.host) or (
+                    instance.host is None and uuid in here):
                 pass  # It belongs to another service by now.
             elif instance.host is not None and instance.is_deleting:
                 if world.nova.set_instance_host(

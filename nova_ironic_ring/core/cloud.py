@@ -23,7 +23,7 @@ import datetime
 from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import passes
-from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 
@@ -38,11 +38,20 @@ class Node:
     :ivar instance: the UUID of the instance on it, if there is one
     :ivar group: its conductor group
     :ivar shard: its shard, if it has one
+    :ivar kind: what the scheduler may ask of it
+    :ivar is_ready: whether something can be built on it, if it is free
     """
 
     instance: str | None = None
     group: str = ''
     shard: str | None = None
+    kind: pools.Kind | None = pools.Kind('CUSTOM_BAREMETAL')
+    is_ready: bool = True
+
+    def said(self) -> pools.Node:
+        """What Ironic says of it."""
+        return pools.Node(self.kind, self.instance, self.is_ready,
+                          pools.Size(1024, 10, 1))
 
 
 @dataclasses.dataclass
@@ -52,11 +61,25 @@ class Row:
     :ivar owner: the name of the service that the node is recorded for
     :ivar giver: canonical name of the service that has written the offer
     :ivar taker: to whom the node is offered, as :class:`model.Row` has it
+    :ivar pool: the name of the pool, if it is one
+    :ivar sayer: canonical name of the service that has written last_pass
+    :ivar last_pass: what that one says of its passes
     """
 
     owner: str
     giver: str | None = None
     taker: str | None = None
+    sayer: str | None = None
+    last_pass: model.LastPass | None = None
+    pool: str | None = None
+
+    def say(self, host: str, said: model.LastPass) -> None:
+        """Write what a service says of its passes.
+
+        :param host: the name of the service
+        :param said: what it says
+        """
+        self.sayer, self.last_pass = model.canonical(host), said
 
 
 @dataclasses.dataclass
@@ -71,6 +94,7 @@ class Cloud:
     :ivar allocations: the instances that have an allocation of a node, by the
         node's UUID; those on the node itself are not among them
     :ivar other_drivers: canonical names of the hosts with another driver
+    :ivar inventories: what was written of pools, by the provider's UUID
     """
 
     now: float = 0.0
@@ -82,6 +106,8 @@ class Cloud:
         default_factory=dict)
     allocations: dict[str, set[str]] = dataclasses.field(default_factory=dict)
     other_drivers: frozenset[str] = frozenset()
+    inventories: dict[str, pools.Inventory] = dataclasses.field(
+        default_factory=dict)
 
     def beat(self, host: str) -> None:
         """Write the heartbeat of a service.
@@ -110,8 +136,27 @@ class Nova:
     def ring_services(self) -> list[model.Service]:
         owners = {model.canonical(row.owner)
                   for row in self.cloud.rows.values()}
-        return [service for name, service in self.cloud.services.items()
-                if name in owners and not service.disabled]
+        found = [name for name, service in self.cloud.services.items()
+                 if name in owners and not service.disabled]
+        said = self.last_passes(found)
+        return [dataclasses.replace(
+            self.cloud.services[name], last_pass=said.get(name))
+            for name in found]
+
+    def last_passes(self, hosts: Collection[str]
+                    ) -> dict[str, model.LastPass]:
+        wanted = set(map(model.canonical, hosts))
+        said: dict[str, list[model.LastPass | None]] = {}
+        for row in map(_read, self.cloud.rows.values()):
+            if row.owner_name in wanted:
+                said.setdefault(row.owner_name, []).append(row.last_pass)
+        return {host: found for host, each in said.items()
+                if (found := model.latest(each)) is not None}
+
+    def say_last_pass(self, node: str, said: model.LastPass) -> None:
+        row = self.cloud.rows.get(node)
+        if row is not None and row.owner == self.host:
+            row.say(self.host, said)
 
     def all_services(self) -> list[model.Service]:
         return list(self.cloud.services.values())
@@ -127,6 +172,12 @@ class Nova:
     def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:
         return {node: _read(self.cloud.rows[node]) for node in nodes
                 if node in self.cloud.rows}
+
+    def pools_of(self, host: str) -> frozenset[str]:
+        name = model.canonical(host)
+        return frozenset(
+            row.pool for row in self.cloud.rows.values()
+            if row.pool and model.canonical(row.owner) == name)
 
     def instances_of(self, host: str) -> frozenset[str]:
         name = model.canonical(host)
@@ -164,6 +215,15 @@ class Nova:
             found, host=self.host)
         return True
 
+    def set_instance_pool(self, instance: str, expected: ports.Expected,
+                          pool: str) -> bool:
+        if pools.uuid_of(pool) not in self.cloud.rows or (
+                not self.set_instance_host(instance, expected)):
+            return False
+        self.cloud.instances[instance] = dataclasses.replace(
+            self.cloud.instances[instance], node=pool)
+        return True
+
     def end_build(self, instance: str, host: str | None) -> bool:
         found = self.cloud.instances.get(instance)
         if found is None or not found.is_building:
@@ -198,6 +258,20 @@ class Ironic:
     def is_deleted(self, node: str) -> bool:
         return node not in self.cloud.nodes
 
+    def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
+        return {node: self.cloud.nodes[node].said() for node in nodes}
+
+    def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
+        return {node: said for node in self.nodes(scope)
+                if (said := self.cloud.nodes[node].said()).is_free}
+
+    def reserve(self, node: str, instance: str) -> bool:
+        found = self.cloud.nodes.get(node)
+        if found is None or not found.said().is_free:
+            return False
+        found.instance = instance
+        return True
+
 
 class Placement:
     """What Placement has."""
@@ -218,6 +292,31 @@ class Placement:
         for consumers in self.cloud.allocations.values():
             consumers.discard(instance)
 
+    def move(self, instance: str, sources: Collection[str],
+             target: str) -> bool:
+        having = {provider for provider, consumers
+                  in self.cloud.allocations.items() if instance in consumers}
+        if having == {target}:
+            return True
+        taken = self.cloud.allocations.setdefault(target, set())
+        room = self.cloud.inventories.get(target)
+        if len(having) != 1 or not having <= set(sources) or (
+                room and len(taken) >= room.total - room.reserved):
+            return False
+        self.cloud.allocations[having.pop()].discard(instance)
+        taken.add(instance)
+        return True
+
+    def write(self, pool: pools.Pool, found: pools.Inventory) -> None:
+        self.cloud.inventories[pool.uuid] = found
+
+    def reserve_all(self, pool: str) -> None:
+        uuid = pools.uuid_of(pool)
+        if uuid in self.cloud.inventories:
+            self.cloud.inventories[uuid] = dataclasses.replace(
+                self.cloud.inventories[uuid],
+                reserved=self.cloud.inventories[uuid].total)
+
     def forget_provider(self, node: str) -> None:
         """Do nothing: here, nobody remembers a provider."""
 
@@ -236,9 +335,14 @@ class Process:
         self.cloud = cloud
         #: The nodes that Nova's resource tracker has in hand.
         self.in_hand: set[str] = set()
+        #: The instances whose build waits for its turn.
+        self.waiting: set[str] = set()
 
     def now(self) -> float:
         return self.cloud.now
+
+    def wall_time(self) -> datetime.datetime:
+        return EPOCH + datetime.timedelta(seconds=self.cloud.now)
 
     def longest_gap(self) -> float:
         return 0.0
@@ -248,6 +352,9 @@ class Process:
 
     def tracked(self) -> Container[str]:
         return frozenset(self.in_hand)
+
+    def waiting_builds(self) -> Container[str]:
+        return frozenset(self.waiting)
 
 
 class Tracker:
@@ -272,14 +379,14 @@ class Tracker:
         self.process.in_hand &= self.world.nova.rows_of(
             self.current.host).keys()
 
-    def take(self, node: str, step: planner.Step
-             ) -> builds.Settled:
-        """Record a listed node for the service, and write its offer.
+    def take(self, node: str, result: passes.Result) -> builds.Settled:
+        """Record a listed node for the service, and write what it says there.
 
         :param node: the node's UUID
-        :param step: what was decided
+        :param result: what has come of the pass
         :returns: what has come of builds that a dead owner has left behind
         """
+        step = result.plan.steps[node]
         settled = builds.Settled()
         if node not in self.process.in_hand:
             try:
@@ -293,6 +400,7 @@ class Tracker:
         if row is not None:
             row.giver = None if step.offer is None else self.current.me
             row.taker = step.offer
+            row.say(self.current.host, result.work.of(node, self.current))
         return settled
 
     def record(self, node: str) -> None:
@@ -320,5 +428,7 @@ def connect(cloud: Cloud, current: settings.Settings) -> Tracker:
 
 
 def _read(row: Row) -> model.Row:
-    return model.Row(row.owner, row.taker if row.giver == model.canonical(
-        row.owner) else None)
+    owner = model.canonical(row.owner)
+    return model.Row(
+        row.owner, row.taker if row.giver == owner else None,
+        row.last_pass if row.sayer == owner else None)

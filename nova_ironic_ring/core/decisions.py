@@ -50,10 +50,14 @@ class Decision(enum.Enum):
     #: Its owner is absent, forced down, gone or not in the peer list.
     TAKE_ABANDONED = (
         'free and taken because its owner is absent, down, gone or no peer')
-    #: Its owner is alive, and has let the handover timeout pass.
+    #: Its owner is alive, and has let the handover timeout pass, or its
+    #: passes fail.
     TAKE_SILENT = 'free and taken because its owner does not answer'
     #: The one that a newcomer takes to be seen by its peers.
     TAKE_FIRST = 'free and taken as the first one of a newcomer'
+    #: The scheduler has sent a build for it here, and the resource tracker
+    #: does not have it.
+    TAKE_FOR_BUILD = 'free and taken for a build that was sent here'
     #: It is free, for this service, and its owner has not let go of it yet.
     WAIT = 'free, for this service, and waited for'
     #: It holds an instance, but none that this service knows as its own.
@@ -78,7 +82,7 @@ for _each in Decision:
     _each.forces = _each in (
         Decision.TAKE_ABANDONED, Decision.TAKE_SILENT, Decision.TAKE_FIRST)
     _each.takes = _each.forces or _each in (
-        Decision.CREATE, Decision.TAKE_OFFERED)
+        Decision.CREATE, Decision.TAKE_OFFERED, Decision.TAKE_FOR_BUILD)
     _each.takes_instance = _each in (
         Decision.FAIL_OVER, Decision.TAKE_INSTANCE)
     _each.offers = _each in (Decision.OFFER, Decision.OFFER_INSTANCE)
@@ -114,6 +118,9 @@ _CREATE = _verdict(Decision.CREATE)
 _TAKE_OFFERED = _verdict(Decision.TAKE_OFFERED)
 _TAKE_ABANDONED = _verdict(Decision.TAKE_ABANDONED)
 _TAKE_SILENT = _verdict(Decision.TAKE_SILENT)
+_TAKE_NOT_WORKING = _verdict(
+    Decision.TAKE_SILENT, 'free and taken because the passes of its owner '
+    'fail')
 _WAIT = _verdict(Decision.WAIT)
 _WAIT_STARTING = _verdict(
     Decision.WAIT, 'free and for this service, which has only started')
@@ -127,6 +134,8 @@ _WAIT_DISPUTE = _verdict(
 _WAIT_NEWCOMER = _verdict(
     Decision.WAIT, 'free and for this service, which takes one node first')
 _TAKE_FIRST = _verdict(Decision.TAKE_FIRST)
+
+_TAKE_FOR_BUILD = _verdict(Decision.TAKE_FOR_BUILD)
 
 _KEEP_INSTANCE = _verdict(Decision.KEEP_INSTANCE)
 _OFFER_INSTANCE = _verdict(Decision.OFFER_INSTANCE)
@@ -198,6 +207,8 @@ def decide(me: str, node: Free) -> Verdict:
         return _WAIT_TRUST
     if node.is_disputed:
         return _WAIT_DISPUTE
+    if node.owner is membership.State.NOT_WORKING:
+        return _TAKE_NOT_WORKING
     if not node.owner.gives:
         return _TAKE_ABANDONED
     if node.is_overdue:
@@ -307,6 +318,11 @@ def take_first(is_recorded: bool) -> Verdict:
     :param is_recorded: whether the node has a row
     """
     return _TAKE_FIRST if is_recorded else _CREATE
+
+
+def take_for_build() -> Verdict:
+    """Return what becomes of a node that a build was sent here for."""
+    return _TAKE_FOR_BUILD
 
 
 def not_taken() -> Verdict:

@@ -38,6 +38,28 @@ class MembersChanged(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class PassesFail(Event):
+    """The passes of another service have failed for long, and it lives.
+
+    :ivar host: its canonical name
+    :ivar seconds: for how long this service has watched that
+    """
+
+    host: str
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class PassesWork(Event):
+    """The passes of another service work again.
+
+    :ivar host: its canonical name
+    """
+
+    host: str
+
+
+@dataclasses.dataclass(frozen=True)
 class TrustChanged(Event):
     """This service goes by what it sees of the others to another degree.
 
@@ -212,6 +234,26 @@ class BuildNotEnded(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class HandoversUnknown(Event):
+    """It cannot be seen yet whether builds are left on nodes handed over.
+
+    :ivar error: the error
+    """
+
+    error: Exception
+
+
+@dataclasses.dataclass(frozen=True)
+class LastPassNotSaid(Event):
+    """The peers could not be told that this pass was a good one.
+
+    :ivar error: the error
+    """
+
+    error: Exception
+
+
+@dataclasses.dataclass(frozen=True)
 class RecordRemoved(Event):
     """The record of a dead service's node was deleted: Ironic has no node.
 
@@ -235,6 +277,46 @@ class RecordNotRemoved(Event):
     node: str | None
     host: str | None
     reason: object
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolsCounted(Event):
+    """A pass of a service with pools is over.
+
+    :ivar pools: how many pools it has
+    :ivar nodes: how many nodes count in them
+    :ivar free: how many of these can be built on
+    :ivar changed: whether the pools have other nodes than before
+    """
+
+    pools: int
+    nodes: int
+    free: int
+    changed: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolsTooSmall(Event):
+    """There are nearly as many pools as nodes.
+
+    :ivar pools: how many pools the service has
+    :ivar nodes: how many nodes count in them
+    """
+
+    pools: int
+    nodes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class AllocationsUnknown(Event):
+    """Placement does not tell which instances have an allocation of a pool.
+
+    :ivar pool: the name of the pool
+    :ivar error: the error
+    """
+
+    pool: str
+    error: Exception
 
 
 @dataclasses.dataclass(frozen=True)

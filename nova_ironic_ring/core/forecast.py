@@ -65,6 +65,9 @@ def start(cloud: clouds.Cloud, current: settings.Settings
         settings=current,
         watch=membership.Watch.of_one_look(
             services, clouds.EPOCH, current.down_time),
+        work_watch=membership.WorkWatch.of_one_look(
+            clouds.Nova(cloud, current.host).ring_services(), clouds.EPOCH),
+        own_work=observation.OwnWork(is_working=True),
         confidence=trust.Confidence(
             trust.Trust.FULL, True, own.last_seen if own else None),
         standing=observation.Standing(trust=trust.Trust.FULL))
@@ -151,7 +154,7 @@ def _pass(tracker: clouds.Tracker, before: observation.Memory
     result = passes.run(tracker.world, before, tracker.current)
     tracker.drop()
     for node in result.listed:
-        tracker.take(node, result.plan.steps[node])
+        tracker.take(node, result)
     return result
 
 

@@ -21,9 +21,13 @@ by the wall clock, which is what Nova's API shows. A service is *absent* when
 this very process has watched its heartbeat stand still for that long. A
 service is *dead* when an operator has forced it down or deleted it, or when it
 has been absent for ``failover_after``.
+
+A service is *not working* when its heartbeat goes on, and the time of its
+last good pass, which it writes into one of its rows, has been watched to stand
+still for some passes. It keeps its instances, and is no member.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 import dataclasses
 import datetime
 import enum
@@ -34,6 +38,11 @@ from nova_ironic_ring.core import settings
 # A peer that has not been heard since this service started, or since an
 # outage, may still be reconnecting: it gets so many times the down time.
 _PATIENCE_AFTER_OUTAGE = 2
+# A service that works and has thousands of nodes may need two passes, and what
+# Ironic takes to list them, until it says again that it works.
+_PATIENT_PASSES = 4
+# What of a long pass is remembered in the next one.
+_FADING = 0.75
 
 
 class State(enum.Enum):
@@ -42,6 +51,8 @@ class State(enum.Enum):
     MEMBER = 'member'
     #: An operator has disabled it; it is alive and hands over what it has.
     DISABLED = 'disabled'
+    #: Its heartbeat goes on, and its passes have failed for long.
+    NOT_WORKING = 'alive, and its passes fail'
     #: Its heartbeat has stood still for the down time.
     ABSENT = 'absent'
     #: An operator has said that it is down.
@@ -53,8 +64,13 @@ class State(enum.Enum):
 
     @property
     def gives(self) -> bool:
-        """Whether the service hands over its nodes itself: it is alive."""
+        """Whether the service hands over its nodes itself: it works."""
         return self in (State.MEMBER, State.DISABLED)
+
+    @property
+    def lives(self) -> bool:
+        """Whether the service is alive, whether or not it works."""
+        return self.gives or self is State.NOT_WORKING
 
     @property
     def is_lost(self) -> bool:
@@ -122,13 +138,23 @@ class Watch:
                 heard[service.name] = _Heard(service.last_seen, at, True)
         return Watch(at, heard)
 
-    def restarted(self, at: float) -> 'Watch':
+    def restarted(self, at: float, but: Container[str] = ()) -> 'Watch':
         """Return the watch as if each heartbeat was first seen now.
 
         :param at: the present time, in seconds
+        :param but: canonical names of the services that this is not for
         """
-        return Watch(at, {host: _Heard(heard.last_seen, at)
-                          for host, heard in self._heard.items()})
+        return Watch(at, {
+            host: heard if host in but else _Heard(heard.last_seen, at)
+            for host, heard in self._heard.items()})
+
+    def last_seen(self, host: str) -> datetime.datetime | None:
+        """Return the last heartbeat of a service that was looked at.
+
+        :param host: canonical name of the service
+        """
+        heard = self._heard.get(host)
+        return None if heard is None else heard.last_seen
 
     def silence(self, host: str) -> float:
         """Return for how long a heartbeat has stood still.
@@ -172,6 +198,111 @@ class Watch:
                 if is_late(service, now, down_time) else 0.0, True)
             for service in services})
 
+    def joined(self, more: 'Watch') -> 'Watch':
+        """Return this watch, which has watched other services as well.
+
+        :param more: the watch over those
+        """
+        return Watch(self.at, {**self._heard, **more._heard})
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkWatch:
+    """How long this process has seen each last good pass stand still.
+
+    It is a watch over what services say of their passes, in the place of their
+    heartbeats.
+
+    :ivar cycle: seconds from the start of a pass of this service to that of
+        the next one, as they have lately been; 0 before the first
+    """
+
+    cycle: float = 0.0
+    _watch: Watch = Watch()
+
+    def look(self, services: Iterable[model.Service], watch: Watch,
+             current: settings.Settings) -> 'WorkWatch':
+        """Return the watch after one more look.
+
+        :param services: the records of services, with what they say of their
+            passes
+        :param watch: the watch over their heartbeats, after the same look
+        :param current: this service's settings
+        """
+        gap = watch.at - self._watch.at if self.cycle else 0.0
+        faded = self.cycle * _FADING if gap else self.cycle
+        said = []
+        for service in services:
+            if service.last_pass is None:
+                continue
+            found = _pass_of(service)
+            if service.last_pass.at is None:
+                # That the row that said so is another's now is no news.
+                found = dataclasses.replace(
+                    found, last_seen=self._watch.last_seen(service.name)
+                    or found.last_seen)
+            # From one that is absent nothing is expected until it is back.
+            said.append(dataclasses.replace(found, alive=watch.is_absent(
+                service, current.down_time) or None))
+        return WorkWatch(max(current.pass_interval, gap, faded),
+                         self._watch.look(said, watch.at))
+
+    def restarted(self, but: Container[str]) -> 'WorkWatch':
+        """Return the watch as if each last pass was first seen now.
+
+        :param but: canonical names of the services that this is not for
+        """
+        return dataclasses.replace(
+            self, _watch=self._watch.restarted(self._watch.at, but))
+
+    def silence(self, host: str) -> float:
+        """Return for how long a last good pass has stood still.
+
+        :param host: canonical name of the service
+        :returns: seconds
+        """
+        return self._watch.silence(host)
+
+    def is_failing(self, service: model.Service, current: settings.Settings
+                   ) -> bool:
+        """Say whether the passes of a service have failed for long.
+
+        :param service: its record, with what it says of its passes
+        :param current: this service's settings
+        """
+        said = service.last_pass
+        return said is not None and self._watch.is_absent(
+            _pass_of(service), max(
+                current.handover_timeout,
+                _PATIENT_PASSES * max(self.cycle, said.cycle)))
+
+    @classmethod
+    def of_one_look(cls, services: Iterable[model.Service],
+                    now: datetime.datetime) -> 'WorkWatch':
+        """Return the watch of an observer that looks once.
+
+        The observer takes what is older than some passes of the service to
+        have stood still since then.
+
+        :param services: the records of the services, with what they say of
+            their passes
+        :param now: the present time, with time zone
+        """
+        found = Watch()
+        for service in services:
+            if service.last_pass:
+                found = found.joined(Watch.of_one_look(
+                    [_pass_of(service)], now,
+                    _PATIENT_PASSES * service.last_pass.cycle))
+        return cls(0.0, found)
+
+
+def _pass_of(service: model.Service) -> model.Service:
+    """Return a record where the last good pass is in the heartbeat's place."""
+    assert service.last_pass is not None
+    return dataclasses.replace(
+        service, last_seen=service.last_pass.at or model.NEVER, alive=None)
+
 
 @dataclasses.dataclass(frozen=True)
 class Membership:
@@ -214,6 +345,15 @@ class Membership:
         return (state is State.ABSENT and failover_after > 0
                 and self.silences[model.canonical(host)] >= failover_after)
 
+    def with_state(self, wanted: State) -> frozenset[str]:
+        """Name the services that are something.
+
+        :param wanted: what they are
+        :returns: canonical names
+        """
+        return frozenset(host for host, each in self.states.items()
+                         if each is wanted)
+
     def joined(self, more: 'Membership') -> 'Membership':
         """Return this membership, which knows more services as well.
 
@@ -224,12 +364,13 @@ class Membership:
 
 
 def state(service: model.Service, current: settings.Settings,
-          watch: Watch) -> State:
+          watch: Watch, work: WorkWatch = WorkWatch()) -> State:
     """Say what a service is to this one's ring.
 
     :param service: its record
     :param current: this service's settings
     :param watch: how long the heartbeats have stood still
+    :param work: how long the last good passes have stood still
     """
     if current.peers is not None and service.name not in current.peers:
         return State.NOT_A_PEER
@@ -239,11 +380,15 @@ def state(service: model.Service, current: settings.Settings,
     if service.name != current.me and watch.is_absent(
             service, current.down_time):
         return State.ABSENT
-    return State.DISABLED if service.disabled else State.MEMBER
+    if service.disabled:
+        return State.DISABLED
+    if service.name != current.me and work.is_failing(service, current):
+        return State.NOT_WORKING
+    return State.MEMBER
 
 
 def assess(services: Iterable[model.Service], current: settings.Settings,
-           watch: Watch) -> Membership:
+           watch: Watch, work: WorkWatch = WorkWatch()) -> Membership:
     """Say what services are to this one's ring.
 
     This service is a member also where it has no record: when it starts for
@@ -253,8 +398,9 @@ def assess(services: Iterable[model.Service], current: settings.Settings,
         and this one's
     :param current: this service's settings
     :param watch: how long the heartbeats have stood still
+    :param work: how long the last good passes have stood still
     """
-    states = {service.name: state(service, current, watch)
+    states = {service.name: state(service, current, watch, work)
               for service in services}
     states.setdefault(current.me, State.MEMBER)
     return Membership(

@@ -12,7 +12,7 @@
 
 """What Nova and Ironic say, as values: services, rows and instances."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 import datetime
 
@@ -30,6 +30,34 @@ def canonical(host: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
+class LastPass:
+    """What a service says of its passes, in the rows of its nodes.
+
+    :ivar cycle: seconds from the start of a pass to that of the next one, as
+        they have lately been
+    :ivar at: time of the last good pass, by the service's own clock, and later
+        than that of the one before; None where this is not said
+    """
+
+    cycle: float
+    at: datetime.datetime | None = None
+
+
+#: A time before all others.
+NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
+
+
+def latest(said: Iterable[LastPass | None]) -> LastPass | None:
+    """Return the latest of what the rows of a service say of its passes.
+
+    :param said: what each row says
+    :returns: None if none says anything
+    """
+    return max((each for each in said if each is not None),
+               key=lambda each: each.at or NEVER, default=None)
+
+
+@dataclasses.dataclass(frozen=True)
 class Service:
     """What Nova's database says of a nova-compute service.
 
@@ -39,6 +67,8 @@ class Service:
     :ivar disabled: whether an operator has disabled the service
     :ivar alive: whether Nova says that the service is alive, where heartbeats
         are not in the database; None where they are
+    :ivar last_pass: what the service says of its passes; None if it says
+        nothing, as Nova's own driver, or has not been asked
     """
 
     host: str
@@ -46,6 +76,7 @@ class Service:
     forced_down: bool = False
     disabled: bool = False
     alive: bool | None = None
+    last_pass: LastPass | None = None
 
     @property
     def name(self) -> str:
@@ -61,10 +92,13 @@ class Row:
     :ivar taker: canonical name of the service that the owner lets take the
         node; empty if the owner says that nobody may take it now; None if the
         owner says nothing
+    :ivar last_pass: what the owner says of its passes in this row; None if
+        it says nothing
     """
 
     owner: str
     taker: str | None = None
+    last_pass: LastPass | None = None
 
     @property
     def owner_name(self) -> str:
@@ -94,6 +128,15 @@ class Instance:
     def is_idle(self) -> bool:
         """Whether the instance is built and nothing is being done with it."""
         return self.task is None and not self.is_building
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether no service has it yet, and one is to build or unshelve it.
+
+        Nova claims a node for both in the same way.
+        """
+        return self.host is None and (self.task == 'unshelving' or (
+            self.is_building and not self.is_given_up))
 
     @property
     def is_deleting(self) -> bool:

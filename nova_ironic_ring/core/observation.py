@@ -14,11 +14,14 @@
 
 from collections.abc import Container, Mapping
 import dataclasses
+import datetime
 
 from nova_ironic_ring.core.disputes import Disputes
 from nova_ironic_ring.core.membership import Membership
 from nova_ironic_ring.core.membership import Watch
+from nova_ironic_ring.core.membership import WorkWatch
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core.pools import Pool
 from nova_ironic_ring.core.ring import Ring
 from nova_ironic_ring.core.settings import Settings
 from nova_ironic_ring.core.trust import Confidence
@@ -111,6 +114,10 @@ class Wait:
     since: float
 
 
+#: How often to look for a build that Nova does not know as an instance yet.
+LOOKS = 10
+
+
 @dataclasses.dataclass(frozen=True)
 class LeftBuild:
     """What was allocated of a node when its service died.
@@ -124,7 +131,21 @@ class LeftBuild:
     node: str
     host: str | None
     consumers: frozenset[str]
-    looks: int = 10
+    looks: int = LOOKS
+
+
+@dataclasses.dataclass(frozen=True)
+class Handovers:
+    """What services may still be about to build on nodes they handed over.
+
+    :ivar givers: the names of the services that have handed over nodes since
+        the last pass, by the node's UUID
+    :ivar builds: what was allocated of such nodes, and has not come to a
+        service yet; the host of each is the service that handed over the node
+    """
+
+    givers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    builds: tuple[LeftBuild, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,11 +162,46 @@ class Cleaning:
 
 
 @dataclasses.dataclass(frozen=True)
+class Pooled:
+    """What a service with pools remembers of its nodes and instances.
+
+    :ivar pools: its pools, by name
+    :ivar places: the compute nodes of its instances, by the instance's UUID;
+        of those that nothing is being done with
+    """
+
+    pools: Mapping[str, Pool] = dataclasses.field(default_factory=dict)
+    places: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnWork:
+    """What this service says of its passes, and whether that arrives.
+
+    :ivar shown: the time of the last good pass that its rows have shown last;
+        None if they have shown none
+    :ivar node: the node in whose row it has said another time since then
+    :ivar is_working: whether its last pass was good, and its rows have shown
+        another time in it than in the one before
+    :ivar is_failing: whether its last pass has failed, or what it had said
+        before did not arrive in a row that is its own still, so that its peers
+        may go without it
+    """
+
+    shown: datetime.datetime | None = None
+    node: str | None = None
+    is_working: bool = False
+    is_failing: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class Memory:
     """What a service remembers from one pass to the next.
 
     :ivar settings: the settings of the last pass; None before the first
     :ivar watch: how long the heartbeats have stood still
+    :ivar work_watch: how long the last good passes have stood still
+    :ivar own_work: what this service says of its passes
     :ivar confidence: what is remembered of this service's own heartbeat
     :ivar standing: what this service knew of its peers
     :ivar waits: the nodes that are waited for
@@ -161,11 +217,16 @@ class Memory:
     :ivar without_row: since when nodes to be taken over have had no row, in
         seconds
     :ivar left_builds: what dead services were to build
+    :ivar handovers: what live services may still be about to build on nodes
+        that they have handed over
     :ivar cleaning: the search for what is left of nodes of dead services
+    :ivar pooled: its pools, where it has the pool driver
     """
 
     settings: Settings | None = None
     watch: Watch = Watch()
+    work_watch: WorkWatch = WorkWatch()
+    own_work: OwnWork = OwnWork()
     confidence: Confidence = Confidence()
     standing: Standing = dataclasses.field(default_factory=Standing)
     waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
@@ -178,7 +239,9 @@ class Memory:
     other_drivers: frozenset[str] = frozenset()
     without_row: Mapping[str, float] = dataclasses.field(default_factory=dict)
     left_builds: tuple[LeftBuild, ...] = ()
+    handovers: Handovers = Handovers()
     cleaning: Cleaning = Cleaning()
+    pooled: Pooled = Pooled()
 
     def failed(self, at: float) -> 'Memory':
         """Return the memory after Nova could not be asked.
@@ -186,5 +249,10 @@ class Memory:
         :param at: the present time, in seconds
         """
         return dataclasses.replace(
-            self, confidence=self.confidence.failed(at),
+            self.unanswered(), confidence=self.confidence.failed(at),
             watch=self.watch.restarted(at))
+
+    def unanswered(self) -> 'Memory':
+        """Return the memory after a pass that has failed."""
+        return dataclasses.replace(self, own_work=dataclasses.replace(
+            self.own_work, is_working=False, is_failing=True))

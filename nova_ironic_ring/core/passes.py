@@ -26,25 +26,27 @@ read, is read in the order that correctness needs:
    services are not what they were.
 """
 
-from collections.abc import Iterator, Sequence
 import collections
-import contextlib
+from collections.abc import Sequence
 import dataclasses
 
 from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import disputes
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import leftovers
-from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.core import trust
 from nova_ironic_ring.core import vanished
+
+#: Raised by :func:`run`.
+UnansweredError = look.UnansweredError
 
 # The limit of vanished nodes holds for so many passes.
 _VANISHING_PASSES = 10
@@ -56,22 +58,6 @@ class NodeLostError(Exception):
 
 class NodeInUseError(NodeLostError):
     """The owner of a node is to build on it, and does not give it away."""
-
-
-class UnansweredError(Exception):
-    """Nova or Ironic could not be asked: the pass has ended.
-
-    The cause says why.
-
-    :ivar memory: what is to be remembered
-    :ivar happened: the events for the log, until then
-    """
-
-    def __init__(self, memory: observation.Memory,
-                 happened: Sequence[events.Event]) -> None:
-        super().__init__()
-        self.memory = memory
-        self.happened = happened
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +72,7 @@ class Result:
     :ivar orphans: instances of others, or of nobody, on nodes that are for
         this service
     :ivar happened: the events for the log
+    :ivar work: what this service says of its passes
     """
 
     plan: planner.Plan = planner.Plan()
@@ -94,20 +81,7 @@ class Result:
     taken: Sequence[takeover.Takeover] = ()
     orphans: frozenset[str] = frozenset()
     happened: Sequence[events.Event] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class _Run:
-    """What all parts of a pass share.
-
-    :ivar world: the ports
-    :ivar current: this service's settings
-    :ivar happened: the events for the log, to which each part adds
-    """
-
-    world: ports.Ports
-    current: settings.Settings
-    happened: list[events.Event] = dataclasses.field(default_factory=list)
+    work: own_work.Work = own_work.Work()
 
 
 def run(world: ports.Ports, before: observation.Memory,
@@ -119,32 +93,33 @@ def run(world: ports.Ports, before: observation.Memory,
     :param current: its settings
     :raises UnansweredError: if Nova or Ironic could not be asked
     """
-    this = _Run(world, current)
-    with _asking_nova(this, before):
-        memory, is_recorded = _look(this, before)
-    with _asking_ironic(this, memory):
+    this = look.Run(world, current)
+    with look.asking_nova(this, before):
+        memory, is_recorded = look.at_services(this, before)
+    with look.asking_ironic(this, memory):
         nodes: model.Nodes = world.ironic.nodes(current.scope)
-    with _asking_nova(this, memory):
+    with look.asking_nova(this, memory):
         mine = world.nova.instances_of(current.host)
-    with _asking_ironic(this, memory):
-        nodes = _with_own(this, nodes, mine)
-    with _asking_nova(this, memory):
+    with look.asking_ironic(this, memory):
+        nodes = look.with_own(this, nodes, mine)
+    with look.asking_nova(this, memory):
         rows = world.nova.rows_of(current.host)
-    with _asking_ironic(this, memory):
+    with look.asking_ironic(this, memory):
         memory = _guard(this, memory, nodes, rows)
-    with _asking_nova(this, memory):
+    with look.asking_nova(this, memory):
         seen, memory = _observe(this, memory, observation.Observation(
             world.process.now(), memory.standing, nodes, rows,
             observation.Instances(mine), tracked=world.process.tracked()))
     this.happened.extend(_elsewhere(memory, seen))
-    seen, memory = _look_at_own_heartbeat(this, memory, seen)
+    memory = look.at_own_heartbeat(this, memory)
+    seen = dataclasses.replace(seen, standing=memory.standing)
     plan, memory = planner.decide(seen, memory, current)
     this.happened.extend(plan.happened)
     memory = dataclasses.replace(
         memory, instances=seen.instances.of_others,
         other_drivers=seen.instances.other_drivers)
 
-    with _asking_nova(this, memory):
+    with look.asking_nova(this, memory):
         outcome = takeover.take_over(world, takeover.Request(
             {node: step.decision for node, step in plan.steps.items()
              if step.decision.takes_instance},
@@ -152,7 +127,9 @@ def run(world: ports.Ports, before: observation.Memory,
             memory.without_row)
     this.happened.extend(outcome.happened)
     plan, memory = _after_takeover(plan, memory, outcome)
+    memory = _look_at_givers(this, memory, plan, nodes)
     memory, settled = _clean_up_after_dead_services(this, memory, nodes)
+    said, memory = own_work.say(this, plan, memory, rows)
     this.happened.append(_count(plan))
     return Result(
         plan, memory,
@@ -161,7 +138,7 @@ def run(world: ports.Ports, before: observation.Memory,
         (*outcome.taken, *settled),
         # Nova refuses to start a new service that names instances.
         _orphans(plan, seen, current) if is_recorded else frozenset(),
-        this.happened)
+        this.happened, said)
 
 
 def claim(world: ports.Ports, node: str, step: planner.Step,
@@ -202,89 +179,26 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
     return builds.Settled()
 
 
-@contextlib.contextmanager
-def _asking_nova(this: _Run, memory: observation.Memory) -> Iterator[None]:
-    """Remember when Nova could not be asked."""
-    try:
-        yield
-    except Exception as error:
-        raise UnansweredError(
-            memory.failed(this.world.process.now()), this.happened) from error
+def claimed(before: observation.Memory, node: str, step: planner.Step,
+            settled: builds.Settled) -> observation.Memory:
+    """Remember what has come of a claim.
 
-
-@contextlib.contextmanager
-def _asking_ironic(this: _Run, memory: observation.Memory) -> Iterator[None]:
-    """Remember what was seen until Ironic could not be asked.
-
-    Its silence says nothing of the heartbeats.
+    :param before: what this service remembers
+    :param node: the node's UUID
+    :param step: what was decided
+    :param settled: what has come of builds that a dead owner has left behind
     """
-    try:
-        yield
-    except Exception as error:
-        raise UnansweredError(memory, this.happened) from error
+    handovers = before.handovers
+    if step.claim is not None and step.claim.is_handed_over and (
+            step.claim.owner is not None):
+        handovers = dataclasses.replace(
+            handovers, givers={**handovers.givers, node: step.claim.owner})
+    return dataclasses.replace(
+        before, left_builds=(*before.left_builds, *settled.left),
+        handovers=handovers)
 
 
-def _look(this: _Run, before: observation.Memory
-          ) -> tuple[observation.Memory, bool]:
-    """Look at the services, which makes the ring.
-
-    Where what is seen is not to be trusted, the last members stay in force.
-
-    :returns: what is to be remembered, and whether this service has a record
-    """
-    world, current = this.world, this.current
-    services = world.nova.ring_services()
-    own = next((service for service in services
-                if service.name == current.me), None)
-    if own is None:
-        # It is not in the ring while it is disabled or has no node.
-        own = world.nova.service(current.host)
-        services = services + ([own] if own else [])
-    if before.settings != current:
-        # New settings may have ended the disputes.
-        before = dataclasses.replace(
-            before, settings=current, disputes=disputes.Disputes())
-    watch = before.watch.look(services, world.process.now())
-    confidence = trust.look(before.confidence, trust.Heartbeat(
-        own, world.process.longest_gap()), watch, current)
-    if confidence.bad_at == watch.at:
-        watch = watch.restarted(watch.at)
-    members = before.standing.membership
-    if confidence.trust is trust.Trust.FULL or (
-            not confidence.is_started or not members.members):
-        members = membership.assess(services, current, watch)
-    standing = observation.Standing(
-        members, confidence.trust, before.standing.ring.rebuilt(
-            members.members, current.partitions),
-        world.process.is_ending())
-    memory = dataclasses.replace(
-        before, watch=watch, confidence=confidence, standing=standing)
-    if members.members != before.standing.membership.members:
-        # Read the instances again: they may belong to others now.
-        memory = dataclasses.replace(memory, instances={})
-        this.happened.append(events.MembersChanged(
-            before.standing.membership.members, members))
-    if confidence.trust is not before.standing.trust:
-        this.happened.append(events.TrustChanged(
-            before.standing.trust, confidence.trust, current.down_time))
-    return memory, own is not None
-
-
-def _with_own(this: _Run, nodes: model.Nodes, mine: frozenset[str]
-              ) -> model.Nodes:
-    """Add the nodes of this service's instances that have left its scope.
-
-    Such a node stays with its instance.
-    """
-    if not this.current.scope.is_limited:
-        return nodes
-    missing = mine - {instance for instance in nodes.values() if instance}
-    if not missing:
-        return nodes
-    return {**nodes, **this.world.ironic.nodes_of(missing)}
-
-
-def _guard(this: _Run, memory: observation.Memory, nodes: model.Nodes,
+def _guard(this: look.Run, memory: observation.Memory, nodes: model.Nodes,
            rows: dict[str, model.Row]) -> observation.Memory:
     """Find out whether too many nodes have vanished to believe it."""
     missing = sorted(rows.keys() - nodes.keys())
@@ -304,7 +218,7 @@ def _guard(this: _Run, memory: observation.Memory, nodes: model.Nodes,
         memory, vanished=guard, kept=memory.kept - nodes.keys())
 
 
-def _observe(this: _Run, memory: observation.Memory,
+def _observe(this: look.Run, memory: observation.Memory,
              seen: observation.Observation
              ) -> tuple[observation.Observation, observation.Memory]:
     """Read what the decisions depend on beyond what every pass reads."""
@@ -322,7 +236,7 @@ def _observe(this: _Run, memory: observation.Memory,
     if (needs.rows and not seen.rows) or any(
             model.canonical(host) not in seen.standing.membership.states
             for host in hosts):
-        others, memory = _others(this, memory)
+        others, memory = look.at_all_services(this, memory)
     instances = observation.Instances(
         seen.instances.mine, idle, building, of_others, other_drivers)
     return dataclasses.replace(
@@ -330,7 +244,7 @@ def _observe(this: _Run, memory: observation.Memory,
         instances=instances), memory
 
 
-def _building(this: _Run, seen: observation.Observation,
+def _building(this: look.Run, seen: observation.Observation,
               needs: planner.Needs) -> frozenset[str]:
     """Name the nodes to be offered that something is to be built on here.
 
@@ -355,7 +269,7 @@ def _building(this: _Run, seen: observation.Observation,
     return frozenset(found)
 
 
-def _of_others(this: _Run, memory: observation.Memory,
+def _of_others(this: look.Run, memory: observation.Memory,
                needs: planner.Needs, rows: dict[str, model.Row]
                ) -> tuple[dict[str, model.Instance], frozenset[str]]:
     """Find out which services the instances of others belong to.
@@ -379,39 +293,6 @@ def _of_others(this: _Run, memory: observation.Memory,
     gone = set(unknown) - read.keys()
     return {uuid: read.get(uuid) or known[uuid] for uuid in needs.of_others
             if uuid not in gone}, other_drivers
-
-
-def _others(this: _Run, memory: observation.Memory
-            ) -> tuple[observation.Others, observation.Memory]:
-    """Read what all services are.
-
-    The watch over them goes on for as long as they are read.
-    """
-    services = this.world.nova.all_services()
-    watch = memory.watch.look(services, memory.watch.at)
-    others = observation.Others(
-        membership.assess(services, this.current, watch),
-        {service.name for service in services} == {this.current.me})
-    return others, dataclasses.replace(memory, watch=watch)
-
-
-def _look_at_own_heartbeat(
-    this: _Run, memory: observation.Memory, seen: observation.Observation
-) -> tuple[observation.Observation, observation.Memory]:
-    """Trust nothing where this service has stood still since it looked.
-
-    What it saw of the others is older then than what it has read since.
-    """
-    if seen.standing.trust is not trust.Trust.FULL or (
-            this.world.process.longest_gap()
-            <= trust.longest_gap(this.current)):
-        return seen, memory
-    this.happened.append(events.TrustChanged(
-        trust.Trust.FULL, trust.Trust.BLACKOUT, this.current.down_time))
-    standing = dataclasses.replace(
-        seen.standing, trust=trust.Trust.BLACKOUT)
-    return dataclasses.replace(seen, standing=standing), dataclasses.replace(
-        memory.failed(this.world.process.now()), standing=standing)
 
 
 def _elsewhere(memory: observation.Memory, seen: observation.Observation
@@ -447,8 +328,38 @@ def _after_takeover(plan: planner.Plan, memory: observation.Memory,
                    in memory.instances.items() if uuid not in tried})
 
 
+def _look_at_givers(this: look.Run, memory: observation.Memory,
+                    plan: planner.Plan, nodes: model.Nodes
+                    ) -> observation.Memory:
+    """Find the builds of services that have died since they gave a node.
+
+    An error here does not fail the pass: instances may have been taken over.
+    """
+    found = builds.not_deployed(
+        memory.handovers.builds, {uuid for uuid in nodes.values() if uuid})
+    memory = dataclasses.replace(memory, handovers=observation.Handovers(
+        {node: giver for node, giver in memory.handovers.givers.items()
+         if node in plan.steps and plan.steps[node].decision.lists}, found))
+    if not found or memory.standing.trust is not trust.Trust.FULL:
+        return memory
+    try:
+        others, later = look.at_all_services(this, memory)
+        lost = tuple(dataclasses.replace(each, looks=observation.LOOKS)
+                     for each in found
+                     if others.membership.is_lost(str(each.host)))
+        waiting = builds.of_live_givers(this.world, tuple(
+            each for each in found
+            if not others.membership.is_lost(str(each.host))))
+    except Exception as error:
+        this.happened.append(events.HandoversUnknown(error))
+        return memory
+    return dataclasses.replace(
+        later, left_builds=later.left_builds + lost,
+        handovers=dataclasses.replace(later.handovers, builds=waiting))
+
+
 def _clean_up_after_dead_services(
-    this: _Run, memory: observation.Memory, nodes: model.Nodes
+    this: look.Run, memory: observation.Memory, nodes: model.Nodes
 ) -> tuple[observation.Memory, tuple[takeover.Takeover, ...]]:
     """End builds and remove records that dead services have left.
 

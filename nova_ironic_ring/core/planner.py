@@ -244,8 +244,9 @@ class _Planner:
         """Say since when a node is waited for."""
         before = self.before.waits.get(node)
         # An owner that offers the node to nobody is not silent: the wait
-        # starts again.
-        if before is None or before.owner != row.owner or row.taker == '':
+        # starts again. Nor is one that went without this service.
+        if before is None or before.owner != row.owner or row.taker == '' or (
+                self.before.own_work.is_failing):
             return observation.Wait(row.owner, self.seen.at)
         return before
 
@@ -266,11 +267,14 @@ class _Planner:
     def _look_for_disputes(self) -> tuple[
             list[disputes.Dispute], disputes.Disputes]:
         before = self.before.disputes
-        if self.trust is not trust.Trust.FULL:
+        if self.trust is not trust.Trust.FULL or (
+                self.before.own_work.is_failing):
             before = before.forgotten()
         return disputes.look(before, disputes.Evidence(
             {node: row for node in before.taken
              if (row := self.seen.rows.get(node)) is not None
+             # Its owner has taken it back for a build.
+             and row.taker != ''
              and node not in self.mine and self._is_seen(row)},
             self.mine, self.seen.tracked, self.members),
             self.seen.at, self.current.handover_timeout)

@@ -18,9 +18,11 @@ world in memory. A port raises what its service raises when it does not answer.
 
 from collections.abc import Collection, Container, Iterable
 import dataclasses
+import datetime
 from typing import Protocol
 
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
 
 
@@ -42,7 +44,11 @@ class Nova(Protocol):
     """Nova's records, read and written through conductor."""
 
     def ring_services(self) -> list[model.Service]:
-        """Read the enabled services that have nodes of Ironic."""
+        """Read the enabled services that have nodes of Ironic.
+
+        :returns: with what each says of its passes in one of its rows, which
+            need not be the one where it says when the last good one was
+        """
 
     def all_services(self) -> list[model.Service]:
         """Read all nova-compute services, whatever their driver."""
@@ -65,6 +71,27 @@ class Nova(Protocol):
 
         :param nodes: their UUIDs
         :returns: by the node's UUID, of those that have one
+        """
+
+    def pools_of(self, host: str) -> frozenset[str]:
+        """Read the names of the pools that are recorded for a service.
+
+        :param host: its name
+        """
+
+    def last_passes(self, hosts: Collection[str]
+                    ) -> dict[str, model.LastPass]:
+        """Read what services say of their passes in any of their rows.
+
+        :param hosts: their names
+        :returns: by canonical name, of those that say something
+        """
+
+    def say_last_pass(self, node: str, said: model.LastPass) -> None:
+        """Write what this service says of its passes into a row of its own.
+
+        :param node: the node's UUID
+        :param said: what it says
         """
 
     def instances_of(self, host: str) -> frozenset[str]:
@@ -113,6 +140,16 @@ class Nova(Protocol):
         :returns: False if it is not, or is deleted
         """
 
+    def set_instance_pool(self, instance: str, expected: Expected,
+                          pool: str) -> bool:
+        """Give an instance to this service, and into a pool of it.
+
+        :param instance: its UUID
+        :param expected: what it has to be like
+        :param pool: the name of the pool
+        :returns: False if it is not, or is deleted, or the pool has no row
+        """
+
     def end_build(self, instance: str, host: str | None) -> bool:
         """Set an instance that is being built to ERROR, with the reason.
 
@@ -146,6 +183,30 @@ class Ironic(Protocol):
         :param node: the node's UUID
         """
 
+    def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
+        """Say what nodes are like that were listed last.
+
+        :param nodes: their UUIDs
+        :returns: by UUID
+        """
+
+    def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
+        """List the nodes that something can be built on now.
+
+        :param scope: the nodes that this service and its peers divide
+        :returns: by UUID
+        """
+
+    def reserve(self, node: str, instance: str) -> bool:
+        """Give a node to an instance, if it is free, and at once.
+
+        Of all that ask for a node at the same time, one gets it.
+
+        :param node: the node's UUID
+        :param instance: the UUID of the instance
+        :returns: False if the node is not free, or nothing can be built on it
+        """
+
 
 class Placement(Protocol):
     """What Placement has."""
@@ -160,6 +221,31 @@ class Placement(Protocol):
         """Delete the allocation of an instance.
 
         :param instance: its UUID
+        """
+
+    def move(self, instance: str, sources: Collection[str],
+             target: str) -> bool:
+        """Have the allocation of an instance rest on another provider.
+
+        Of all that do so at the same time, one does it.
+
+        :param instance: its UUID
+        :param sources: UUIDs of providers, on one of which it has to rest
+        :param target: the UUID of the provider that it is to rest on
+        :returns: whether it rests there now, be it that it has before
+        """
+
+    def write(self, pool: pools.Pool, found: pools.Inventory) -> None:
+        """Write the inventory of a pool at once.
+
+        :param pool: the pool
+        :param found: the inventory
+        """
+
+    def reserve_all(self, pool: str) -> None:
+        """Have nothing more built in a pool of another service.
+
+        :param pool: the name of the pool
         """
 
     def forget_provider(self, node: str) -> None:
@@ -181,6 +267,9 @@ class Process(Protocol):
     def now(self) -> float:
         """Return the time of the monotonic clock, in seconds."""
 
+    def wall_time(self) -> datetime.datetime:
+        """Return the time of the wall clock, with time zone."""
+
     def longest_gap(self) -> float:
         """Return the longest time without a heartbeat.
 
@@ -194,6 +283,9 @@ class Process(Protocol):
 
     def tracked(self) -> Container[str]:
         """Name the nodes that Nova's resource tracker has in hand."""
+
+    def waiting_builds(self) -> Container[str]:
+        """Name the instances whose build waits for its turn here, by UUID."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,27 +17,12 @@ ring inside of Nova's driver, which ours does not use; each is named here with
 its reason, and with the test of our own for the behaviour that it is about.
 """
 
-import importlib
 import unittest
 
-import fixtures
-import nova.conf
-from nova import objects
 from nova.virt.ironic import driver as nova_driver
-from oslotest import base
 
 from nova_ironic_ring.compute import driver
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.tests.fixtures import fake_nova
-
-# Their decorators take the class when the module is imported, and the tests
-# when they run; at all other times Nova has its own.
-with fixtures.MonkeyPatch('nova.virt.ironic.driver.IronicDriver',
-                          driver.IronicRingDriver):
-    test_driver = importlib.import_module(
-        'nova.tests.unit.virt.ironic.test_driver')
-
-CONF = nova.conf.CONF
+from nova_ironic_ring.tests.upstream import base
 
 _ITS_RING = "replaces the ring of Nova's driver by a mock and asks that one"
 _NO_FALLBACK = ('wants all nodes of an Ironic that is too old for a filter, '
@@ -48,13 +33,13 @@ _NO_RESOURCES = ("has a string for a node's resources, where ours writes into "
 _NOT_WHAT_IT_IS = {
     'test_get_available_resource': (
         _NO_RESOURCES,
-        'test_driver.StatsTestCase.test_node_that_was_not_decided_on'),
+        'compute.test_driver.StatsTestCase.test_node_that_was_not_decided_on'),
     'test_get_available_resource_with_cache': (
         _NO_RESOURCES,
-        'test_driver.CacheTestCase.test_answers_come_from_it'),
+        'compute.test_driver.CacheTestCase.test_answers_come_from_it'),
     'test_detach_interface': (
         'has a string for an instance, where ours asks whose it is',
-        'test_guards.GuardsTestCase.test_own_instance'),
+        'compute.test_guards.GuardsTestCase.test_own_instance'),
 }
 
 #: Why a test is left out, and which one of ours stands for it.
@@ -65,87 +50,54 @@ LEFT_OUT = {
         'test_hash_ring_refreshed_on_init': (
             'wants init_host to build the ring of Nova\'s driver, where ours '
             'builds one in each pass and init_host checks the configuration',
-            'test_service.InitHostTestCase.test_bad_peer_list'),
+            'compute.test_service.InitHostTestCase.test_bad_peer_list'),
     },
     'NodeCacheTestCase': {
         'test__refresh_cache': (
             _ITS_RING,
-            'test_driver.PassTestCase.test_nodes_by_the_ring'),
+            'compute.test_driver.PassTestCase.test_nodes_by_the_ring'),
         'test__refresh_cache_multiple_services': (
             _ITS_RING,
-            'test_driver.PassTestCase.test_nodes_by_the_ring'),
+            'compute.test_driver.PassTestCase.test_nodes_by_the_ring'),
         'test__refresh_cache_our_instances': (
             _ITS_RING,
-            'test_driver.PassTestCase.test_own_instances_always'),
+            'compute.test_driver.PassTestCase.test_own_instances_always'),
         'test__refresh_cache_their_instances': (
             _ITS_RING,
-            'test_driver.PassTestCase.test_instances_of_others_never'),
+            'compute.test_driver.PassTestCase.test_instances_of_others_never'),
         'test__refresh_cache_same_host_different_case': (
             _ITS_RING,
-            'test_driver.PassTestCase.test_host_names_in_any_case'),
+            'compute.test_driver.PassTestCase.test_host_names_in_any_case'),
         'test__refresh_cache_partition_key': (
             _ITS_RING,
-            'test_driver.PartitioningTestCase.test_conductor_group'),
+            'compute.test_driver.PartitioningTestCase.test_conductor_group'),
         'test__refresh_cache_partition_key_old_api': (
             _NO_FALLBACK,
-            'test_driver.PartitioningTestCase.test_ironic_too_old_for_groups'),
+            'compute.test_driver.PartitioningTestCase.'
+            'test_ironic_too_old_for_groups'),
         'test__refresh_cache_shard': (
             _ITS_RING,
-            'test_driver.PartitioningTestCase.test_shard'),
+            'compute.test_driver.PartitioningTestCase.test_shard'),
         'test__refresh_cache_shard_and_conductor_group': (
             _ITS_RING,
-            'test_driver.PartitioningTestCase.test_shard_of_a_group'),
+            'compute.test_driver.PartitioningTestCase.test_shard_of_a_group'),
         'test__refresh_cache_shard_and_conductor_group_skip_shard': (
             _NO_FALLBACK,
-            'test_driver.PartitioningTestCase.test_ironic_too_old_for_shards'),
+            'compute.test_driver.PartitioningTestCase.'
+            'test_ironic_too_old_for_shards'),
     },
 }
 
 
-class _LoneService(fake_nova.FakeNova):
-    """A Nova that knows of this service alone, and of no node.
-
-    Nova's tests answer what its own driver asks of the database; this answers
-    the rest. Their instances have no records, and some are no instances.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(clouds.Cloud())
-        self.cloud.beat(CONF.host)
-
-    def instance(self, uuid: str) -> objects.Instance:
-        return objects.Instance(uuid=uuid, host=None, system_metadata={})
-
-
-def _on_our_driver(theirs: type[unittest.TestCase]) -> type:
-    """Derive a class of Nova's tests that sees our driver for Nova's."""
-
-    def setUp(self):
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova.virt.ironic.driver.IronicDriver', driver.IronicRingDriver))
-        super(derived, self).setUp()
-        nova = self.useFixture(_LoneService())
-        if hasattr(self, 'driver'):
-            compute = nova.compute(CONF.host)
-            self.driver.virtapi._compute = compute.manager
-            self.driver.virtapi.reportclient = compute.placement
-
-    # What is no method is no test to the loader.
-    left_out = dict.fromkeys(LEFT_OUT.get(theirs.__name__, ()))
-    derived = type(theirs.__name__, (theirs,), {
-        '__module__': __name__, 'setUp': setUp, **left_out})
-    return derived
-
-
+theirs = base.Suite(driver.IronicRingDriver, LEFT_OUT)
 # Under the names that they have in Nova.
-globals().update({
-    name: _on_our_driver(found) for name, found in vars(test_driver).items()
-    if isinstance(found, type) and issubclass(found, unittest.TestCase)
-    and found.__module__ == test_driver.__name__})
+globals().update(theirs.classes(__name__))
 
 
-class LeftOutTestCase(base.BaseTestCase):
+class LeftOutTestCase(base.LeftOutTestCase):
     """The list above is neither out of date nor without amends."""
+
+    SUITE = theirs
 
     def test_the_others_see_our_driver(self):
         theirs = globals()['IronicDriverTestCase']
@@ -158,15 +110,3 @@ class LeftOutTestCase(base.BaseTestCase):
 
         Spy('test_spy').run(unittest.TestResult())
         self.assertEqual([driver.IronicRingDriver] * 2, seen)
-
-    def test_each_is_there_in_nova_and_stood_for_by_one_of_ours(self):
-        for name, tests in LEFT_OUT.items():
-            for test, (reason, ours) in tests.items():
-                self.assertTrue(
-                    callable(getattr(getattr(test_driver, name), test)))
-                self.assertNotEqual('', reason)
-                module, case, method = ours.split('.')
-                found = importlib.import_module(
-                    f'nova_ironic_ring.tests.unit.compute.{module}')
-                self.assertTrue(callable(
-                    getattr(getattr(found, case), method)))

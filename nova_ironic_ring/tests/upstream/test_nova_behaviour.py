@@ -37,6 +37,7 @@ from sqlalchemy import exc as sqlalchemy_exc
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 
 NODE = uuidsentinel.node
@@ -178,6 +179,32 @@ class InstanceTestCase(NovaTestCase):
         self.assertTrue(self.nova.set_instance_host(uuid, wanted))
         self.assertEqual({uuid}, self.nova.instances_of('me'))
         self.assertFalse(self.nova.set_instance_host(uuid, wanted))
+
+    def test_given_another_pool(self):
+        pool = 'me.CUSTOM_GOLD.01234567'
+        uuid = self._instance(task_state='rebooting')
+        wanted = ports.Expected('b', NODE)
+        # Nova wants the row of the compute node, and refuses one without it.
+        self.assertFalse(self.nova.set_instance_pool(uuid, wanted, pool))
+        tracker = self._tracker('me')
+        tracker._init_compute_node(self.context, self._resources() | {
+            'uuid': pools.uuid_of(pool), 'hypervisor_hostname': pool})
+        row = tracker.compute_nodes[pool]
+        self.assertEqual({pool}, self.nova.pools_of('me'))
+        self.assertTrue(self.nova.set_instance_pool(uuid, wanted, pool))
+        found = objects.Instance.get_by_uuid(self.context, uuid)
+        self.assertEqual(('me', pool, row.id, 'rebooting'), (
+            found.host, found.node, found.compute_id, found.task_state))
+        self.assertFalse(self.nova.set_instance_pool(uuid, wanted, pool))
+        self.assertFalse(self.nova.set_instance_pool(
+            uuid, ports.Expected('me', pool, is_idle=True), pool))
+
+    def test_node_is_not_changed_without_its_row(self):
+        # Therefore the three are changed together.
+        instance = objects.Instance.get_by_uuid(
+            self.context, self._instance())
+        instance.node = 'me.CUSTOM_GOLD.01234567'
+        self.assertRaises(exception.ObjectActionError, instance.save)
 
     def test_task_that_is_not_expected_when_it_is_saved(self):
         uuid = self._instance(task_state='rebooting')

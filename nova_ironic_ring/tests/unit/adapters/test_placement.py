@@ -21,8 +21,11 @@ from nova.scheduler.client import report
 from oslotest import base
 
 from nova_ironic_ring.adapters import placement
+from nova_ironic_ring.core import pools
 
 NODE = '00000000-0000-0000-0000-000000000000'
+
+POOL = pools.Pool('me.CUSTOM_GOLD.01234567', pools.Kind('CUSTOM_GOLD'))
 
 
 class PlacementTestCase(base.BaseTestCase):
@@ -76,3 +79,110 @@ class PlacementTestCase(base.BaseTestCase):
         self.assertEqual(NODE, call.args[1].uuid)
         # Nova would delete the allocations of all instances of the host.
         self.assertEqual({}, call.kwargs)
+
+    def _inventory(self, **found: dict) -> mock.Mock:
+        """Have Placement have an inventory, and return its writing."""
+        tree = self.client.get_provider_tree_and_ensure_root
+        tree.return_value.data.return_value.inventory = found
+        return self.client.set_inventory_for_provider
+
+    def test_inventory_is_written(self):
+        write = self._inventory()
+        self.placement.write(POOL, pools.Inventory(3, 1))
+        self.client.get_provider_tree_and_ensure_root.assert_called_once_with(
+            mock.ANY, POOL.uuid, name=POOL.name)
+        (call,) = write.call_args_list
+        _, uuid, found = call.args
+        self.assertEqual(POOL.uuid, uuid)
+        self.assertEqual((3, 1), (found['CUSTOM_GOLD']['total'],
+                                  found['CUSTOM_GOLD']['reserved']))
+
+    def test_inventory_that_the_tracker_writes_at_the_same_time(self):
+        write = self._inventory()
+        write.side_effect = [exception.ResourceProviderUpdateConflict(
+            uuid=POOL.uuid, generation=1, error='409'), None]
+        self.placement.write(POOL, pools.Inventory())
+        self.assertEqual(2, write.call_count)
+        self.client.invalidate_resource_provider.assert_called_once_with(
+            POOL.uuid)
+
+    def test_inventory_that_others_write_all_the_time(self):
+        self._inventory().side_effect = (
+            exception.ResourceProviderUpdateConflict(
+                uuid=POOL.uuid, generation=1, error='409'))
+        self.assertRaises(exception.ResourceProviderUpdateConflict,
+                          self.placement.write, POOL, pools.Inventory())
+
+    def test_all_of_another_services_pool_is_reserved(self):
+        write = self._inventory(CUSTOM_GOLD={'total': 9, 'reserved': 2})
+        self.placement.reserve_all(POOL.name)
+        write.assert_called_once_with(mock.ANY, POOL.uuid, {
+            'CUSTOM_GOLD': {'total': 9, 'reserved': 9}})
+
+    def _allocate(self, *providers: str) -> mock.Mock:
+        """Have an instance have allocations, and return their writing."""
+        self.client.get_allocs_for_consumer.return_value = {
+            'allocations': {provider: {
+                'generation': 7, 'resources': {'CUSTOM_GOLD': 1}}
+                for provider in providers},
+            'consumer_generation': 3, 'project_id': 'p', 'user_id': 'u'}
+        return self.client.put_allocations
+
+    def test_allocation_is_moved(self):
+        put = self._allocate(NODE)
+        put.return_value = True
+        self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
+        # With the generation: of two takers one is refused.
+        put.assert_called_once_with(mock.ANY, 'i', {
+            'allocations': {POOL.uuid: {'resources': {'CUSTOM_GOLD': 1}}},
+            'consumer_generation': 3, 'project_id': 'p', 'user_id': 'u'})
+
+    def test_allocation_that_was_moved_before(self):
+        put = self._allocate(POOL.uuid)
+        self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
+        put.assert_not_called()
+
+    def test_allocation_that_rests_elsewhere(self):
+        for providers in ('other',), (NODE, 'other'), ():
+            put = self._allocate(*providers)
+            self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
+            put.assert_not_called()
+
+    def test_allocation_that_another_moves_at_the_same_time(self):
+        self._allocate(NODE).side_effect = exception.AllocationUpdateFailed(
+            consumer_uuid='i', error='409')
+        self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
+
+    def test_provider_without_room(self):
+        self._allocate(NODE).return_value = False
+        self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
+
+
+class InventoryTestCase(base.BaseTestCase):
+    """What Placement is told of a pool."""
+
+    def test_pool(self):
+        self.assertEqual({'CUSTOM_GOLD': {
+            'total': 3, 'reserved': 1, 'min_unit': 1, 'max_unit': 1,
+            'step_size': 1, 'allocation_ratio': 1.0}}, placement.inventory(
+                POOL, pools.Inventory(3, 1), {}))
+
+    def test_pool_of_which_no_node_was_seen(self):
+        pool = pools.Pool(POOL.name)
+        self.assertEqual({}, placement.inventory(
+            pool, pools.Inventory(), {}))
+        found = placement.inventory(pool, pools.Inventory(2, 1), {
+            'CUSTOM_GOLD': {'total': 9, 'reserved': 0}})
+        self.assertEqual(
+            (2, 1), (found['CUSTOM_GOLD']['total'],
+                     found['CUSTOM_GOLD']['reserved']))
+
+    def test_hidden_nodes_stay_and_are_reserved(self):
+        pool = pools.Pool(POOL.name, POOL.kind, is_hidden=True)
+        self.assertEqual(
+            {'CUSTOM_GOLD': {'total': 9, 'reserved': 9}},
+            placement.inventory(pool, pools.Inventory(), {
+                'CUSTOM_GOLD': {'total': 9, 'reserved': 0}}))
+        # One that Placement does not have.
+        found = placement.inventory(pool, pools.Inventory(), {})
+        self.assertEqual(1, found['CUSTOM_GOLD']['reserved'])

@@ -23,6 +23,7 @@ from oslotest import base
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.tests.fixtures import fake_nova
 
@@ -98,6 +99,20 @@ class ReadTestCase(RecordsTestCase):
                          self.nova.instances_on(OTHER))
         self.assertEqual(set(), self.nova.instances_on('none'))
 
+    def test_pools(self):
+        for host in 'me', 'b', 'nobody':
+            name = f'{host}.CUSTOM_GOLD.01234567'
+            self.cloud.rows[pools.uuid_of(name)] = clouds.Row('me', pool=name)
+            self.assertEqual(
+                {name} & self.core.pools_of(host), self.nova.pools_of(host))
+        self.assertEqual({'me.CUSTOM_GOLD.01234567'},
+                         self.nova.pools_of('me'))
+
+    def test_sizes_of_flavors(self):
+        self.assertEqual({'built': pools.Size(512, 6, 2)},
+                         self.nova.sizes(['built', 'no-more']))
+        self.assertEqual({}, self.nova.sizes([]))
+
     def test_one_service(self):
         self.assertEqual(self.core.service('D'), self.nova.service('D'))
         self.assertIsNone(self.nova.service('nobody'))
@@ -116,6 +131,21 @@ class ReadTestCase(RecordsTestCase):
         wanted = ['built', 'building', 'ended', 'deleted']
         self.assertEqual(self.core.instances(wanted),
                          self.nova.instances(wanted))
+
+    def test_instances_in_pages(self):
+        uuids = [f'i-{number:04d}' for number in range(1001)]
+        for uuid in uuids:
+            self.fake.put(uuid, None, 'b')
+        pages = []
+
+        def read(context, filters, expected_attrs):
+            pages.append((len(filters['uuid']), expected_attrs))
+            return [self.fake.instance(uuid) for uuid in filters['uuid']]
+        with fixtures.MockPatchObject(
+                objects.InstanceList, 'get_by_filters', side_effect=read):
+            self.assertEqual(set(uuids), self.nova.instances(uuids).keys())
+        # Nobody asks for the metadata of so many.
+        self.assertEqual([(500, []), (500, []), (1, [])], pages)
 
     def test_nothing_is_asked_for_nothing(self):
         self.fake.asked.clear()
@@ -143,6 +173,67 @@ class ReadTestCase(RecordsTestCase):
             {service.host: service.alive
              for service in records.Nova().all_services()})
         self.assertIsNone(self.nova.service('b').alive)
+
+
+class LastPassTestCase(RecordsTestCase):
+    """What services say of their passes, wherever they say it."""
+
+    def setUp(self):
+        super().setUp()
+        self.fake.add_service('b')
+        for node in fake_nova.NODES[:5]:
+            self.fake.own(node, 'b')
+            self._say(node, None)
+
+    def _say(self, node: str, minute: int | None) -> model.LastPass:
+        said = model.LastPass(60, None if minute is None else (
+            clouds.EPOCH + datetime.timedelta(minutes=minute)))
+        self.cloud.rows[node].say('b', said)
+        return said
+
+    def _read(self) -> model.LastPass | None:
+        (service,) = self.nova.ring_services()
+        return service.last_pass
+
+    def test_row_that_says_it_is_read(self):
+        said = self._say(fake_nova.NODES[3], 1)
+        self.assertEqual(said, self._read())
+        self.fake.asked.clear()
+        said = self._say(fake_nova.NODES[3], 2)
+        self.assertEqual(said, self._read())
+        self.assertEqual(['ring services', 'rows'], self.fake.asked)
+
+    def test_row_that_has_another_owner(self):
+        self._say(fake_nova.NODES[3], 1)
+        self._read()
+        self.fake.own(fake_nova.NODES[3], 'c')
+        said = self._say(fake_nova.NODES[4], 2)
+        self.assertEqual(said, self._read())
+
+    def test_another_row_is_looked_for_when_asked(self):
+        first = self._say(fake_nova.NODES[3], 1)
+        self.assertEqual(first, self._read())
+        second = self._say(fake_nova.NODES[1], 2)
+        self.assertEqual(first, self._read())
+        self.assertEqual({'b': second}, self.nova.last_passes(['B']))
+        self.assertEqual(self.core.last_passes(['B']),
+                         self.nova.last_passes(['B']))
+        self.assertEqual(second, self._read())
+
+    def test_services_that_say_nothing(self):
+        self.fake.own(NODE, 'd')
+        self.assertEqual({}, self.nova.last_passes(['d', 'nobody']))
+
+    def test_what_is_written(self):
+        said = model.LastPass(60, clouds.EPOCH)
+        self.fake.own(OTHER, 'me', taker='b')
+        for node in NODE, OTHER, 'none':
+            self.nova.say_last_pass(node, said)
+        self.assertEqual(model.Row('me', 'b', said),
+                         self.nova.rows([OTHER])[OTHER])
+        # It is another's.
+        self.assertEqual(model.Row('b', None, model.LastPass(60)),
+                         self.nova.rows([NODE])[NODE])
 
 
 class WriteTestCase(RecordsTestCase):

@@ -12,11 +12,13 @@
 
 """What services write into the statistics of their rows."""
 
+import datetime
 import json
 
 from oslotest import base
 
 from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import settings
 
@@ -59,6 +61,29 @@ class ProfileTestCase(base.BaseTestCase):
         said = stats.read_profile({'ironic_ring:profile': json.dumps(
             {'partitions': 64, 'more': 'to come'})})
         self.assertEqual(64, said.partitions if said else None)
+
+
+class LastPassTestCase(base.BaseTestCase):
+
+    AT = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+
+    def test_what_is_said_can_be_read(self):
+        for said in model.LastPass(60), model.LastPass(60, self.AT):
+            self.assertEqual(said, stats.read_last_pass(
+                stats.say_last_pass('A', said), 'a'))
+
+    def test_what_a_former_owner_has_said(self):
+        self.assertIsNone(stats.read_last_pass(
+            stats.say_last_pass('b', model.LastPass(60, self.AT)), 'a'))
+
+    def test_what_cannot_be_read(self):
+        for said in ('x', '7', '{"from": "a"}',
+                     '{"from": "a", "cycle": "x"}',
+                     '{"from": "a", "cycle": 6, "at": "x"}',
+                     '{"from": "a", "cycle": 6, "at": 7}'):
+            self.assertIsNone(stats.read_last_pass(
+                {'ironic_ring:passes': said}, 'a'), said)
+        self.assertIsNone(stats.read_last_pass(None, 'a'))
 
 
 class OfferTestCase(base.BaseTestCase):

@@ -34,6 +34,8 @@ from nova.servicegroup.drivers import db
 from nova.virt.ironic import driver
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
+from oslo_concurrency import lockutils
+from oslo_config import fixture as config_fixture
 from oslo_utils.fixture import uuidsentinel
 from oslotest import base
 
@@ -54,6 +56,56 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self._method('_get_node_list').bind(None, fields=(), shard='a')
         self.assertIn('uuid', driver._NODE_FIELDS)
         self.assertIn('instance_uuid', driver._NODE_FIELDS)
+
+    def test_pools(self):
+        source = driver.IronicDriver(mock.Mock())
+        node = sdk_node.Node(
+            id='node', resource_class='gold', provision_state='available',
+            power_state='power off', properties={
+                'memory_mb': 1, 'cpu_arch': 'x86_64', 'capabilities': 'a:b'})
+        self.assertEqual({'cpu_arch': 'x86_64', 'a': 'b'},
+                         upstream.describe(source, node)['stats'])
+        self.assertEqual((1, 0, 0), tuple(
+            upstream.size(source, node)[name]
+            for name in ('memory_mb', 'local_gb', 'cpus')))
+        self.assertTrue(upstream.is_ready(source, node))
+        node.is_maintenance = True
+        self.assertFalse(upstream.is_ready(source, node))
+        source._validate_instance_and_node = mock.Mock(return_value=node)
+        self.assertEqual('node', upstream.node_of(source, 'instance'))
+        self._method('_validate_instance_and_node').bind(None, 'instance')
+
+    def test_tracker_waits(self):
+        held = []
+
+        def call():
+            lock = lockutils.internal_fair_lock(
+                resource_tracker.COMPUTE_RESOURCE_SEMAPHORE)
+            held.append(lock.owner)
+        upstream.in_turn_with_tracker(call)
+        self.assertIsNotNone(held[0])
+        # The tracker has the same lock, which is the closure's name.
+        self.assertIn(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, [
+            cell.cell_contents for cell in
+            resource_tracker.ResourceTracker.instance_claim.__closure__])
+
+    def test_allocations_are_read_for_pci_alone(self):
+        self.assertIn('get_allocations_for_provider_tree', (
+            resource_tracker.ResourceTracker._update_to_placement
+            .__wrapped__.__code__.co_names))
+        client = mock.create_autospec(
+            report.SchedulerReportClient, instance=True)
+        read = client.get_allocations_for_provider_tree
+        read.return_value = {'i': {}}
+        upstream.skip_allocations(mock.Mock(
+            virtapi=mock.Mock(reportclient=client)))
+        self.assertEqual(
+            {}, client.get_allocations_for_provider_tree(None, 'pool'))
+        read.assert_not_called()
+        conf = self.useFixture(config_fixture.Config(upstream.CONF))
+        conf.config(group='pci', report_in_placement=True)
+        self.assertEqual({'i': {}}, client.get_allocations_for_provider_tree(
+            None, 'pool'))
 
     def test_peer_list(self):
         self.assertTrue(upstream.make_peer_list_mutable())
@@ -201,6 +253,52 @@ class PrivateNamesTestCase(base.BaseTestCase):
             self.assertIn(f'self.{name}(', builds)
             self.assertIn('instance', inspect.signature(
                 getattr(manager.ComputeManager, name)).parameters)
+
+    def test_builds_are_watched(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        compute.build_and_run_instance = functools.partial(
+            manager.ComputeManager.build_and_run_instance, compute)
+        compute.rt = resource_tracker.ResourceTracker(
+            'me', mock.Mock(), mock.Mock())
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        here, begins = set(), mock.Mock()
+        compute._do_build_and_run_instance = functools.partial(
+            manager.ComputeManager._do_build_and_run_instance, compute)
+        upstream.watch_builds(source, here)
+        upstream.watch_claims(source, begins)
+        instance = objects.Instance(uuid=uuidsentinel.instance)
+        # As the resource tracker is asked in the middle of a build.
+        self.assertIn('self.rt.instance_claim(context, instance, node, ',
+                      inspect.getsource(
+                          manager.ComputeManager._build_and_run_instance))
+        self.assertRaises(
+            exception.ComputeResourcesUnavailable, compute.rt.instance_claim,
+            'context', instance, 'node', {}, limits=None)
+        begins.assert_called_once_with(uuidsentinel.instance, 'node')
+        self.assertEqual(set(), here)
+        # Nova refuses it, for it lacks much; it has come all the same.
+        self.assertRaises(TypeError, compute.build_and_run_instance,
+                          'context', instance, 'image')
+        self.assertEqual({uuidsentinel.instance}, here)
+        # Whatever becomes of it.
+        self.assertIn('self._do_build_and_run_instance(', inspect.getsource(
+            manager.ComputeManager.build_and_run_instance))
+        self.assertRaises(TypeError, compute._do_build_and_run_instance,
+                          'context', instance, 'image')
+        self.assertEqual(set(), here)
+
+    def test_tracking(self):
+        tracker = mock.create_autospec(resource_tracker.ResourceTracker)
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        compute.rt = tracker
+        upstream.track(mock.Mock(virtapi=manager.ComputeVirtAPI(compute)),
+                       'node')
+        tracker.update_available_resource.assert_called_once_with(
+            mock.ANY, 'node')
+        # The driver is asked first, outside of the tracker's lock.
+        self.assertIn('get_available_resource', (
+            resource_tracker.ResourceTracker.update_available_resource
+            .__code__.co_names))
 
     def test_provision_state(self):
         self._method('_validate_instance_and_node').bind(None, 'instance')

@@ -29,11 +29,14 @@ from nova.virt import driver as virt_driver
 from nova.virt.ironic import driver as nova_driver
 from openstack import exceptions as sdk_exceptions
 
+from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import trust
 from nova_ironic_ring.tests.unit.compute import base
 
@@ -55,9 +58,9 @@ class PassTestCase(base.DriverTestCase):
         self.assertEqual(desired, self.me.begin_pass())
 
     def test_own_instances_always(self):
-        foreign = min(set(NODES) - self.desired('me', 'a', 'b'))
-        self.nova.put('mine', foreign, 'me')
-        self.assertIn(foreign, self.me.begin_pass())
+        theirs = min(set(NODES) - self.desired('me', 'a', 'b'))
+        self.nova.put('mine', theirs, 'me')
+        self.assertIn(theirs, self.me.begin_pass())
 
     def test_instances_of_others_never(self):
         own = min(self.desired('me', 'a', 'b'))
@@ -267,12 +270,12 @@ class StatsTestCase(base.DriverTestCase):
 
     def test_node_that_was_not_decided_on(self):
         # As when a build asks for one that is not listed any more.
-        foreign = min(self.nova.owned('a'))
+        theirs = min(self.nova.owned('a'))
         self.cloud.nodes[NEW] = clouds.Node()
         said = self.driver.get_available_resource(NEW)['stats']
         self.assertEqual({'cpu_arch': 'x86_64'}, said)
         self.assertRaises(exception.ComputeHostNotFound,
-                          self.driver.get_available_resource, foreign)
+                          self.driver.get_available_resource, theirs)
 
 
 class HandoverTestCase(base.DriverTestCase):
@@ -305,7 +308,7 @@ class HandoverTestCase(base.DriverTestCase):
         self.assertEqual({}, self.me.tracked)
 
     def test_there_and_back(self):
-        before = dict(self.cloud.rows)
+        before = self._owners()
         self.nova.change_service('me', disabled=True)
         for _ in range(2):
             self._round()
@@ -313,7 +316,55 @@ class HandoverTestCase(base.DriverTestCase):
         self.nova.change_service('me', disabled=False)
         for _ in range(4):
             self._round()
-        self.assertEqual(before, self.cloud.rows)
+        self.assertEqual(before, self._owners())
+        self.assertEqual({}, self.nova.offers())
+
+    def _owners(self) -> dict[str, str]:
+        return {node: row.owner for node, row in self.cloud.rows.items()}
+
+    def test_peer_whose_passes_fail(self):
+        for _ in range(3):
+            self._round()
+        before = self._owners()
+        held = min(self.nova.owned('a'))
+        self.nova.put('instance', held, 'a')
+        for number in range(9):
+            self.nova.advance(60)
+            self.me.run_pass()
+            if number == 2:
+                self.assertEqual(before, self._owners())
+        # It heartbeats, and all that is free is another's.
+        self.assertEqual({held}, self.nova.owned('a'))
+        self.assertEqual('a', self.nova.host_of('instance'))
+        self.assertIn('a is alive, and its passes have failed for',
+                      self.log.output)
+        for _ in range(4):
+            self._round()
+        self.assertEqual(before, self._owners())
+        self.assertIn('The passes of a work again', self.log.output)
+
+    def test_pass_that_goes_on_for_long(self):
+        for _ in range(3):
+            self._round()
+        before = self._owners()
+        listed = sorted(self.peer.begin_pass())
+        for node in listed[:8]:
+            # The tracker of the peer needs a minute for each node.
+            self.nova.advance(60)
+            self.peer.update(node)
+            self.me.run_pass()
+        self.assertEqual(before, self._owners())
+        self.assertNotIn('its passes have failed', self.log.output)
+
+    def test_quiet_pass_asks_for_no_more_and_writes_one_row(self):
+        for _ in range(4):
+            self._round()
+        before = {node: self.nova.row(node).stats for node in NODES}
+        self.assertEqual(
+            ['ring services', 'rows', 'nodes', 'instances of host',
+             'rows of host'], self.me.asked_in_a_pass())
+        self.assertEqual(1, sum(
+            self.nova.row(node).stats != before[node] for node in NODES))
 
     def test_instance_that_follows(self):
         self.configure(instance_mobility='follow')
@@ -634,6 +685,98 @@ class BuildsTestCase(base.DriverTestCase):
         self.assertIn(self.node, self.nova.owned('me'))
 
 
+class ArrivingBuildTestCase(base.DriverTestCase):
+    """A build comes for a node that another service has taken meanwhile."""
+
+    def setUp(self):
+        super().setUp()
+        self.driver.init_host('me')
+        self.settle()
+        self.node = min(self.nova.owned('a'))
+        self.nova.put('new', None, None, is_building=True)
+        self.cloud.allocations[self.node] = {'new'}
+
+    def _claim(self) -> None:
+        with self.nova.being('me'):
+            self.me.manager.rt.instance_claim(
+                'context', objects.Instance(uuid='new'), self.node, {})
+
+    def test_service_takes_the_node_back(self):
+        self._claim()
+        self.assertEqual('me', self.nova.host_of('new'))
+        self.assertIn(self.node, self.nova.owned('me'))
+        self.assertEqual('', self.nova.offers()[self.node])
+        self.assertIn(self.node, self.driver.node_cache)
+        self.assertIn('taken for a build', self.log.output)
+        # And keeps it until Ironic has the instance on it, and then.
+        self.assertIn(self.node, self.me.run_pass())
+        self.assertEqual('', self.nova.offers()[self.node])
+        self.cloud.nodes[self.node].instance = 'new'
+        self.assertIn(self.node, self.me.run_pass())
+
+    def test_node_that_goes_to_another_in_the_meantime(self):
+        steal = self.driver.get_available_resource
+
+        def lose(node: str) -> object:
+            self.nova.own(node, 'b')
+            return steal(node)
+        with mock.patch.object(self.driver, 'get_available_resource', lose):
+            self.assertRaises(
+                exception.ComputeResourcesUnavailable, self._claim)
+        self.assertIn('cannot be taken', self.log.output)
+        self.assertIsNone(self.nova.host_of('new'))
+
+    def test_node_that_is_allocated_to_another_as_well(self):
+        self.cloud.allocations[self.node] = {'new', 'another'}
+        self.assertRaises(exception.ComputeResourcesUnavailable, self._claim)
+        self.assertIn(self.node, self.nova.owned('a'))
+
+    def test_placement_that_does_not_answer(self):
+        read = self.me.placement.get_allocations_for_resource_provider
+        read.side_effect = keystone_exceptions.ConnectFailure
+        self.assertRaises(exception.ComputeResourcesUnavailable, self._claim)
+        self.assertIn('cannot be taken', self.log.output)
+
+    def test_instance_that_is_unshelved(self):
+        self.nova.put('new', None, None, task='unshelving')
+        self._claim()
+        self.assertEqual('me', self.nova.host_of('new'))
+
+    def test_node_that_this_service_does_not_see(self):
+        del self.cloud.nodes[self.node]
+        self.me.run_pass()
+        self.assertRaises(exception.ComputeResourcesUnavailable, self._claim)
+        self.assertIn(self.node, self.nova.owned('a'))
+
+    def test_own_node_is_not_looked_at(self):
+        self.node = min(self.nova.owned('me'))
+        before = self.nova.cloud.rows[self.node]
+        self._claim()
+        self.assertIs(before, self.nova.cloud.rows[self.node])
+        self.assertNotIn('taken for a build', self.log.output)
+
+    def test_build_waits_for_its_turn_until_it_begins(self):
+        here = self.me.ring.process.waiting_builds
+
+        def come(context, instance, *args, **kwargs):
+            self.assertIn('new', here())
+
+        def build(context, instance, *args, **kwargs):
+            self._claim()
+            self.assertIn('new', here())
+            raise ValueError('it fails')
+        compute = self.me.manager
+        compute.build_and_run_instance = come
+        compute._do_build_and_run_instance = build
+        upstream.watch_builds(self.driver, self.me.ring.process.builds)
+        instance = objects.Instance(uuid='new')
+        compute.build_and_run_instance('context', instance, 'image')
+        self.assertIn('new', here())
+        self.assertRaises(ValueError, compute._do_build_and_run_instance,
+                          'context', instance, 'image')
+        self.assertNotIn('new', here())
+
+
 class OrphansTestCase(base.DriverTestCase):
     """Instances that Nova may have deleted while its service was down."""
 
@@ -641,8 +784,8 @@ class OrphansTestCase(base.DriverTestCase):
         own, second = sorted(self.desired('me', 'a', 'b'))[:2]
         self.nova.put('mine', own, 'me')
         self.cloud.nodes[second].instance = 'deleted'
-        foreign = min(set(NODES) - self.desired('me', 'a', 'b'))
-        self.cloud.nodes[foreign].instance = 'theirs'
+        theirs = min(set(NODES) - self.desired('me', 'a', 'b'))
+        self.cloud.nodes[theirs].instance = 'theirs'
         self.me.begin_pass()
         self.assertEqual(['mine', 'deleted'],
                          self.driver.list_instance_uuids())
@@ -655,6 +798,57 @@ class OrphansTestCase(base.DriverTestCase):
         self.nova.put('theirs', min(self.desired('me', 'a', 'b')), 'a')
         self.me.begin_pass()
         self.assertEqual([], self.driver.list_instance_uuids())
+
+
+class LastPassTestCase(base.DriverTestCase):
+    """What the driver says of its own passes."""
+
+    def setUp(self):
+        super().setUp()
+        self.settle()
+
+    def _said(self) -> model.LastPass:
+        found = model.latest(
+            records.row_of(self.nova.row(node)).last_pass
+            for node in self.nova.owned('me'))
+        assert found is not None
+        return found
+
+    def test_it_goes_on_with_each_good_pass(self):
+        for _ in range(2):
+            before = self._said()
+            self.nova.advance(60)
+            self.me.run_pass()
+            self.assertGreater(self._said().at, before.at)
+
+    def test_it_stands_still_while_passes_fail(self):
+        before = self._said()
+        self.nova.ironic.nodes.side_effect = sdk_exceptions.SDKException
+        self.nova.advance(60)
+        self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
+        # As after an instance was deleted.
+        self.me.update(min(self.nova.owned('me')))
+        self.assertEqual(before, self._said())
+
+    def test_it_stands_still_in_a_blackout(self):
+        before = self._said()
+        self.nova.advance(5)
+        self.me.ring.memory = self.me.ring.memory.failed(self.cloud.now)
+        self.me.run_pass()
+        self.assertEqual(before, self._said())
+
+    def test_it_survives_a_restart(self):
+        before = self._said()
+        self.me = self.nova.compute('me')
+        self.me.run_pass()
+        self.assertEqual(before, self._said())
+
+    def test_nodes_that_ironic_hides(self):
+        before = self._said()
+        self.cloud.nodes.clear()
+        self.nova.advance(60)
+        self.assertEqual(set(), self.me.begin_pass())
+        self.assertGreater(self._said().at, before.at)
 
 
 class VanishedTestCase(base.DriverTestCase):

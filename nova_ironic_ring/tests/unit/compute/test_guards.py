@@ -28,7 +28,11 @@ from nova_ironic_ring.tests.unit.compute import base
 
 REQUIRED = (
     'power_on', 'power_off', 'reboot', 'rebuild', 'rescue', 'unrescue',
-    'attach_interface', 'detach_interface')
+    'attach_interface', 'detach_interface', 'prepare_for_spawn',
+    'prepare_networks_before_block_device_mapping')
+#: What Nova calls after a build that has failed.
+CLEANERS = ('failed_spawn_cleanup', 'clean_networks_preparation',
+            'unplug_vifs')
 NODE = base.NODES[0]
 
 
@@ -68,6 +72,15 @@ class GuardsTestCase(LostInstanceTestCase):
     def test_nothing_is_done_with_it(self):
         for name in REQUIRED:
             self._assert_refused(name)
+
+    def test_cleaning_up_is_left_to_who_has_it(self):
+        for name in CLEANERS:
+            self.assertIsNone(self._call(name))
+            self.assertEqual([], self.nova.ironic.mock_calls)
+        # Nobody has built it, and nobody will.
+        self.nova.vm_states['lost'] = 'error'
+        for name in CLEANERS:
+            self._assert_done(name)
 
     def test_error(self):
         error = self.assertRaises(

@@ -39,6 +39,11 @@ LINES = [
      'down.'),
     (events.TrustChanged(Trust.FULL, Trust.BLACKOUT, 60.0), 'WARNING',
      'until all has been in time for 60 s'),
+    (events.PassesFail('b', 240.0), 'WARNING',
+     'b is alive, and its passes have failed for 240 s or more: its free '
+     'nodes are taken over, its instances stay with it.'),
+    (events.PassesWork('b'), 'INFO',
+     'The passes of b work again: it is a member of the ring.'),
     (events.NodesVanished('me', True, ['n1', 'n2'], 9), 'ERROR',
      'Ironic does not show 2 of the 9 nodes of this service, such as n1:'),
     (events.NodeKept('n1', 'i1'), 'ERROR',
@@ -65,9 +70,22 @@ LINES = [
     (events.BuildNotEnded('n1', 'i1', None, ERROR), 'ERROR',
      'The build of instance i1, which its nova-compute has left behind, '
      'cannot be ended yet: no'),
+    (events.HandoversUnknown(ERROR), 'WARNING',
+     'cannot be seen, and is looked at again: no'),
+    (events.LastPassNotSaid(ERROR), 'WARNING',
+     'The other services could not be told that the passes of this one work: '
+     'no'),
     (events.RecordRemoved('n1', 'b'), 'INFO', 'Node n1 of b, which is absent'),
     (events.RecordNotRemoved('n1', 'b', ERROR), 'ERROR',
      'What is left of node n1 of b cannot be removed: no'),
+    (events.PoolsCounted(2, 9, 4, True), 'INFO',
+     '9 nodes are in 2 pools of this service; 4 of them can be built on.'),
+    (events.PoolsTooSmall(30, 31), 'WARNING',
+     'The 31 nodes of this service are in 30 pools: nearly each has traits'),
+    (events.AllocationsUnknown('me.CUSTOM_GOLD.01234567', ERROR), 'WARNING',
+     'Placement does not tell who has allocations of pool '
+     'me.CUSTOM_GOLD.01234567: each instance in it is believed to have one: '
+     'no'),
     (events.PassDone({Decision.KEEP: 2, Decision.WAIT: 1}, True), 'INFO',
      'Of 3 nodes, 2 free and for this service, 1 free, for this service, and '
      'waited for. This took 1.50 s.'),
@@ -86,6 +104,7 @@ MORE = [
      'b has left behind'),
     (events.RecordNotRemoved(None, None, ERROR), 'ERROR',
      'What dead services have left behind cannot be looked for: no'),
+    (events.PoolsCounted(2, 9, 4, False), 'DEBUG', '9 nodes are in 2 pools'),
     (events.PassDone({}, False), 'DEBUG', 'Of 0 nodes, none.'),
 ]
 

@@ -45,7 +45,8 @@ class ReportTestCase(base.DriverTestCase):
         for line in ('b = forced down', 'members = a, me', 'partitions = 32',
                      'trust = full', 'vanished nodes = open',
                      'in dispute with = nobody', 'TAKE_ABANDONED = ',
-                     'fails_over = True', 'took = ', ' UTC'):
+                     'instances to recover = 0', 'fails_over = True',
+                     'took = ', ' UTC'):
             self.assertIn(line, text)
 
     def test_guards(self):

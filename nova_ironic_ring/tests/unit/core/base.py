@@ -18,6 +18,7 @@ from typing import Any
 
 from oslotest import base
 
+from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import forecast
 from nova_ironic_ring.core import model
@@ -187,9 +188,15 @@ class PassTestCase(base.BaseTestCase):
         result = self.decide()
         self.tracker.drop()
         for node in result.listed:
-            left = self.tracker.take(node, result.plan.steps[node]).left
-            self.memory = dataclasses.replace(
-                self.memory, left_builds=self.memory.left_builds + left)
+            step, tracked = result.plan.steps[node], self.tracker.process
+            if node in tracked.in_hand:
+                self.memory = dataclasses.replace(
+                    self.memory, handovers=builds.look_at_handover(
+                        self.tracker.world, self.memory.handovers, node))
+            is_known = node in tracked.in_hand
+            settled = self.tracker.take(node, result)
+            if not is_known and node in tracked.in_hand:
+                self.memory = passes.claimed(self.memory, node, step, settled)
         return set(result.listed)
 
     def run_passes(self, seconds: float, every: float) -> set[str]:

@@ -218,3 +218,68 @@ class BuildsTestCase(base.BaseTestCase):
             (each.node, each.looks) for each in settled.left])
         (event,) = settled.happened
         self.assertEqual(('n2', None), (event.node, event.instance))
+
+    def test_build_that_waits_for_its_turn_here(self):
+        self.cloud.instances['new'] = SCHEDULED
+        self.cloud.allocations['node'] = {'new'}
+        self.world.process.waiting.add('new')
+        self.assertEqual(builds.Settled(),
+                         builds.look(self.world, 'node', 'Dead'))
+        self.assertEqual(SCHEDULED, self.cloud.instances['new'])
+
+
+class HandoverTestCase(base.BaseTestCase):
+    """A node that Giver, which lives, has handed over."""
+
+    BEFORE = observation.Handovers({'node': 'Giver'})
+    LEFT = observation.LeftBuild('node', 'Giver', frozenset({'new'}))
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = clouds.Cloud(allocations={'node': {'new'}})
+        self.cloud.nodes['node'] = clouds.Node()
+        self.world = clouds.connect(
+            self.cloud, settings.Settings('me')).world
+
+    def test_what_is_allocated(self):
+        self.assertEqual(
+            observation.Handovers({}, (self.LEFT,)),
+            builds.look_at_handover(self.world, self.BEFORE, 'node'))
+
+    def test_nothing_is_allocated(self):
+        self.cloud.allocations.clear()
+        self.assertEqual(
+            observation.Handovers(),
+            builds.look_at_handover(self.world, self.BEFORE, 'node'))
+
+    def test_node_that_was_not_handed_over(self):
+        self.assertIs(self.BEFORE, builds.look_at_handover(
+            self.world, self.BEFORE, 'another'))
+
+    def test_build_that_has_not_come_anywhere(self):
+        self.cloud.instances['new'] = SCHEDULED
+        (left,) = builds.of_live_givers(self.world, (self.LEFT,))
+        self.assertEqual(frozenset({'new'}), left.consumers)
+
+    def test_build_that_has_come_to_another_service(self):
+        self.cloud.instances['new'] = BUILD
+        self.assertEqual((), builds.of_live_givers(self.world, (self.LEFT,)))
+
+    def test_build_that_the_giver_has_begun(self):
+        self.cloud.instances['new'] = model.Instance(
+            'Giver', 'node', True, 'spawning')
+        for _ in range(20):
+            (left,) = builds.of_live_givers(self.world, (self.LEFT,))
+        # However long it waits.
+        self.assertEqual(self.LEFT, left)
+
+    def test_build_that_ironic_has(self):
+        self.assertEqual((), builds.not_deployed((self.LEFT,), {'new'}))
+        self.assertEqual(
+            (self.LEFT,), builds.not_deployed((self.LEFT,), {'another'}))
+
+    def test_instance_that_nova_does_not_know_yet(self):
+        left, looks = (self.LEFT,), 0
+        while left:
+            left, looks = builds.of_live_givers(self.world, left), looks + 1
+        self.assertEqual(self.LEFT.looks + 1, looks)

@@ -17,6 +17,7 @@ from oslotest import base
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core.decisions import Decision
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
@@ -151,12 +152,19 @@ class PlacementTestCase(CloudTestCase):
         self.assertEqual(frozenset(), placement.consumers('2'))
 
 
+def _result(node: str, step: planner.Step) -> passes.Result:
+    return passes.Result(planner.Plan({node: step}))
+
+
 class TrackerTestCase(CloudTestCase):
 
     def _take(self, decision: Decision, offer: str | None = None,
               owner: str | None = None) -> None:
-        self.tracker.take('1', planner.Step(
-            decision, 'so', offer, planner.Claim(None, True, owner)))
+        self.tracker.take('1', _result('1', planner.Step(
+            decision, 'so', offer, planner.Claim(None, True, owner))))
+        # What it says of its passes is tested for itself.
+        row = self.cloud.rows['1']
+        row.sayer = row.last_pass = None
 
     def test_take_and_offer(self):
         self._take(Decision.CREATE)
@@ -190,9 +198,9 @@ class TrackerTestCase(CloudTestCase):
                 'dead', 'node', task='deleting')},
             allocations={'node': {'instance'}})
         tracker = clouds.connect(cloud, settings.Settings('me'))
-        settled = tracker.take('node', planner.Step(
+        settled = tracker.take('node', _result('node', planner.Step(
             Decision.TAKE_ABANDONED, 'taken',
-            claim=planner.Claim(None, True, 'dead', is_abandoned=True)))
+            claim=planner.Claim(None, True, 'dead', is_abandoned=True))))
         self.assertEqual(['instance'],
                          [each.instance for each in settled.taken])
         self.assertEqual('me', cloud.instances['instance'].host)

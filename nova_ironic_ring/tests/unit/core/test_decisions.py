@@ -99,6 +99,15 @@ class FreeTestCase(base.BaseTestCase):
             self.assertIs(expected, self._decide('me', row, {
                 'owner': owner, **circumstances}).decision)
 
+    @ddt.data(THEIRS, OFFERED_TO_ANOTHER, NOT_NOW)
+    def test_of_one_whose_passes_fail(self, row):
+        for circumstances, expected in (
+                ({}, Decision.TAKE_SILENT),
+                ({'is_disputed': True}, Decision.WAIT),
+                ({'trust': BLACKOUT}, Decision.WAIT)):
+            self.assertIs(expected, self._decide('me', row, {
+                'owner': State.NOT_WORKING, **circumstances}).decision)
+
     @ddt.data(*itertools.product(
         (State.MEMBER, State.DISABLED),
         (THEIRS, OFFERED_TO_ANOTHER, NOT_NOW)))
@@ -239,7 +248,8 @@ class DecisionTestCase(base.BaseTestCase):
     def test_what_takes_a_free_node(self):
         self.assertEqual(
             {Decision.CREATE, Decision.TAKE_OFFERED, Decision.TAKE_ABANDONED,
-             Decision.TAKE_SILENT, Decision.TAKE_FIRST},
+             Decision.TAKE_SILENT, Decision.TAKE_FIRST,
+             Decision.TAKE_FOR_BUILD},
             {decision for decision in Decision if decision.takes})
 
     def test_what_takes_it_without_consent(self):

@@ -38,6 +38,10 @@ class StateTestCase(base.BaseTestCase):
         self.assertEqual({State.MEMBER, State.DISABLED},
                          {state for state in State if state.gives})
 
+    def test_who_lives(self):
+        self.assertEqual({State.NOT_WORKING}, {
+            state for state in State if state.lives and not state.gives})
+
     def test_of_whom_nothing_is_to_be_expected(self):
         self.assertEqual({State.ABSENT, State.FORCED_DOWN, State.GONE},
                          {state for state in State if state.is_lost})
@@ -287,3 +291,132 @@ class DeadTestCase(base.BaseTestCase):
     def test_lost(self, state):
         self.assertIs(state.is_lost, membership.Membership(
             frozenset(), {'a': state}).is_lost('A'))
+
+
+class WorkTestCase(base.BaseTestCase):
+    """Whose passes have failed for long, by what this process has watched."""
+
+    CURRENT = dataclasses.replace(ME, pass_interval=10, handover_timeout=0)
+
+    def setUp(self):
+        super().setUp()
+        self.watch = Watch()
+        self.work = membership.WorkWatch()
+
+    def _look(self, at: float, last: float | None, beat: float | None = None,
+              **fields) -> State:
+        """Look at a service, and say what it is.
+
+        :param at: when it is looked
+        :param last: when its last good pass was; None if it does not say so
+        :param beat: when its last heartbeat was; None for just now
+        """
+        service = _service('a', at if beat is None else beat, **{
+            'last_pass': model.LastPass(10, None if last is None else (
+                NOW + datetime.timedelta(seconds=last)))} | fields)
+        self.watch = self.watch.look([service], at)
+        self.work = self.work.look([service], self.watch, self.CURRENT)
+        return membership.state(service, self.CURRENT, self.watch, self.work)
+
+    def _states(self, *looks: tuple) -> list[State]:
+        return [self._look(*each) for each in looks]
+
+    def test_after_four_passes(self):
+        self.assertEqual(
+            5 * [State.MEMBER] + [State.NOT_WORKING, State.MEMBER],
+            self._states((0, 0), (10, 10), (20, 10), (30, 10), (40, 10),
+                         (50, 10), (60, 60)))
+
+    def test_twice_as_long_after_the_start(self):
+        looks = [(at, 0) for at in range(0, 90, 10)]
+        self.assertEqual(8 * [State.MEMBER] + [State.NOT_WORKING],
+                         self._states(*looks))
+
+    def test_service_that_says_when_nowhere(self):
+        looks = [(at, None) for at in range(0, 90, 10)]
+        self.assertEqual(State.NOT_WORKING, self._states(*looks)[-1])
+
+    def test_row_that_said_so_and_is_another_services_now(self):
+        looks = [(at, 0 if at < 40 else None) for at in range(0, 90, 10)]
+        self.assertEqual(8 * [State.MEMBER] + [State.NOT_WORKING],
+                         self._states(*looks))
+        self.assertEqual(State.MEMBER, self._look(100, 95))
+
+    def test_service_that_says_nothing(self):
+        for at in range(0, 900, 10):
+            self.assertEqual(State.MEMBER, self._look(
+                at, None, last_pass=None))
+
+    def test_clock_that_steps(self):
+        for at in range(0, 900, 10):
+            self.assertEqual(State.MEMBER, self._look(at, -at))
+
+    def test_long_passes_of_the_other(self):
+        said = model.LastPass(100, NOW)
+        self.assertEqual(11 * [State.MEMBER], [
+            self._look(at, 0, last_pass=said) for at in range(0, 110, 10)])
+
+    def test_long_pass_of_this_one(self):
+        self._states((0, 0), (10, 10))
+        # This one stood still, and so may have the other.
+        self.assertEqual(4 * [State.MEMBER], self._states(
+            (410, 10), (420, 10), (430, 10), (440, 10)))
+        # What of it is remembered fades.
+        self.assertEqual(400 * 0.75 ** 3, self.work.cycle)
+
+    def test_handover_timeout(self):
+        self.CURRENT = dataclasses.replace(
+            self.CURRENT, handover_timeout=100)
+        self._states((0, 0), (10, 10))
+        self.assertEqual(
+            8 * [State.MEMBER] + [State.NOT_WORKING], self._states(
+                *((at, 10) for at in range(30, 120, 10))))
+
+    def test_service_that_comes_back(self):
+        self._states((0, 0), (10, 10))
+        self.assertEqual(
+            [*19 * [State.ABSENT], State.MEMBER, State.MEMBER], self._states(
+                *((at, 10, 10) for at in range(110, 300, 10)), (300, 10),
+                (310, 10)))
+        self.assertEqual(State.NOT_WORKING, self._states(
+            *((at, 10) for at in range(320, 600, 10)))[-1])
+
+    def test_own_passes_fail(self):
+        self._states((0, 0), (10, 10), (40, 10))
+        self.work = self.work.restarted(())
+        looks = [(at, 10) for at in range(50, 300, 10)]
+        self.assertEqual(7 * [State.MEMBER], self._states(*looks[:7]))
+        self.assertEqual(State.NOT_WORKING, self._states(*looks[7:])[-1])
+        # What was known before stays known.
+        self.work = self.work.restarted({'a'})
+        self.assertEqual(State.NOT_WORKING, self._look(300, 10))
+
+    def test_disabled_and_down(self):
+        self._states((0, 0), (10, 10))
+        for at in range(20, 200, 10):
+            self.assertEqual(
+                State.DISABLED, self._look(at, 10, disabled=True))
+            self.assertEqual(
+                State.FORCED_DOWN, self._look(at, 10, forced_down=True))
+
+    def test_of_itself(self):
+        service = _service('me', 0, last_pass=model.LastPass(10, None))
+        for at in range(0, 900, 10):
+            self.watch = self.watch.look([service], at)
+            self.work = self.work.look([service], self.watch, self.CURRENT)
+        self.assertEqual(State.MEMBER, membership.state(
+            service, self.CURRENT, self.watch, self.work))
+
+    def test_one_look(self):
+        for seconds, expected in (39, State.MEMBER), (41, State.NOT_WORKING):
+            service = _service('a', 0, last_pass=model.LastPass(
+                10, NOW - datetime.timedelta(seconds=seconds)))
+            self.assertEqual(expected, membership.state(
+                service, self.CURRENT, self.watch,
+                membership.WorkWatch.of_one_look([service], NOW)))
+
+    def test_it_keeps_what_it_has(self):
+        found = membership.Membership(states={'a': State.NOT_WORKING})
+        self.assertFalse(found.is_lost('a'))
+        self.assertFalse(found.is_dead('a', 1))
+        self.assertEqual({'a'}, found.with_state(State.NOT_WORKING))

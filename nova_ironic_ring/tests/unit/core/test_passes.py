@@ -10,14 +10,17 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 import dataclasses
+import datetime
 
 import ddt
 import fixtures
 
+from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core.decisions import Decision
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import membership
+from nova_ironic_ring.core.membership import State
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import planner
@@ -40,7 +43,8 @@ class QuietTestCase(base.PassTestCase):
     def test_what_is_asked_and_in_which_order(self):
         self.run_pass()
         asked = [each for each in self.asked if each not in (
-            'now', 'tracked', 'longest_gap', 'is_ending', 'rows_of')]
+            'now', 'wall_time', 'tracked', 'longest_gap', 'is_ending',
+            'rows_of')]
         # An instance that appears during the listing is then known.
         self.assertEqual(['ring_services', 'nodes', 'instances_of'], asked)
         # Once for the pass, and once for the tracker.
@@ -419,6 +423,96 @@ class ConsentTestCase(base.PassTestCase):
         self.run_pass()
         self.assertEqual('me', self.cloud.rows[node].owner)
 
+    def _take_with_a_build_on_its_way(self) -> str:
+        """Take a node of a, for which a build is on its way to a."""
+        node = self._of_another('me')
+
+        def allocate() -> None:
+            self.cloud.allocations[node] = {'late'}
+            self.cloud.instances['late'] = model.Instance(
+                None, None, is_building=True)
+        # Just after it was seen that nothing is allocated.
+        self.before['forget_provider'] = allocate
+        self.assertIn(node, self.run_pass())
+        self.assertEqual('me', self.cloud.rows[node].owner)
+        self.run_passes(180, 60)
+        return node
+
+    def test_build_that_comes_to_a_giver_that_lives(self):
+        self._take_with_a_build_on_its_way()
+        (left,) = self.memory.handovers.builds
+        self.assertEqual('a', left.host)
+        self.assertTrue(self.cloud.instances['late'].is_building)
+        self.cloud.instances['late'] = model.Instance('a', 'other')
+        self.run_pass()
+        self.assertEqual((), self.memory.handovers.builds)
+
+    def test_build_that_dies_when_the_giver_has_begun(self):
+        node = self._take_with_a_build_on_its_way()
+        self.cloud.instances['late'] = model.Instance(
+            'a', node, True, 'networking')
+        self.run_passes(1200, 60)
+        self.force_down('a')
+        self.run_pass()
+        self.assertTrue(self.cloud.instances['late'].is_given_up)
+        self.assertEqual(set(), self.cloud.allocations[node])
+
+    def test_build_that_cannot_be_ended_at_once(self):
+        node = self._take_with_a_build_on_its_way()
+        self.run_passes(1200, 60)
+        self.force_down('a')
+        self.before['end_build'] = _fail
+        self.run_pass()
+        self.run_pass()
+        self.assertTrue(self.cloud.instances['late'].is_given_up)
+        self.assertEqual(set(), self.cloud.allocations[node])
+
+    def test_givers_that_cannot_be_looked_at(self):
+        self._take_with_a_build_on_its_way()
+        before = self.memory.handovers.builds
+        # Instances may have been taken over in this pass.
+        self.before['all_services'] = _fail
+        self.run_pass()
+        self.assertEqual(1, len(self.happened(events.HandoversUnknown)))
+        self.assertEqual(before, self.memory.handovers.builds)
+
+    def test_build_that_dies_with_the_giver(self):
+        node = self._take_with_a_build_on_its_way()
+        self.force_down('a')
+        self.run_pass()
+        self.assertTrue(self.cloud.instances['late'].is_given_up)
+        self.assertEqual(set(), self.cloud.allocations[node])
+        self.assertEqual([events.BuildEnded(node, 'late', 'a')],
+                         self.happened(events.BuildEnded))
+
+    def test_build_that_dies_with_a_giver_that_has_no_node_left(self):
+        node = self._take_with_a_build_on_its_way()
+        for each, row in self.cloud.rows.items():
+            if row.owner == 'a':
+                self.record(each, 'b')
+        self.run_pass()
+        self.assertTrue(self.cloud.instances['late'].is_building)
+        self.die('a')
+        self.run_passes(120, 60)
+        self.assertTrue(self.cloud.instances['late'].is_given_up)
+        self.assertEqual(set(), self.cloud.allocations[node])
+
+    def test_build_that_waits_here_when_the_giver_dies(self):
+        self._take_with_a_build_on_its_way()
+        self.tracker.process.waiting_builds = lambda: {'late'}
+        self.force_down('a')
+        self.run_pass()
+        self.assertTrue(self.cloud.instances['late'].is_building)
+
+    def test_handover_is_looked_at_once(self):
+        node = self._of_another('me')
+        self.run_pass()
+        self.assertEqual({node: 'a'}, self.memory.handovers.givers)
+        self.run_pass()
+        self.assertEqual(1, self.asked.count('consumers'))
+        self.run_pass()
+        self.assertNotIn('consumers', self.asked)
+
     def test_builds_are_read_only_where_something_is_offered(self):
         self.cloud.instances['new'] = model.Instance(
             'me', min(self.owned()), is_building=True)
@@ -438,7 +532,7 @@ class LastLookTestCase(base.PassTestCase):
     def _take(self, node: str) -> None:
         """Have the tracker take a node that it does not have in hand."""
         self.tracker.process.in_hand.discard(node)
-        self.tracker.take(node, self.result.plan.steps[node])
+        self.tracker.take(node, self.result)
 
     def test_free_node_that_another_has_taken_meanwhile(self):
         self.join('e')
@@ -581,6 +675,15 @@ class DisputeTestCase(base.PassTestCase):
         self.record(self.node, 'a', 'me')
         self.assertIn(self.node, self.run_pass())
 
+    def test_owner_that_takes_back_for_a_build(self):
+        for _ in range(3):
+            self.record(self.node, 'a')
+            self._seconds_until_taken()
+            self.record(self.node, 'a', '')
+            self.run_pass()
+            self.assertEqual([], self.happened(events.DisputeFound))
+        self.assertEqual([], self.memory.disputes.hosts)
+
     def test_three_of_them(self):
         for owner in 'a', 'b':
             self.record(self.node, owner)
@@ -608,12 +711,12 @@ class DisputeTestCase(base.PassTestCase):
             self.record(self.node, 'a')
             self.tracker.process.in_hand.discard(self.node)
             self.wait(1)
-            self.decide()
+            self.run_pass()
         self.wait(1)
-        self.assertIn(self.node, self.decide().listed)
+        self.assertIn(self.node, self.run_pass())
         self.record(self.node, 'a')
         self.tracker.process.in_hand.discard(self.node)
-        self.decide()
+        self.run_pass()
         self.assertEqual([], self.happened(events.DisputeFound))
 
     def test_after_a_blackout_others_had_good_reason(self):
@@ -1236,3 +1339,189 @@ class StandstillTestCase(base.PassTestCase):
         self._run(35.0)
         self.assertIs(Decision.TAKE_ABANDONED, self.decisions()[node])
         self.assertIs(Trust.FULL, self.memory.standing.trust)
+
+
+class NotWorkingTestCase(base.PassTestCase):
+    """A peer that heartbeats, and whose passes fail."""
+
+    CYCLE = 60
+
+    def setUp(self):
+        super().setUp()
+        self.theirs = {node for node, row in self.cloud.rows.items()
+                       if row.owner == 'b'}
+        for owner in 'a', 'b':
+            self._say(owner)
+        self.run_passes(2 * self.CYCLE, self.CYCLE)
+
+    def _say(self, host: str) -> None:
+        """Have a peer say that it has run a good pass."""
+        now = self.tracker.world.process.wall_time()
+        own = sorted(node for node, row in self.cloud.rows.items()
+                     if row.owner == host)
+        for node in own:
+            self.cloud.rows[node].say(host, model.LastPass(
+                self.CYCLE, now if node == own[0] else None))
+
+    def _pass(self, *working: str) -> None:
+        self.wait(self.CYCLE)
+        for host in working:
+            self._say(host)
+        self.run_pass()
+
+    def _fail(self, passes: int = 9) -> None:
+        """Have the passes of b fail."""
+        for _ in range(passes):
+            self._pass('a')
+
+    def _state(self) -> State:
+        return self.memory.standing.membership.state('b')
+
+    def test_its_free_nodes_are_taken(self):
+        found = []
+        for _ in range(9):
+            self._pass('a')
+            found += self.happened(events.PassesFail)
+        self.assertEqual(['b'], [each.host for each in found])
+        self.assertEqual(State.NOT_WORKING, self._state())
+        self.assertEqual(desired('me', 'a'), self.owned())
+
+    def test_what_it_is_to_build_on_stays(self):
+        node = min(desired('me', 'a') & self.theirs)
+        self.cloud.allocations[node] = {'instance'}
+        self._fail()
+        self.assertEqual('b', self.cloud.rows[node].owner)
+        del self.cloud.allocations[node]
+        self._fail(1)
+        self.assertEqual('me', self.cloud.rows[node].owner)
+
+    def test_its_instances_stay(self):
+        self.configure(failover_after=1)
+        node = min(desired('me', 'a') & self.theirs)
+        self.place(node, 'instance', 'b')
+        self._fail(20)
+        self.assertEqual('b', self.cloud.instances['instance'].host)
+        self.assertEqual('b', self.cloud.rows[node].owner)
+
+    def test_it_comes_back(self):
+        self._fail()
+        self._pass('a', 'b')
+        self.assertEqual([events.PassesWork('b')],
+                         self.happened(events.PassesWork))
+        self.assertEqual(
+            desired('me', 'a') - desired('me', 'a', 'b'),
+            {node for node, taker in self.offers().items() if taker == 'b'})
+
+    def test_it_says_so_in_another_row(self):
+        # Of which nothing is known before it is looked for.
+        nova = self.tracker.world.nova
+        services = nova.ring_services
+        said = model.LastPass(
+            self.CYCLE, self.tracker.world.process.wall_time())
+        nova.ring_services = lambda: [
+            dataclasses.replace(each, last_pass=said)
+            if each.name == 'b' else each for each in services()]
+        for _ in range(12):
+            self._pass('a', 'b')
+            self.assertEqual(State.MEMBER, self._state())
+        nova.last_passes = lambda hosts: {}
+        self._fail()
+        self.assertEqual(State.NOT_WORKING, self._state())
+
+    def test_row_that_said_so_goes_to_another_service(self):
+        self._pass('a', 'b')
+        nova = self.tracker.world.nova
+        services = nova.ring_services
+        said = model.LastPass(self.CYCLE)
+        nova.ring_services = lambda: [
+            dataclasses.replace(each, last_pass=said)
+            if each.name == 'b' else each for each in services()]
+        nova.last_passes = lambda hosts: {'b': said}
+        # Its next pass has the time to say so in another row.
+        self._fail(6)
+        self.assertEqual(State.MEMBER, self._state())
+        self._fail(6)
+        self.assertEqual(State.NOT_WORKING, self._state())
+        self._fail(12)
+        self.assertEqual(State.NOT_WORKING, self._state())
+
+    def test_nobody_has_ironic(self):
+        for _ in range(20):
+            self.before['nodes'] = _fail
+            self.wait(self.CYCLE)
+            self.assertRaises(passes.UnansweredError, self.decide)
+        self._fail(6)
+        self.assertEqual(State.MEMBER, self._state())
+        self._fail(6)
+        self.assertEqual(State.NOT_WORKING, self._state())
+        # Once more, which is no reason to believe that it works.
+        self.before['nodes'] = _fail
+        self.assertRaises(passes.UnansweredError, self.decide)
+        self._fail(1)
+        self.assertEqual(State.NOT_WORKING, self._state())
+
+    def test_nobody_can_write_rows(self):
+        # As where Placement is down: Nova's tracker writes there first.
+        for _ in range(20):
+            self.wait(self.CYCLE)
+            self.decide()
+        self.assertEqual(State.MEMBER, self._state())
+        self.assertTrue(self.memory.own_work.is_failing)
+
+    def test_in_a_blackout(self):
+        self.tracker.process.longest_gap = lambda: 36.0
+        self._fail(20)
+        self.assertEqual(State.MEMBER, self._state())
+
+    def test_waits_end_where_own_passes_fail(self):
+        node = min(self.owned())
+        self.record(node, 'a')
+        self._pass('a', 'b')
+        for _ in range(5):
+            self.before['nodes'] = _fail
+            self.wait(self.CYCLE)
+            self.assertRaises(passes.UnansweredError, self.decide)
+        self._pass('a', 'b')
+        self.assertEqual(Decision.WAIT, self.decisions()[node])
+
+    def _shown(self) -> dict[str, datetime.datetime]:
+        return {node: row.last_pass.at for node, row in self.cloud.rows.items()
+                if row.owner == 'me' and row.last_pass and row.last_pass.at}
+
+    def test_what_is_said_of_own_passes(self):
+        before = self._shown()
+        self.assertEqual(1, len(before))
+        self._pass('a', 'b')
+        self.assertEqual(before.keys(), self._shown().keys())
+        self.assertNotEqual(before, self._shown())
+
+    def test_row_that_cannot_be_written(self):
+        (node,) = self._shown()
+        take = self.tracker.take
+        self.tracker.take = lambda each, result: (
+            builds.Settled() if each == node else take(each, result))
+        for _ in range(9):
+            before = max(self._shown().values())
+            self._pass('a', 'b')
+        self.assertGreater(max(self._shown().values()), before)
+        self.assertFalse(self.memory.own_work.is_failing)
+
+    def test_row_that_is_lost(self):
+        (node,) = self._shown()
+        self.cloud.rows[node] = clouds.Row('a')
+        self._pass('a', 'b')
+        self.assertEqual(1, len(self._shown()))
+        self.assertFalse(self.memory.own_work.is_failing)
+
+    def test_clock_that_goes_back(self):
+        before = max(self._shown().values())
+        self.tracker.process.wall_time = lambda: clouds.EPOCH
+        self._pass('a', 'b')
+        self.assertGreater(max(self._shown().values()), before)
+
+    def test_nodes_that_are_not_listed(self):
+        before = max(self._shown().values())
+        self.cloud.nodes.clear()
+        self._pass('a', 'b')
+        self.assertIn('say_last_pass', self.asked)
+        self.assertGreater(max(self._shown().values()), before)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from nova_ironic_ring.core import arrivals
 from nova_ironic_ring.core import model
 
 if typing.TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Build:
     :ivar is_lost: whether the message was lost with the service
     :ivar is_given_away: whether the node has gone to another service, other
         than from a dead one, when the node had only an allocation
+    :ivar taker: canonical name of that other service, and how often it had
+        been started
     """
 
     def __init__(self, world: worlds.World, instance: str, node: str,
@@ -55,6 +58,7 @@ class Build:
         self.host = host
         self.is_lost = False
         self.is_given_away = False
+        self.taker = '', 0
 
     def allocate(self) -> None:
         """Do what the scheduler does."""
@@ -82,10 +86,18 @@ class Build:
         """
         # With its service goes a message that was received.
         self.is_lost = True
-        host.later(1, lambda: self._claim(host))
+        host.process.waiting.add(self.instance)
+        # Some have to wait for their turn.
+        host.later(self.world.random.choice((1, 20)),
+                   lambda: self._claim(host))
 
     def _claim(self, host: hosts.Host) -> None:
+        host.process.waiting.discard(self.instance)
         if not self._is_wanted():
+            return
+        if not host.tracker.take_for_build(arrivals.Arrival(
+                self.instance, self.node)):
+            self._fail(host)
             return
         self.world.log(f'{host.name} builds {self.instance}')
         self._save(host=host.name, node=self.node, task='spawning')
@@ -102,15 +114,19 @@ class Build:
         if instance.host_name != host.me:
             return
         if node is None or node.instance is not None:
-            self.world.log(f'{host.name} cannot build {self.instance}')
-            self._save(host=None, node=None, is_building=False, task=None)
-            self.world.free(self.instance)
+            self._fail(host)
             return
         node.instance = self.instance
         # It is the one that is on the node from now on.
         self.world.free(self.instance)
         self.world.rules.instance_changed(self.instance)
         host.later(5, lambda: self._finish(host))
+
+    def _fail(self, host: hosts.Host) -> None:
+        """End the build with an error: here, nobody tries another node."""
+        self.world.rules.check_failed_build(host, self.node, self.instance)
+        self._save(host=None, node=None, is_building=False, task=None)
+        self.world.free(self.instance)
 
     def _finish(self, host: hosts.Host) -> None:
         instance = self.world.cloud.instances.get(self.instance)
@@ -155,6 +171,24 @@ def _delete(host: hosts.Host, uuid: str) -> None:
     if instance is not None and instance.host_name == host.me:
         host.world.log(f'{uuid} is deleted')
         host.world.forget(uuid)
+
+
+def end_interrupted(host: hosts.Host) -> None:
+    """Do what Nova does when a service starts that has lost messages.
+
+    Nova sets such a build to ERROR, and its user deletes the instance.
+
+    :param host: the service
+    """
+    world = host.world
+    for build in world.builds.values():
+        instance = world.cloud.instances.get(build.instance)
+        row = world.cloud.rows.get(build.node)
+        if build.is_lost and row is not None and row.owner == host.name and (
+                instance is not None and instance.is_building
+                and instance.host is None):
+            world.log(f'{build.instance} is deleted: its build was lost')
+            world.forget(build.instance)
 
 
 def recover(host: hosts.Host, uuid: str) -> None:

@@ -22,11 +22,13 @@ from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterable
 import dataclasses
+import datetime
 import functools
 import typing
 
 import greenlet
 
+from nova_ironic_ring.core import arrivals
 from nova_ironic_ring.core import builds as core_builds
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import model
@@ -43,7 +45,7 @@ if typing.TYPE_CHECKING:
 
 
 class Unreachable(Exception):
-    """A service cannot reach Nova's database."""
+    """A service cannot reach Nova's database, Ironic or Placement."""
 
 
 class Port:
@@ -129,18 +131,37 @@ class Ironic(clouds.Ironic):
     def nodes(self, scope: settings.Scope) -> dict[str, str | None]:
         # The listing takes long.
         self._service.pause(1)
+        self._service.reach_ironic()
         found = {} if self._service.world.is_hidden else super().nodes(scope)
         self._service.world.rules.listed(self._service, found)
         self._service.pause(0.5)
         return found
 
     def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
+        self._service.reach_ironic()
         if self._service.world.is_hidden:
             return {}
         return super().nodes_of(instances)
 
     def is_deleted(self, node: str) -> bool:
+        self._service.reach_ironic()
         return self._service.world.is_hidden or super().is_deleted(node)
+
+
+class Placement(clouds.Placement):
+    """What Placement has, or answers."""
+
+    def __init__(self, host: Host) -> None:
+        """Choose the service.
+
+        :param host: the service
+        """
+        super().__init__(host.world.cloud)
+        self._service = host
+
+    def consumers(self, node: str) -> frozenset[str]:
+        self._service.reach_placement()
+        return super().consumers(node)
 
 
 class Process(clouds.Process):
@@ -152,6 +173,7 @@ class Process(clouds.Process):
         :param host: the service
         """
         super().__init__(host.world.cloud)
+        self._service = host
         #: Whether it was told to end.
         self.ending = False
         # A monotonic clock begins anywhere.
@@ -161,6 +183,10 @@ class Process(clouds.Process):
 
     def now(self) -> float:
         return self.cloud.now + self._began
+
+    def wall_time(self) -> datetime.datetime:
+        return super().wall_time() + datetime.timedelta(
+            seconds=self._service.world.skews.get(self._service.me, 0))
 
     @property
     def has_beaten(self) -> bool:
@@ -199,8 +225,8 @@ class Tracker(clouds.Tracker):
         super().__init__(host.world.cloud, host.process, host.ports,
                          host.settings)
         self._service = host
-        #: The offers that were written: what has not changed is not written.
-        self._written: dict[str, str | None] = {}
+        #: What was written of each: what has not changed is not written.
+        self._written: dict[str, tuple[str | None, model.LastPass]] = {}
         #: When it began to look at a node that it takes.
         self._began = 0.0
 
@@ -215,24 +241,52 @@ class Tracker(clouds.Tracker):
                          if node in rows}
         return rows
 
-    def take(self, node: str, step: planner.Step) -> core_builds.Settled:
-        """Record a listed node for the service, and write its offer.
+    def take(self, node: str, result: passes.Result) -> core_builds.Settled:
+        """Record a listed node for the service, and write what it says there.
 
         :param node: the node's UUID
-        :param step: what was decided
+        :param result: what has come of the pass
         :returns: what has come of builds that a dead owner has left behind
         """
-        is_known = node in self.process.in_hand
-        if is_known and node in self._written and (
-                self._written[node] == step.offer):
+        said = (result.plan.steps[node].offer,
+                result.work.of(node, self.current))
+        if node in self.process.in_hand and self._written.get(node) == said:
             return core_builds.Settled()
         self._service.pause()
         self._service.reach()
+        # Nova's tracker writes to Placement first.
+        self._service.reach_placement()
         self._began = self.cloud.now
-        settled = super().take(node, step)
+        settled = super().take(node, result)
         if node in self.process.in_hand and node in self.cloud.rows:
-            self._written[node] = step.offer
+            self._written[node] = said
         return settled
+
+    def take_for_build(self, arrival: arrivals.Arrival) -> bool:
+        """Take the node of a build, if another service has it by now.
+
+        :param arrival: the build
+        :returns: whether the service has the node
+        """
+        if arrival.node in self.process.in_hand:
+            return True
+        host = self._service
+        # At once: this is not the greenlet of the passes.
+        world = clouds.connect(self.cloud, self.current).world
+        step = arrivals.decide(dataclasses.replace(
+            world, process=self.process), arrival)
+        if step is None or arrival.node not in self.cloud.nodes:
+            return False
+        host.result = dataclasses.replace(host.result, plan=planner.Plan(
+            {**host.result.plan.steps, arrival.node: step}))
+        before = self.cloud.rows[arrival.node].owner
+        super().record(arrival.node)
+        host.world.rules.row_taken(host, arrival.node, before)
+        self.process.in_hand.add(arrival.node)
+        self._written.pop(arrival.node, None)
+        row = self.cloud.rows[arrival.node]
+        row.giver, row.taker = host.me, ''
+        return True
 
     def record(self, node: str) -> None:
         # After the last look, and before it has come to anything.
@@ -261,6 +315,8 @@ class Host:
     :ivar lives: whether its process lives
     :ivar is_receiving: whether it receives messages
     :ivar is_cut_off: whether it cannot reach Nova's database
+    :ivar has_ironic: whether it can reach Ironic
+    :ivar works_from: since when it can
     :ivar frozen_until: until when it stands still
     :ivar ends_at: when it ends, if it is to end
     :ivar disturbed_at: until when something last befell it
@@ -296,6 +352,8 @@ class Host:
         self.lives = True
         self.is_receiving = False
         self.is_cut_off = False
+        self.has_ironic = True
+        self.works_from = world.now
         self.frozen_until = 0.0
         self.ends_at = 0.0
         self.disturbed_at = world.now
@@ -307,7 +365,7 @@ class Host:
             *(typing.cast(typing.Any, Port(self, target, needs_nova, delay))
               for target, needs_nova, delay in (
                   (Nova(self), True, 0.2), (Ironic(self), False, 0.5),
-                  (clouds.Placement(world.cloud), False, 0.2),
+                  (Placement(self), False, 0.2),
                   (self.process, False, 0.01)))))
         self.tracker = Tracker(self)
         self._greenlet = greenlet.greenlet(self._live)
@@ -418,6 +476,22 @@ class Host:
         if self.is_cut_off:
             raise Unreachable()
 
+    def reach_ironic(self) -> None:
+        """Reach Ironic.
+
+        :raises Unreachable: if this service is cut off from it
+        """
+        if not self.has_ironic:
+            raise Unreachable()
+
+    def reach_placement(self) -> None:
+        """Reach Placement.
+
+        :raises Unreachable: if nobody does
+        """
+        if self.world.is_placement_down:
+            raise Unreachable()
+
     def meet(self, name: str, moment: str) -> None:
         """Have befall this service what is to befall it at a call.
 
@@ -444,6 +518,7 @@ class Host:
         for uuid, instance in list(self.world.cloud.instances.items()):
             if instance.host_name == self.me:
                 builds.recover(self, uuid)
+        builds.end_interrupted(self)
         self._pass()
         self._beat(is_first=True)
         self.is_receiving = True
@@ -510,20 +585,28 @@ class Host:
         for node in sorted(rows.keys() - self.result.listed.keys()):
             self._remove(node)
         for node in self.result.listed:
+            step = self.result.plan.steps[node]
+            is_known = node in self.process.in_hand
             try:
-                settled = self.tracker.take(node, self.result.plan.steps[node])
+                if is_known:
+                    self.memory = dataclasses.replace(
+                        self.memory, handovers=core_builds.look_at_handover(
+                            self.ports, self.memory.handovers, node))
+                settled = self.tracker.take(node, self.result)
             except Unreachable:
                 continue
-            self.memory = dataclasses.replace(
-                self.memory,
-                left_builds=self.memory.left_builds + settled.left)
+            if not is_known and node in self.process.in_hand:
+                self.memory = passes.claimed(self.memory, node, step, settled)
             for each in settled.taken:
                 self._recover(each.instance)
 
     def _remove(self, node: str) -> None:
         """Delete the row of a node that Ironic does not have any more."""
-        if self.memory.vanished.is_closed or (
-                not self.ports.ironic.is_deleted(node)):
+        try:
+            if self.memory.vanished.is_closed or (
+                    not self.ports.ironic.is_deleted(node)):
+                return
+        except Unreachable:
             return
         self.memory = dataclasses.replace(
             self.memory, vanished=self.memory.vanished.noted(

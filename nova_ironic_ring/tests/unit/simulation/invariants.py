@@ -28,6 +28,7 @@ from nova_ironic_ring.core import settings
 from nova_ironic_ring.tests.unit.simulation import times
 
 if typing.TYPE_CHECKING:
+    from nova_ironic_ring.tests.unit.simulation import builds
     from nova_ironic_ring.tests.unit.simulation import host as hosts
     from nova_ironic_ring.tests.unit.simulation import world as worlds
 
@@ -204,6 +205,9 @@ class Invariants:
         if self.world.is_benign and (
                 self.world.now - other.disturbed_at > times.DOWN_TIME):
             self.world.fail(f'{what}, where nothing is amiss')
+        if host.began_at - other.works_from <= times.QUIET:
+            # Its passes fail, or have failed.
+            return
         if other.ring == host.ring and self._is_steady(
                 owner, host.began_at, times.QUIET):
             self.world.fail(f'{what} without its consent')
@@ -264,6 +268,7 @@ class Invariants:
         for build in self.world.builds.values():
             if build.node == node:
                 build.is_given_away = True
+                build.taker = host.me, self.world.lives[host.me]
 
     def check_deletion(self, host: hosts.Host, node: str, row: clouds.Row
                        ) -> None:
@@ -336,6 +341,20 @@ class Invariants:
                             f'before when {expected.host} died')
         self._deaths.add(death)
 
+    def check_failed_build(self, host: hosts.Host, node: str, uuid: str
+                           ) -> None:
+        """See whether a service may refuse a build.
+
+        :param host: the service
+        :param node: the UUID of the node
+        :param uuid: the UUID of the instance
+        """
+        what = f'{host.name} cannot build {uuid} on node {short(node)}'
+        self.world.log(what)
+        if self.world.is_benign and host.IS_OURS and (
+                not host.process.ending):
+            self.world.fail(f'{what}, where nothing is amiss')
+
     def build_ended(self, host: hosts.Host, uuid: str) -> None:
         """See whether a service may end a build.
 
@@ -403,23 +422,34 @@ class Invariants:
         self._check_unowned()
 
     def _check_unowned(self) -> None:
-        """See that no node stays without an owner while nothing happens."""
-        if self.world.now - self.world.changed_at <= times.QUIET or (
-                self.world.is_hidden) or any(
-                self.world.now - host.disturbed_at <= times.QUIET
-                for host in self.world.services.values()):
+        """See that no node stays without an owner while nothing happens.
+
+        Nor with one that lives, and whose passes fail.
+        """
+        services = self.world.services.values()
+        failing = {host.me for host in services if not host.has_ironic}
+        quiet = max(self.world.changed_at, self.world.work_changed_at, *(
+            host.disturbed_at for host in services))
+        if self.world.is_hidden or self.world.is_placement_down or (
+                self.world.now - quiet <= times.QUIET):
             return
+        if failing and (
+                self.world.now - quiet <= times.PATIENCE + _UNOWNED
+                or not all(host.IS_OURS for host in services)):
+            return
+        owners = {node: model.canonical(row.owner)
+                  for node, row in self.cloud.rows.items()}
         for node, found in self.cloud.nodes.items():
-            if node in self.cloud.rows or (
+            if owners.get(node) not in {None, *failing} or (
                     self.world.now - self._row_since[node] <= _UNOWNED):
                 continue
-            members = self.world.members(found.group) | (
-                self.world.members(None))
-            owners = {model.canonical(row.owner)
-                      for row in self.cloud.rows.values()}
+            members = (self.world.members(found.group)
+                       | self.world.members(None)) - failing
             # Those that have no node do not see each other.
-            if members and members <= owners and found.instance is None:
-                self.world.fail(f'node {short(node)} has no owner')
+            if members and members <= set(owners.values()) and (
+                    self.world.is_free(node)):
+                self.world.fail(f'node {short(node)} is with '
+                                f'{owners.get(node, "nobody")}')
 
     # In the end
 
@@ -439,8 +469,12 @@ class Invariants:
             owner = model.canonical(row.owner) if row else None
             instance = self.cloud.instances.get(found.instance or '')
             if instance is not None and instance.host_name is not None:
+                # Who is in another group is nobody's peer here, and never
+                # dead: an operator has to move its instances.
+                known = self.world.groups.get(str(instance.host_name))
+                is_known = is_ours and group == known
                 self._check_settled_instance(
-                    str(found.instance), instance, desired if is_ours
+                    str(found.instance), instance, desired if is_known
                     else None, owner)
             elif found.instance is not None:
                 if is_ours and desired is not None and instance is None:
@@ -475,11 +509,12 @@ class Invariants:
                       is_one_ring: bool) -> None:
         """See that dead services have left no builds behind."""
         for uuid, build in self.world.builds.items():
-            if build.host in self.world.services or build.is_given_away:
+            if build.host in self.world.services or (
+                    build.is_given_away and not self._has_stayed(build)):
                 # Nova itself loses a message with the service that it was
-                # for, and does not notice. A node that only has an allocation
-                # looks free to a live service, which gives it away: what then
-                # dies with that service is not looked for.
+                # for, and does not notice. Who has taken the node just before
+                # looks for what dies with the giver, but only for as long as
+                # it lives itself.
                 continue
             found = self.cloud.nodes.get(build.node)
             if found is None or (
@@ -492,6 +527,14 @@ class Invariants:
                     instance is None or instance.is_given_up):
                 self.world.fail(f'{uuid} keeps node '
                                 f'{short(build.node)} allocated')
+
+    def _has_stayed(self, build: builds.Build) -> bool:
+        """Say whether a node is with who has taken it from a live giver."""
+        name, lives = build.taker
+        row = self.cloud.rows.get(build.node)
+        return (name in self.world.services and row is not None
+                and self.world.lives[name] == lives
+                and model.canonical(row.owner) == name)
 
 
 def short(node: str) -> str:

@@ -46,6 +46,7 @@ hypothesis.settings.load_profile(
 
 _MOST_HOSTS = 5
 _SECONDS = st.floats(0, 12, allow_nan=False)
+_OUTAGE = st.floats(1, 2 * times.PATIENCE, allow_nan=False)
 _LONG = st.floats(1, 40, allow_nan=False)
 _SKEW = st.floats(-300, 300, allow_nan=False)
 # Where it matters most that a service may die, or stand still.
@@ -177,6 +178,12 @@ class Machine(BaseMachine):
     def cut_off(self, data, seconds):
         host = self._host(data)
         self.world.cut_off(host, not host.is_cut_off)
+        self._then(seconds)
+
+    @stateful.rule(data=st.data(), seconds=_SECONDS)
+    def lose_ironic(self, data, seconds):
+        host = self._host(data)
+        self.world.lose_ironic(host, host.has_ironic)
         self._then(seconds)
 
     @stateful.rule(data=st.data(), call=_CALLS, length=_LONG,
@@ -328,6 +335,37 @@ class Machine(BaseMachine):
         self._require_nothing(length + times.QUIET)
 
     @stateful.precondition(lambda self: self.settled and self.IS_OURS)
+    @stateful.rule(length=_OUTAGE, is_ironic=st.booleans())
+    def outage_alone(self, length, is_ironic):
+        """Nothing moves because nobody has Ironic, or Placement."""
+        before = len(self.world.rules.moves)
+        for is_over in False, True:
+            if is_ironic:
+                for host in self.world.services.values():
+                    self.world.lose_ironic(host, not is_over)
+            else:
+                self.world.fail_placement(not is_over)
+            self.world.run(times.QUIET if is_over else length)
+        self.world.run(times.PATIENCE)
+        if len(self.world.rules.moves) != before:
+            self.world.fail('A node moves for nothing')
+
+    @stateful.precondition(lambda self: self.settled and self.IS_OURS)
+    @stateful.rule(data=st.data())
+    def lose_ironic_alone(self, data):
+        """A service whose passes fail has its free nodes taken, no more."""
+        host = self._host(data)
+        instances = dict(self.world.cloud.instances)
+        self.world.lose_ironic(host)
+        # What becomes of its nodes is seen in the passes of the others.
+        self.world.run(times.PATIENCE + times.QUIET)
+        self.world.lose_ironic(host, False)
+        self.world.run(times.QUIET)
+        self._check_settled()
+        if instances != self.world.cloud.instances:
+            self.world.fail('An instance moves or ends')
+
+    @stateful.precondition(lambda self: self.settled and self.IS_OURS)
     @stateful.rule(data=st.data(), skew=_SKEW)
     def set_clock_alone(self, data, skew):
         """Nothing moves because a clock steps."""
@@ -369,7 +407,7 @@ class BenignMachine(Machine):
 
     # What is no rule here.
     freeze = stall = cut_off = trap = interrupt = force_down = hide = None
-    stall_alone = None
+    stall_alone = lose_ironic = outage_alone = lose_ironic_alone = None
 
 
 class TakeoverMachine(Machine):
@@ -386,6 +424,7 @@ class TakeoverMachine(Machine):
     # What is no rule here.
     stall = disable = force_down = set_clock = hide = enroll = remove = None
     work = stall_alone = set_clock_alone = one_event = None
+    lose_ironic = outage_alone = lose_ironic_alone = None
 
 
 class OutageMachine(Machine):

@@ -23,5 +23,10 @@ PARTITIONS = 32
 #: for twice the down time; the next pass sees it.
 DETECTION = 2 * DOWN_TIME + 3 * PASS_INTERVAL
 #: From the last event until all is where it belongs: what has gone is found
-#: out; who has only begun to take over may be gone as well; and three passes.
-QUIET = DETECTION + HANDOVER_TIMEOUT + 4 * PASS_INTERVAL
+#: out; who has only begun to take over may be gone as well; a service that is
+#: left without a node takes one first; and three passes.
+QUIET = DETECTION + HANDOVER_TIMEOUT + 8 * PASS_INTERVAL
+#: For how long the passes of a service may fail until the others go without
+#: it: four passes, each of which takes some seconds itself, and twice that
+#: after an outage.
+PATIENCE = 2 * 4 * (PASS_INTERVAL + 9)

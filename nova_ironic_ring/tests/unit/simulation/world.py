@@ -46,10 +46,13 @@ class World:
     :ivar steps: how many calls of a port there were
     :ivar stalled_until: until when nobody gets an answer of the database
     :ivar is_hidden: whether Ironic's policy hides all nodes
+    :ivar is_placement_down: whether nobody gets an answer of Placement
     :ivar follows: whether instances go with the ring
     :ivar is_benign: whether services only come and go, as they should
     :ivar disturbed_at: when the last thing befell everybody
     :ivar changed_at: when something last befell any service
+    :ivar work_changed_at: when the passes of a service last began to fail, or
+        to work
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -63,6 +66,8 @@ class World:
         self.builds: dict[str, builds.Build] = {}
         #: Messages that nobody has received, by canonical name of the service.
         self.messages: dict[str, list[builds.Build]] = {}
+        #: The conductor group of each service, by canonical name.
+        self.groups: dict[str, str | None] = {}
         #: How often each service was started, by canonical name.
         self.lives: dict[str, int] = {}
         #: Since when a service may have no nodes, because an operator has
@@ -75,10 +80,12 @@ class World:
         self.steps = 0
         self.stalled_until = 0.0
         self.is_hidden = False
+        self.is_placement_down = False
         self.follows = False
         self.is_benign = False
         self.disturbed_at = 0.0
         self.changed_at = 0.0
+        self.work_changed_at = 0.0
         self.timeline: list[str] = []
         self.rules = invariants.Invariants(self)
         self._failure: invariants.InvariantError | None = None
@@ -156,6 +163,7 @@ class World:
         me = model.canonical(name)
         self.log(f'{name} starts' + (f' in "{group}"' if group else ''))
         self.lives[me] = self.lives.get(me, 0) + 1
+        self.groups[me] = group
         self.dead_since.pop(me, None)
         self.changed_at = max(self.changed_at, self.now)
         self.services[me] = (kind or hosts.Host)(self, name, group, peers)
@@ -210,6 +218,28 @@ class World:
             self.disturb(host, float('inf'))
         else:
             self.calm(host)
+
+    def lose_ironic(self, host: hosts.Host, is_lost: bool = True) -> None:
+        """Take a service off Ironic, or connect it again.
+
+        Its heartbeat goes on.
+
+        :param host: the service
+        :param is_lost: which of the two
+        """
+        self.log(f'{host.name} {"loses" if is_lost else "has"} Ironic')
+        host.has_ironic = not is_lost
+        host.works_from = float('inf') if is_lost else self.now
+        self.work_changed_at = self.now
+
+    def fail_placement(self, is_down: bool) -> None:
+        """Have Placement answer nobody, or everybody again.
+
+        :param is_down: which of the two
+        """
+        self.log(f'Placement is {"down" if is_down else "back"}')
+        self.is_placement_down = is_down
+        self.work_changed_at = self.now
 
     def stall(self, seconds: float) -> None:
         """Have the database stand still for some time.
@@ -421,6 +451,8 @@ class World:
             host.traps.clear()
             if host.is_cut_off:
                 self.cut_off(host, False)
+            if not host.has_ironic:
+                self.lose_ironic(host, False)
         self.skews.clear()
         for uuid, instance in self.cloud.instances.items():
             if instance.task == _WORK:

@@ -1,0 +1,58 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Counts what happens in passes, for those who measure it."""
+
+import collections
+from collections.abc import Iterable
+import dataclasses
+
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import events
+
+
+@dataclasses.dataclass
+class Counters:
+    """How often something has happened since this process has started.
+
+    :ivar nodes_taken: by what was decided on the node
+    :ivar instances_taken: by whether the service that had the instance is dead
+    :ivar instances_not_taken: takeovers that have failed
+    :ivar disputes: services that were found to see another ring
+    """
+
+    nodes_taken: collections.Counter[decisions.Decision] = dataclasses.field(
+        default_factory=collections.Counter)
+    instances_taken: collections.Counter[bool] = dataclasses.field(
+        default_factory=collections.Counter)
+    instances_not_taken: int = 0
+    disputes: int = 0
+
+    def count(self, happened: Iterable[events.Event]) -> None:
+        """Count events.
+
+        :param happened: the events
+        """
+        for event in happened:
+            match event:
+                case events.NodeTaken():
+                    self.nodes_taken[event.decision] += 1
+                case events.InstanceTaken():
+                    self.instances_taken[event.is_dead] += 1
+                case events.InstanceNotTaken():
+                    self.instances_not_taken += 1
+                case events.DisputeFound():
+                    self.disputes += 1
+
+
+#: Those of this process, which is one service.
+COUNTERS = Counters()

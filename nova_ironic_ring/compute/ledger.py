@@ -1,0 +1,75 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What this process has done with nodes since they were last counted."""
+
+from collections.abc import Iterable, Iterator
+import threading
+
+
+class Ledger:
+    """Remembers nodes from one pass to the next, for all threads.
+
+    What happens while a pass is under way may not be in what it has read, and
+    stays until the one after it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pass = 0
+        #: In which pass a node was tried, and released, by the node's UUID.
+        self._tried: dict[str, int] = {}
+        self._released: dict[str, tuple[str, int]] = {}
+
+    def begin(self) -> None:
+        """Begin a pass, before anything is read."""
+        with self._lock:
+            self._pass += 1
+
+    def end(self) -> None:
+        """End a pass: forget what it has seen."""
+        with self._lock:
+            self._tried = {node: then for node, then in self._tried.items()
+                           if then >= self._pass}
+            self._released = {
+                node: (pool, then) for node, (pool, then)
+                in self._released.items() if then >= self._pass}
+
+    def untried(self, nodes: Iterable[str]) -> Iterator[str]:
+        """Walk nodes, each of which no other thread is given.
+
+        :param nodes: UUIDs, in the order to try them
+        """
+        for node in nodes:
+            with self._lock:
+                if node in self._tried:
+                    continue
+                self._tried[node] = self._pass
+            yield node
+
+    def release(self, node: str, pool: str) -> None:
+        """Note that a node has lost its instance.
+
+        :param node: the node's UUID
+        :param pool: the name of the pool that the instance was in
+        """
+        with self._lock:
+            self._released[node] = (pool, self._pass)
+
+    def released(self, pool: str) -> frozenset[str]:
+        """Name the nodes that have lost an instance of a pool.
+
+        :param pool: the name of the pool
+        """
+        with self._lock:
+            return frozenset(node for node, (of, _) in self._released.items()
+                             if of == pool)

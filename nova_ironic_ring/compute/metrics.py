@@ -1,0 +1,290 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Shows Prometheus how this service is.
+
+All values are made when they are asked for, of what the service has in memory:
+nothing is measured while nobody asks.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+import ipaddress
+import socket
+import socketserver
+import threading
+import time
+import urllib.parse
+from wsgiref import simple_server
+
+from nova import exception
+from oslo_log import log as logging
+from oslo_utils import timeutils
+import prometheus_client
+from prometheus_client import core
+from prometheus_client import registry
+
+from nova_ironic_ring.compute import counters
+from nova_ironic_ring.compute import service
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import trust
+
+LOG = logging.getLogger(__name__)
+
+_PREFIX = 'nova_ironic_ring_'
+
+
+class Collector(registry.Collector):
+    """Makes the values of one service."""
+
+    def __init__(self, ring: service.Service,
+                 recovering: Callable[[], int],
+                 counted: counters.Counters = counters.COUNTERS) -> None:
+        """Choose what is shown.
+
+        :param ring: the service
+        :param recovering: tells how many instances that it has taken over
+            from dead services are not brought to order yet
+        :param counted: what has happened
+        """
+        self._ring = ring
+        self._recovering = recovering
+        self._counted = counted
+        self._since = ring.process.now()
+        #: When it was first seen that a node is offered, by node and taker.
+        self._offers: dict[tuple[str, str], float] = {}
+
+    def collect(self) -> Iterator[core.Metric]:
+        """Make the values."""
+        yield from self._passes()
+        if isinstance(self._ring, service.RingService):
+            yield from self._nodes(self._ring)
+        yield from self._services()
+        yield from self._guards()
+        yield from self._happened()
+
+    def _passes(self) -> Iterator[core.Metric]:
+        ring, ended, current = (
+            self._ring, self._ring.ended, self._ring.settings)
+        now = timeutils.utcnow(with_timezone=True)
+        yield _counter('passes', 'Passes that have ended well.', ring.passes)
+        yield _gauge('pass_seconds', 'How long the last pass took.',
+                     ended.seconds if ended else 0)
+        yield _gauge(
+            'pass_age_seconds',
+            'Since when the last pass has ended, or the service has started.',
+            (now - ended.at).total_seconds() if ended
+            else ring.process.now() - self._since)
+        yield _gauge('pass_interval_seconds',
+                     'How long after a pass the next one is due.',
+                     current.pass_interval)
+        yield _gauge('handover_timeout_seconds',
+                     'How long consent is waited for.',
+                     current.handover_timeout)
+
+    def _nodes(self, ring: service.RingService) -> Iterator[core.Metric]:
+        steps, now = ring.result.plan.steps, ring.process.now()
+        counts = dict.fromkeys(decisions.Decision, 0)
+        offers = set()
+        for node, step in steps.items():
+            counts[step.decision] += 1
+            if step.offer:
+                offers.add((node, step.offer))
+        yield _labelled(core.GaugeMetricFamily, 'nodes',
+                        'Nodes, by what the last pass has decided on them.',
+                        'decision', _by_name(counts))
+        self._offers = {offer: self._offers.get(offer, now)
+                        for offer in offers}
+        yield _gauge('offers', 'Nodes that others may take and have not yet.',
+                     len(offers))
+        yield _gauge('oldest_offer_seconds',
+                     'Since when the oldest offer is seen here.',
+                     _age(self._offers.values(), now))
+        waits = ring.memory.waits
+        yield _gauge('waits', 'Nodes that this service waits for.', len(waits))
+        yield _gauge('oldest_wait_seconds',
+                     'Since when this service waits for a node.',
+                     _age((wait.since for wait in waits.values()), now))
+
+    def _services(self) -> Iterator[core.Metric]:
+        standing = self._ring.memory.standing
+        counts = dict.fromkeys(membership.State, 0)
+        for state in standing.membership.states.values():
+            counts[state] += 1
+        yield _labelled(core.GaugeMetricFamily, 'services',
+                        'Services, by what they are to this one.', 'state',
+                        _by_name(counts))
+        yield _gauge('members', 'Members of the ring.',
+                     len(standing.ring.members))
+
+    def _guards(self) -> Iterator[core.Metric]:
+        memory = self._ring.memory
+        yield _labelled(
+            core.GaugeMetricFamily, 'trust',
+            'How far this service goes by what it sees of the others.',
+            'trust', {each.name: each is memory.standing.trust
+                      for each in trust.Trust})
+        yield _gauge('disputes', 'Services that see another ring.',
+                     len(memory.disputes.hosts))
+        yield _gauge('nodes_vanished',
+                     'Whether too many nodes are gone to believe it.',
+                     memory.vanished.has_too_many)
+        yield _gauge('nodes_kept', 'Nodes that Ironic does not show and that '
+                     'are kept because of an instance.', len(memory.kept))
+        yield _gauge('instances_to_recover',
+                     'Instances taken over from dead services that are not '
+                     'brought to order yet.', self._recovering())
+
+    def _happened(self) -> Iterator[core.Metric]:
+        counted = self._counted
+        yield _labelled(
+            core.CounterMetricFamily, 'nodes_taken',
+            'Nodes that this service has decided to take.', 'decision',
+            {each.name: counted.nodes_taken[each]
+             for each in decisions.Decision
+             if each.takes and each is not decisions.Decision.CREATE})
+        yield _labelled(
+            core.CounterMetricFamily, 'instances_taken_over',
+            'Instances that this service has taken over.', 'reason',
+            {'dead': counted.instances_taken[True],
+             'consent': counted.instances_taken[False]})
+        yield _counter('takeovers_failed', 'Takeovers of instances that have '
+                       'failed.', counted.instances_not_taken)
+        yield _counter('disputes_found', 'Services that were found to see '
+                       'another ring.', counted.disputes)
+
+
+def _gauge(name: str, words: str, value: float) -> core.Metric:
+    return core.GaugeMetricFamily(_PREFIX + name, words, value)
+
+
+def _counter(name: str, words: str, value: float) -> core.Metric:
+    return core.CounterMetricFamily(_PREFIX + name, words, value)
+
+
+def _labelled(kind: type[core.GaugeMetricFamily]
+              | type[core.CounterMetricFamily], name: str, words: str,
+              label: str, values: Mapping[str, float]) -> core.Metric:
+    made = kind(_PREFIX + name, words, labels=[label])
+    for each, value in values.items():
+        made.add_metric([each], value)
+    return made
+
+
+def _by_name(counts: Mapping) -> dict[str, float]:
+    return {each.name: count for each, count in counts.items()}
+
+
+def _age(times: Iterable[float], now: float) -> float:
+    return now - min(times, default=now)
+
+
+def address(text: str) -> tuple[str, int]:
+    """Read the address to listen on.
+
+    :param text: as configured
+    :returns: IP address and port
+    :raises ValueError: if it is not both; the message says what to do
+    """
+    try:
+        parts = urllib.parse.urlsplit(f'//{text}')
+        if parts.netloc == text and '@' not in text and parts.port:
+            return str(ipaddress.ip_address(parts.hostname or '')), parts.port
+    except ValueError:
+        pass
+    raise ValueError(
+        f'[ironic_ring] metrics_listen = "{text}" is no IP address with a '
+        'port: set it to one, such as 127.0.0.1:19108 or [::1]:19108, or to '
+        'nothing.')
+
+
+class _Handler(simple_server.WSGIRequestHandler):
+
+    #: Seconds to wait for a request: one that never comes keeps no thread.
+    timeout = 10
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""
+
+
+class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
+    """Answers Prometheus, in threads of nova-compute, of either kind."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int) -> None:
+        """Begin to listen.
+
+        :param host: the IP address
+        :param port: the port; 0 for one that is free
+        :raises OSError: if it cannot listen there
+        """
+        self.address_family = (socket.AF_INET6 if ':' in host
+                               else socket.AF_INET)
+        super().__init__((host, port), _Handler)
+
+    def server_bind(self) -> None:
+        # Not WSGIServer's: it asks DNS for the name of the address.
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = (
+            str(self.server_address[0]), int(self.server_address[1]))
+        self.setup_environ()
+
+    def run(self) -> None:
+        """Answer until the server is closed."""
+        # Not serve_forever: it waits with a selector, and one that was
+        # imported before eventlet's patches stops the whole process.
+        while True:
+            try:
+                self.process_request(*self.get_request())
+            except (OSError, RuntimeError) as error:
+                # It was closed, or there are too many files or threads.
+                if self.socket.fileno() == -1:
+                    return
+                LOG.warning('A request for metrics cannot be answered: %s',
+                            error)
+                time.sleep(1)
+
+
+def start(ring: service.Service, recovering: Callable[[], int],
+          listen: str) -> Server | None:
+    """Begin to show the metrics, if that is wanted.
+
+    To be called in the process that runs the service: threads do not survive
+    a fork.
+
+    :param ring: the service
+    :param recovering: as :class:`Collector`
+    :param listen: the address and the port; empty for no metrics
+    :returns: the server, if there is one
+    :raises nova.exception.InvalidConfiguration: if that is no address
+    """
+    if not listen:
+        return None
+    try:
+        server = Server(*address(listen))
+    except ValueError as error:
+        LOG.error('%s', error)
+        raise exception.InvalidConfiguration(str(error)) from error
+    except OSError as error:
+        # The service is worth more than its metrics.
+        LOG.error('There are no metrics, for nobody can listen on %(listen)s '
+                  '(%(error)s): choose another [ironic_ring] metrics_listen, '
+                  'and restart.', {'listen': listen,
+                                   'error': error.strerror or error})
+        return None
+    shown = prometheus_client.CollectorRegistry()
+    shown.register(Collector(ring, recovering))
+    prometheus_client.ProcessCollector(registry=shown)
+    server.set_app(prometheus_client.make_wsgi_app(shown))
+    threading.Thread(target=server.run, daemon=True).start()
+    return server

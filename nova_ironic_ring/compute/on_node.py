@@ -1,0 +1,126 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Has Nova's driver find an instance's node where Nova has a pool.
+
+To Nova's ironic driver ``instance.node`` is the UUID of a node of Ironic. With
+the pool driver it is the name of a pool, and which node it is, Ironic tells.
+"""
+
+from collections.abc import Callable
+import inspect
+from typing import Any
+
+from nova import exception
+from nova import objects
+
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core import pools
+
+#: The methods of Nova's driver in which it reads an instance's node.
+READERS = (
+    'spawn', 'rebuild', 'rescue', 'unrescue', 'destroy', 'attach_interface',
+    'get_vnc_console', 'get_volume_connector',
+    'prepare_networks_before_block_device_mapping')
+#: Those of them that clean up, and have nothing to do where there is no node.
+CLEANERS = ('unplug_vifs', 'detach_interface', 'clean_networks_preparation',
+            'failed_spawn_cleanup')
+
+
+class OnNode:
+    """An instance whose ``node`` is the UUID of its node.
+
+    All else is that of the instance, which is the same object to whoever
+    changes or saves it. Ironic is asked when the node is first read.
+    """
+
+    def __init__(self, source: upstream.NovaIronicDriver,
+                 instance: objects.Instance) -> None:
+        """Choose the instance.
+
+        :param source: what speaks to Ironic
+        :param instance: the instance
+        """
+        vars(self).update(_source=source, _instance=instance)
+
+    @property
+    def node(self) -> str:
+        """The UUID of the node.
+
+        :raises nova.exception.InstanceNotFound: if no node holds the instance
+        """
+        own = vars(self)
+        if '_node' not in own:
+            own['_node'] = upstream.node_of(own['_source'], own['_instance'])
+        return own['_node']
+
+    def get(self, name: str, default: object = None) -> Any:
+        """Return a field, as Nova's objects do.
+
+        :param name: the field's name
+        :param default: what to return if it is not set
+        """
+        return (self.node if name == 'node'
+                else vars(self)['_instance'].get(name, default))
+
+    def __getitem__(self, name: str) -> Any:
+        return self.node if name == 'node' else vars(self)['_instance'][name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in vars(self)['_instance']
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)['_instance'], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(vars(self)['_instance'], name, value)
+
+
+def found(mixin: type) -> type:
+    """Have the methods of Nova's driver see an instance on its node.
+
+    :param mixin: the class that is mixed in before Nova's driver
+    """
+    for name in READERS + CLEANERS:
+        # An older Nova does not have all of them.
+        if hasattr(upstream.NovaIronicDriver, name):
+            setattr(mixin, name, _method(mixin, name))
+    return mixin
+
+
+def _method(mixin: type, name: str) -> Callable[..., Any]:
+    signature = upstream.signature(name)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(self, *args, **kwargs)
+        instance = given.arguments['instance']
+        # A node of Ironic has no name but its UUID.
+        if pools.is_pool(getattr(instance, 'node', None)):
+            instance = OnNode(self, instance)
+            given.arguments['instance'] = instance
+            if name in CLEANERS and not _has_node(instance):
+                return None
+        return getattr(super(mixin, self), name)(
+            *given.args[1:], **given.kwargs)
+    call.__name__ = name
+    call.__qualname__ = f'{mixin.__qualname__}.{name}'
+    call.__doc__ = inspect.getdoc(getattr(upstream.NovaIronicDriver, name))
+    # Nova compares it with that of its other drivers.
+    setattr(call, '__signature__', signature)
+    return call
+
+
+def _has_node(instance: OnNode) -> bool:
+    try:
+        return bool(instance.node)
+    except exception.InstanceNotFound:
+        return False

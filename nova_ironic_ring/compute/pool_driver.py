@@ -1,0 +1,185 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The pool driver: one compute node for all nodes of a kind."""
+
+import contextlib
+from typing import Any
+
+from nova.compute import provider_tree as nova_provider_tree
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from oslo_log import log as logging
+
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import guards
+from nova_ironic_ring.compute import on_node
+from nova_ironic_ring.compute import pool_service
+from nova_ironic_ring.compute import shared
+from nova_ironic_ring.core import pools
+
+LOG = logging.getLogger(__name__)
+
+
+@on_node.found
+class _OnNodeMixin(shared.SharedMixin):
+    """Has Nova's driver work on the node of an instance in a pool."""
+
+    ring_service: pool_service.PoolService
+    _SERVICE = pool_service.PoolService
+
+
+class _CountingMixin(_OnNodeMixin):
+    """Has Nova see pools for nodes."""
+
+    def init_host(self, host: str) -> None:
+        """Refuse to start with a configuration that no ring can come of.
+
+        :param host: the name of this service
+        :raises nova.exception.InvalidConfiguration: as
+            :meth:`nova_ironic_ring.compute.driver.RingMixin.init_host`
+        """
+        super().init_host(host)
+        upstream.skip_allocations(self)
+
+    def get_available_nodes(self, refresh: bool = False) -> list[str]:
+        """Run a pass, and list the pools of this service.
+
+        :param refresh: ignored, as by Nova's own driver: each call runs a pass
+        :returns: their names
+        :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+        :raises nova.exception.InvalidConfiguration: as :meth:`init_host`
+        """
+        with self._one_pass():
+            return list(self.ring_service.result.found)
+
+    def get_nodenames_by_uuid(self, refresh: bool = False) -> dict[str, str]:
+        """Run a pass, and name the pools of this service.
+
+        :param refresh: ignored
+        :returns: their names, by UUID
+        """
+        return {pools.uuid_of(name): name
+                for name in self.get_available_nodes(refresh)}
+
+    def node_is_available(self, nodename: str) -> bool:
+        """Say whether this service has a pool.
+
+        :param nodename: its name
+        """
+        if not pools.is_pool(nodename):
+            return super().node_is_available(  # type: ignore[misc]
+                nodename)
+        self._count_first()
+        return nodename in self.ring_service.result.found
+
+    def is_node_deleted(self, nodename: str) -> bool:
+        """Say whether a pool is no more, so that its record can go.
+
+        :param nodename: its name
+        :returns: False for a pool that has nodes, or that Nova has an instance
+            or an allocation of
+        """
+        with self.ring_lock:
+            return self.ring_service.is_deleted(nodename)
+
+    def get_available_resource(self, nodename: str) -> dict[str, object]:
+        """Describe a pool.
+
+        :param nodename: its name
+        :returns: as Nova's own driver has it for a node
+        :raises nova.exception.ComputeHostNotFound: if this service does not
+            have the pool
+        """
+        if not pools.is_pool(nodename):
+            return super().get_available_resource(  # type: ignore[misc]
+                nodename)
+        self._count_first()
+        described = self.ring_service.describe(nodename)
+        if described is None:
+            raise exception.ComputeHostNotFound(host=nodename)
+        return described
+
+    def update_provider_tree(
+            self, provider_tree: nova_provider_tree.ProviderTree,
+            nodename: str, allocations: object = None) -> None:
+        """Say in a tree of providers how many nodes a pool has.
+
+        :param provider_tree: the tree
+        :param nodename: the name of the pool
+        :param allocations: ignored: nothing is moved
+        """
+        if not pools.is_pool(nodename):
+            return super().update_provider_tree(  # type: ignore[misc]
+                provider_tree, nodename, allocations)
+        return self.ring_service.update_tree(provider_tree, nodename)
+
+    def prepare_for_spawn(self, instance: objects.Instance) -> None:
+        """Reserve a node for an instance that is to be built.
+
+        :param instance: the instance, with its pool as its node
+        :raises nova.exception.ComputeResourcesUnavailable: if there is none,
+            whereupon Nova tries another service
+        """
+        name = instance.get('node')
+        if not pools.is_pool(name):
+            return super().prepare_for_spawn(instance)  # type: ignore[misc]
+        try:
+            node = self.ring_service.reserve(instance)
+        except Exception as error:
+            LOG.exception('No node of pool %(pool)s could be reserved.',
+                          {'pool': name}, instance=instance)
+            raise exception.ComputeResourcesUnavailable(
+                reason=str(error)) from error
+        if node is None:
+            raise exception.ComputeResourcesUnavailable(
+                reason=f'pool {name} has no free node')
+        LOG.info('Node %(node)s of pool %(pool)s is reserved.',
+                 {'node': node, 'pool': name}, instance=instance)
+        return None
+
+    def destroy(self, context: nova_context.RequestContext,
+                instance: objects.Instance, *args: Any, **kwargs: Any) -> None:
+        """Destroy an instance, and have nothing built on its node yet.
+
+        :param context: with the rights of an administrator
+        :param instance: the instance
+        :param args: as Nova's own driver has them
+        :param kwargs: as Nova's own driver has them
+        """
+        name, node = instance.node, None
+        if pools.is_pool(name):
+            with contextlib.suppress(exception.InstanceNotFound):
+                node = upstream.node_of(self, instance)
+        super().destroy(  # type: ignore[misc]
+            context, instance, *args, **kwargs)
+        if node is not None:
+            self.ring_service.release(node, name)
+
+    def _count_first(self) -> None:
+        """Run a pass, if there was none."""
+        if not self.ring_service.passes:
+            self.get_available_nodes()
+
+
+@guards.protected
+class PoolMixin(_CountingMixin):
+    """Lets several services share one Ironic, by pools of nodes.
+
+    To be mixed in before Nova's ironic driver, or before a site's own subclass
+    of that driver, as :class:`nova_ironic_ring.compute.driver.RingMixin`.
+    """
+
+
+class IronicPoolDriver(PoolMixin, upstream.NovaIronicDriver):
+    """Nova's ironic driver, with a compute node for each kind of node."""

@@ -1,0 +1,190 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One service with pools: what it has counted, and what it builds on."""
+
+from collections.abc import Mapping
+
+from nova.compute import provider_tree
+import nova.conf
+from nova import objects
+from openstack.baremetal.v1 import node as sdk_node
+from oslo_log import log as logging
+
+from nova_ironic_ring.adapters import placement
+from nova_ironic_ring.adapters import records
+from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import ledger
+from nova_ironic_ring.compute import service
+from nova_ironic_ring.core import pool_passes
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import reservation
+
+LOG = logging.getLogger(__name__)
+CONF = nova.conf.CONF
+
+# Nova's driver makes the architecture's name of it; the others are
+# capabilities.
+_ARCHITECTURE = 'cpu_arch'
+
+
+class PoolService(service.Service):
+    """Counts nodes for one nova-compute, and reserves them."""
+
+    def __init__(self, driver: upstream.NovaIronicDriver) -> None:
+        super().__init__(driver)
+        self._records = records.Nova()
+        self._ledger = ledger.Ledger()
+        #: How large the flavors of this service's instances are.
+        self._sizes: Mapping[str, pools.Size] = {}
+        #: What has come of the last pass: replaced as a whole, for threads
+        #: read it.
+        self.result = pool_passes.Result()
+
+    @property
+    def orphans(self) -> frozenset[str]:
+        return self.result.orphans
+
+    def summary(self) -> dict[str, object]:
+        return {'pools': {name: {
+            'nodes': len(pool.nodes), 'free': len(pool.free),
+            'instances': len(pool.used)}
+            for name, pool in self.result.found.items()}}
+
+    def run_pass(self) -> pool_passes.Result:
+        """Run a pass, and log what happens in it.
+
+        :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+        :raises nova.exception.InvalidConfiguration: if there is no good
+            configuration
+        """
+        self._ledger.begin()
+        result = self._run(pool_passes.run)
+        found = self.ironic.found
+        self.nodes = {
+            node: found[node] for pool in result.found.values()
+            for node in pool.nodes if node in found}
+        self._sizes = self._read_sizes(result)
+        self.result = result
+        self._ledger.end()
+        return result
+
+    def describe(self, name: str) -> dict[str, object] | None:
+        """Describe a pool as Nova's resource tracker wants a node.
+
+        :param name: its name
+        :returns: None if this service does not have it
+        """
+        pool = self.result.found.get(name)
+        if pool is None:
+            return None
+        described = upstream.describe(self._driver, _example(pool))
+        described['stats'] = stats.cleaned(described['stats']) | (
+            self.published)
+        # The resource tracker takes off what the flavors of instances say, so
+        # that the free nodes are left: the weighers compare these.
+        free, flavors = pool.room, sum(
+            (self._sizes.get(str(pool.nodes[node].instance), pools.Size())
+             for node in pool.used), pools.Size())
+        # The scheduler multiplies processors before it takes them off.
+        ratio = (CONF.cpu_allocation_ratio
+                 or CONF.initial_cpu_allocation_ratio or 1.0)
+        return described | {
+            'hypervisor_hostname': name,
+            'memory_mb': free.memory + flavors.memory,
+            'local_gb': free.disk + flavors.disk,
+            'vcpus': free.cpus + round(flavors.cpus / ratio),
+            'disk_available_least': None}
+
+    def update_tree(self, tree: provider_tree.ProviderTree, name: str
+                    ) -> None:
+        """Say in a tree of providers what a pool has.
+
+        :param tree: the tree
+        :param name: the name of the pool
+        """
+        pool = self.result.found.get(name, pools.Pool(name))
+        tree.update_inventory(name, placement.inventory(
+            pool, pool.inventory(self._ledger.released(name)),
+            tree.data(name).inventory))
+        if pool.kind is not None:
+            tree.update_traits(name, sorted(pool.kind.traits))
+
+    def reserve(self, instance: objects.Instance) -> str | None:
+        """Reserve a node of the instance's pool for it.
+
+        :param instance: the instance, with the pool as its node
+        :returns: the UUID of the node; None if there is none
+        """
+        pool = self.result.found.get(instance.node, pools.Pool(instance.node))
+        return reservation.reserve(self.ironic, reservation.Wanted(
+            instance.uuid, pool.kind, self._ledger.untried(
+                reservation.in_turn(pool.free, instance.uuid))),
+            self.settings.scope)
+
+    def release(self, node: str, name: str) -> None:
+        """Have nothing built on a node until it is known to be ready for it.
+
+        Nova deletes the allocation of an instance as soon as the instance is
+        destroyed, and Ironic cleans the node for a long time.
+
+        :param node: the UUID of the node
+        :param name: the name of the pool that the instance was in
+        """
+        self._ledger.release(node, name)
+        pool = self.result.found.get(name)
+        if pool is None or pool.kind is None:
+            return
+        try:
+            self.world.placement.write(
+                pool, pool.inventory(self._ledger.released(name)))
+        except Exception as error:
+            # The resource tracker writes it as well, a little later.
+            LOG.warning('Placement cannot be told yet that node %(node)s of '
+                        'pool %(pool)s is not ready: %(error)s', {
+                            'node': node, 'pool': name, 'error': error})
+
+    def is_deleted(self, node: str) -> bool:
+        try:
+            return pool_passes.is_deleted(self.world, self.memory, node)
+        except Exception as error:
+            # Nova would give up the rest of its pass.
+            LOG.error('Whether pool %(pool)s is still used cannot be told: '
+                      '%(error)s', {'pool': node, 'error': error})
+            return False
+
+    def _read_sizes(self, result: pool_passes.Result
+                    ) -> Mapping[str, pools.Size]:
+        """Read the flavors of instances that are not known yet."""
+        wanted = {str(pool.nodes[node].instance)
+                  for pool in result.found.values() for node in pool.used}
+        known = {uuid: size for uuid, size in self._sizes.items()
+                 if uuid in wanted}
+        try:
+            return known | self._records.sizes(wanted - known.keys())
+        except Exception as error:
+            LOG.warning('Nova does not tell the flavors of instances: builds '
+                        'are not spread evenly: %s', error)
+            return known
+
+
+def _example(pool: pools.Pool) -> sdk_node.Node:
+    """Return a node as all nodes of a pool are."""
+    kind = pool.kind or pools.Kind('')
+    capabilities = ','.join(
+        f'{name}:{value}' for name, value in sorted(kind.properties)
+        if name != _ARCHITECTURE)
+    return sdk_node.Node(
+        id=pool.uuid, resource_class=kind.resource_class or None,
+        properties={_ARCHITECTURE: dict(kind.properties).get(_ARCHITECTURE),
+                    'capabilities': capabilities})

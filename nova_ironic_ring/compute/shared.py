@@ -1,0 +1,100 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the drivers of this project have in common."""
+
+from collections.abc import Collection, Iterator
+import contextlib
+import threading
+
+import nova.conf
+from oslo_reports import guru_meditation_report as gmr
+
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import guards
+from nova_ironic_ring.compute import metrics
+from nova_ironic_ring.compute import recovery
+from nova_ironic_ring.compute import report
+from nova_ironic_ring.compute import service
+from nova_ironic_ring.process import sigterm
+
+CONF = nova.conf.CONF
+
+
+class SharedMixin(upstream.NodeCache):
+    """What both mixins do before Nova's ironic driver."""
+
+    node_cache: Collection[str]
+    #: The class of what decides for this service.
+    _SERVICE: type[service.Service]
+
+    def __init__(self, virtapi: object, read_only: bool = False) -> None:
+        super().__init__(virtapi, read_only)  # type: ignore[call-arg]
+        #: What decides for this service.
+        self.ring_service = self._SERVICE(self)
+        #: Finishes what dead services were doing with their instances.
+        self.ring_recovery = recovery.Recovery(self)
+        # Nova's driver asks in many threads at once where it has no node.
+        self.ring_lock = threading.RLock()
+
+    def init_host(self, host: str) -> None:
+        """Refuse to start with a configuration that no ring can come of.
+
+        :param host: the name of this service
+        :raises nova.exception.InvalidConfiguration: if there is one, such as a
+            conductor group without a peer list that names this service, or
+            metrics on no address
+        """
+        # Not Nova's own init_host, which does nothing but build its own ring.
+        ring = self.ring_service
+        ring.read_settings()
+        ring.reloader.install()
+        gmr.TextGuruMeditation.register_section(
+            'Ironic ring',
+            lambda: report.make(ring, self.ring_recovery.pending))
+        metrics.start(ring, lambda: self.ring_recovery.pending,
+                      CONF.ironic_ring.metrics_listen)
+        sigterm.install(ring.process.pulse.end)
+        upstream.guard_cleanup(self, guards.clean_up_if_mine)
+
+    @contextlib.contextmanager
+    def _one_pass(self) -> Iterator[None]:
+        """Run a pass, and hold the lock while what it has found is read."""
+        ring = self.ring_service
+        before = ring.passes
+        with self.ring_lock:
+            # Unless another thread has run one meanwhile.
+            if ring.passes == before:
+                result = ring.run_pass()
+                upstream.fill_cache(self, ring.nodes)
+                self.ring_recovery.start(result.taken)
+            yield
+
+    def list_instance_uuids(self) -> list[str]:
+        """List the instances on the nodes that this service looks after.
+
+        Those among them that another service has are of no concern to it; but
+        one that Nova has deleted while its service was down belongs to nobody,
+        and this is where Nova's periodic task looks for such.
+
+        :returns: the UUIDs of this service's instances, and of those that
+            others have on nodes that the ring maps to this service
+        """
+        own = super().list_instance_uuids()  # type: ignore[misc]
+        orphans = self.ring_service.orphans
+        return own + sorted(orphans.difference(own))
+
+    def get_num_instances(self) -> int:
+        """Count the instances of this service."""
+        orphans = self.ring_service.orphans
+        return sum(instance not in orphans
+                   for instance in self.list_instance_uuids())

@@ -1,0 +1,63 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Decides on a build that arrives for a node that another service has by now.
+
+The scheduler chooses a node, allocates it in Placement, and sends the build to
+the service that the node was recorded for. Meanwhile another service may have
+taken the node. Only one instance can have the allocation, so the build is safe
+with whoever it was sent to: that service takes the node back, and hands it
+over once more when the instance is gone.
+"""
+
+import dataclasses
+
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import ports
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrival:
+    """A build that was sent to this service.
+
+    :ivar instance: the UUID of the instance
+    :ivar node: the UUID of the node
+    """
+
+    instance: str
+    node: str
+
+
+def decide(world: ports.Ports, arrival: Arrival) -> planner.Step | None:
+    """Say whether this service takes a node for a build.
+
+    To be asked for a node that the tracker does not have in hand.
+
+    :param world: the ports
+    :param arrival: the build
+    :returns: what to do with the node; None if the build cannot be done here
+    """
+    if world.process.is_ending():
+        return None
+    instance = world.nova.instances([arrival.instance]).get(arrival.instance)
+    if instance is None or not instance.is_wanted:
+        return None
+    if world.placement.consumers(arrival.node) != {arrival.instance}:
+        return None
+    row = world.nova.rows([arrival.node]).get(arrival.node)
+    if row is None:
+        return None
+    verdict = decisions.take_for_build()
+    # Nobody else may take the node before Ironic has the instance on it.
+    return planner.Step(verdict.decision, verdict.why, '',
+                        planner.Claim(checks_owner=True, owner=row.owner))

@@ -1,0 +1,265 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What every pass begins with, whatever the driver makes of it then.
+
+The services are read, of which the members and the ring are made, and what of
+that is to be trusted is decided here, and nowhere else.
+"""
+
+from collections.abc import Iterator, Sequence
+import contextlib
+import dataclasses
+
+from nova_ironic_ring.core import disputes
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import trust
+
+
+class UnansweredError(Exception):
+    """Nova or Ironic could not be asked: the pass has ended.
+
+    The cause says why.
+
+    :ivar memory: what is to be remembered
+    :ivar happened: the events for the log, until then
+    """
+
+    def __init__(self, memory: observation.Memory,
+                 happened: Sequence[events.Event]) -> None:
+        super().__init__()
+        self.memory = memory
+        self.happened = happened
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What all parts of a pass share.
+
+    :ivar world: the ports
+    :ivar current: this service's settings
+    :ivar happened: the events for the log, to which each part adds
+    """
+
+    world: ports.Ports
+    current: settings.Settings
+    happened: list[events.Event] = dataclasses.field(default_factory=list)
+
+
+@contextlib.contextmanager
+def asking_nova(this: Run, memory: observation.Memory) -> Iterator[None]:
+    """Remember when Nova could not be asked.
+
+    :param this: the pass
+    :param memory: what is remembered until then
+    :raises UnansweredError: if Nova could not be asked
+    """
+    try:
+        yield
+    except Exception as error:
+        raise UnansweredError(
+            memory.failed(this.world.process.now()), this.happened) from error
+
+
+@contextlib.contextmanager
+def asking_ironic(this: Run, memory: observation.Memory) -> Iterator[None]:
+    """Remember what was seen until Ironic could not be asked.
+
+    Its silence says nothing of the heartbeats.
+
+    :param this: the pass
+    :param memory: what is remembered until then
+    :raises UnansweredError: if Ironic could not be asked
+    """
+    try:
+        yield
+    except Exception as error:
+        raise UnansweredError(memory.unanswered(), this.happened) from error
+
+
+def at_services(this: Run, before: observation.Memory
+                ) -> tuple[observation.Memory, bool]:
+    """Look at the services, which makes the ring.
+
+    Where what is seen is not to be trusted, the last members stay in force.
+
+    :param this: the pass
+    :param before: what this service remembers
+    :returns: what is to be remembered, and whether this service has a record
+    """
+    world, current = this.world, this.current
+    services = world.nova.ring_services()
+    own = next((service for service in services
+                if service.name == current.me), None)
+    if own is None:
+        # It is not in the ring while it is disabled or has no node.
+        own = world.nova.service(current.host)
+        services = services + ([own] if own else [])
+    if before.settings != current:
+        # New settings may have ended the disputes.
+        before = dataclasses.replace(
+            before, settings=current, disputes=disputes.Disputes())
+    watch = before.watch.look(services, world.process.now())
+    confidence = trust.look(before.confidence, trust.Heartbeat(
+        own, world.process.longest_gap()), watch, current)
+    if confidence.bad_at == watch.at:
+        watch = watch.restarted(watch.at)
+    members = before.standing.membership
+    if confidence.trust is trust.Trust.FULL or (
+            not confidence.is_started or not members.members):
+        members, work_watch = _assess(this, before, services, watch)
+    else:
+        work_watch = _look_at_work(this, before, services, watch)
+    standing = observation.Standing(
+        members, confidence.trust, before.standing.ring.rebuilt(
+            members.members, current.partitions),
+        world.process.is_ending())
+    memory = dataclasses.replace(
+        before, watch=watch, work_watch=work_watch, confidence=confidence,
+        standing=standing)
+    this.happened.extend(_work_changed(before, memory))
+    if members.members != before.standing.membership.members:
+        # Read the instances again: they may belong to others now.
+        memory = dataclasses.replace(memory, instances={})
+        this.happened.append(events.MembersChanged(
+            before.standing.membership.members, members))
+    if confidence.trust is not before.standing.trust:
+        this.happened.append(events.TrustChanged(
+            before.standing.trust, confidence.trust, current.down_time))
+    return memory, own is not None
+
+
+def at_all_services(this: Run, memory: observation.Memory
+                    ) -> tuple[observation.Others, observation.Memory]:
+    """Look at all services of Nova, also those that are not in the ring.
+
+    The watch over them goes on for as long as they are read.
+
+    :param this: the pass
+    :param memory: what is remembered
+    """
+    services = this.world.nova.all_services()
+    watch = memory.watch.look(services, memory.watch.at)
+    others = observation.Others(
+        membership.assess(services, this.current, watch),
+        {service.name for service in services} == {this.current.me})
+    return others, dataclasses.replace(memory, watch=watch)
+
+
+def _look_at_work(this: Run, before: observation.Memory,
+                  services: Sequence[model.Service], watch: membership.Watch
+                  ) -> membership.WorkWatch:
+    """Look at what the services say of their passes.
+
+    Where this service's own passes fail, or nothing shows that they do not,
+    those of the others may fail for the same reason.
+    """
+    work_watch = before.work_watch.look(services, watch, this.current)
+    if before.own_work.is_working:
+        return work_watch
+    return work_watch.restarted(before.standing.membership.with_state(
+        membership.State.NOT_WORKING))
+
+
+def _assess(this: Run, before: observation.Memory,
+            services: Sequence[model.Service], watch: membership.Watch
+            ) -> tuple[membership.Membership, membership.WorkWatch]:
+    """Say what the services are.
+
+    One that does not seem to work may have said so in another of its rows.
+    """
+    work_watch = _look_at_work(this, before, services, watch)
+    members = membership.assess(services, this.current, watch, work_watch)
+    suspects = members.with_state(membership.State.NOT_WORKING)
+    if not suspects:
+        return members, work_watch
+    said = this.world.nova.last_passes(sorted(suspects))
+    failing = before.standing.membership.with_state(
+        membership.State.NOT_WORKING)
+    services = [dataclasses.replace(service, last_pass=_in_any_row(
+        said.get(service.name, service.last_pass),
+        service.name in suspects - failing)) for service in services]
+    work_watch = work_watch.look(services, watch, this.current)
+    return membership.assess(
+        services, this.current, watch, work_watch), work_watch
+
+
+def _in_any_row(said: model.LastPass | None, is_new: bool
+                ) -> model.LastPass | None:
+    """Return what a service that does not seem to work says in all its rows.
+
+    The row that said when the last good pass was may just have gone to another
+    service. The next pass says it in another row, which is waited for once.
+
+    :param said: what the rows say that are its own now
+    :param is_new: whether it has seemed to work until now
+    """
+    if said is None or said.at is not None or not is_new:
+        return said
+    return dataclasses.replace(said, at=model.NEVER)
+
+
+def _work_changed(before: observation.Memory, memory: observation.Memory
+                  ) -> Iterator[events.Event]:
+    """Name the services whose passes fail for long, or work again."""
+    failing = membership.State.NOT_WORKING
+    were = before.standing.membership.with_state(failing)
+    members = memory.standing.membership
+    are = members.with_state(failing)
+    for host in sorted(are - were):
+        yield events.PassesFail(host, memory.work_watch.silence(host))
+    for host in sorted(were - are):
+        if members.state(host).gives:
+            yield events.PassesWork(host)
+
+
+def with_own(this: Run, nodes: model.Nodes, mine: frozenset[str]
+             ) -> model.Nodes:
+    """Add the nodes of this service's instances that have left its scope.
+
+    Such a node stays with its instance.
+
+    :param this: the pass
+    :param nodes: the nodes that were listed
+    :param mine: the UUIDs of this service's instances
+    """
+    if not this.current.scope.is_limited:
+        return nodes
+    missing = mine - {instance for instance in nodes.values() if instance}
+    if not missing:
+        return nodes
+    return {**nodes, **this.world.ironic.nodes_of(missing)}
+
+
+def at_own_heartbeat(this: Run, memory: observation.Memory
+                     ) -> observation.Memory:
+    """Trust nothing where this service has stood still since it looked.
+
+    What it saw of the others is older then than what it has read since.
+
+    :param this: the pass
+    :param memory: what is remembered, and how the service stands
+    """
+    if memory.standing.trust is not trust.Trust.FULL or (
+            this.world.process.longest_gap()
+            <= trust.longest_gap(this.current)):
+        return memory
+    this.happened.append(events.TrustChanged(
+        trust.Trust.FULL, trust.Trust.BLACKOUT, this.current.down_time))
+    return dataclasses.replace(
+        memory.failed(this.world.process.now()), standing=dataclasses.replace(
+            memory.standing, trust=trust.Trust.BLACKOUT))

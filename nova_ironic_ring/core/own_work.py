@@ -1,0 +1,134 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Says in the rows of a service that its passes work.
+
+One row says when the last good pass was; which one, is chosen here. What the
+peers make of that is in :mod:`nova_ironic_ring.core.look`.
+"""
+
+from collections.abc import Collection
+import dataclasses
+import datetime
+import hashlib
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import trust
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What this service says of its passes in the rows that it lists.
+
+    :ivar said: what it says; None before the first pass
+    :ivar node: the node in whose row it says when the last good one was; None
+        if it says that in no row that is listed
+    :ivar is_good: whether this pass is a good one
+    """
+
+    said: model.LastPass | None = None
+    node: str | None = None
+    is_good: bool = False
+
+    def renewed(self, node: str, now: datetime.datetime) -> 'Work':
+        """Return what is said while a good pass goes on for long.
+
+        :param node: the UUID of the node in whose row it is said now
+        :param now: the time of the wall clock, with time zone
+        """
+        assert self.said is not None
+        return dataclasses.replace(self, node=node, said=dataclasses.replace(
+            self.said, at=_next(self.said.at, now)))
+
+    def of(self, node: str, current: settings.Settings) -> model.LastPass:
+        """Return what the row of a node is to say.
+
+        All rows but one say the same in every pass, so that they need not be
+        written.
+
+        :param node: the node's UUID
+        :param current: this service's settings
+        """
+        if self.said is not None and node == self.node:
+            return self.said
+        return model.LastPass(current.pass_interval)
+
+
+def say(this: look.Run, plan: planner.Plan, memory: observation.Memory,
+        rows: dict[str, model.Row]) -> tuple[Work, observation.Memory]:
+    """Choose the row that is to say when the last good pass was.
+
+    Nova's tracker writes it with all else that it reports. Where it reports
+    none of this service's nodes, the row is written here.
+
+    :param this: the pass
+    :param plan: what was decided
+    :param memory: what is remembered
+    :param rows: the rows of this service
+    :returns: what is said, and what is to be remembered
+    """
+    own = memory.own_work
+    shown = model.latest(row.last_pass for row in rows.values())
+    at = shown.at if shown else None
+    has_moved = at is not None and at != own.shown
+    is_good = memory.standing.trust is trust.Trust.FULL
+    said = model.LastPass(memory.work_watch.cycle, _next(
+        at, this.world.process.wall_time()) if is_good else at)
+    # Where it did not arrive, it is said elsewhere.
+    is_lost = own.node in rows and not has_moved
+    last = None if is_lost else at
+    listed = [node for node, step in plan.steps.items()
+              if step.decision.lists]
+    listing = _choose([node for node in listed if node in rows] or listed,
+                      rows, last, said)
+    node = listing or _choose(rows, rows, last, said)
+    if is_good and node is not None and listing is None:
+        try:
+            this.world.nova.say_last_pass(node, said)
+        except Exception as error:
+            # It does not fail the pass: instances may have been taken over.
+            this.happened.append(events.LastPassNotSaid(error))
+    return Work(said, listing, is_good), dataclasses.replace(
+        memory, own_work=observation.OwnWork(
+            at, node if is_good else None, is_good and has_moved, is_lost))
+
+
+def _choose(nodes: Collection[str], rows: dict[str, model.Row],
+            at: datetime.datetime | None, said: model.LastPass) -> str | None:
+    """Choose the node whose row says when the last good pass was.
+
+    :param nodes: the nodes that there are to choose from
+    :param rows: the rows of this service
+    :param at: when it was by what the row says that is to say it again; None
+        for another row each time
+    :param said: what is to be said now
+    """
+    if at is not None:
+        for node in nodes:
+            row = rows.get(node)
+            if row is not None and row.last_pass is not None and (
+                    row.last_pass.at == at):
+                return node
+    return min(nodes, key=lambda node: hashlib.sha256(
+        f'{said.at} {node}'.encode()).digest(), default=None)
+
+
+def _next(last: datetime.datetime | None, now: datetime.datetime
+          ) -> datetime.datetime:
+    """Return the time of a good pass, which never goes back."""
+    now = now.replace(microsecond=0)
+    return max(now, last + datetime.timedelta(seconds=1)) if last else now

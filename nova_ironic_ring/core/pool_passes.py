@@ -1,0 +1,472 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The pass of the pool driver: look, and count the nodes of each pool.
+
+A free node needs no record that says whose it is: it counts for the service
+that the ring maps it to. While two services see different rings, it counts
+twice or not at all; Ironic gives it to one instance all the same.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pool_takeover
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core import trust
+from nova_ironic_ring.core import vanished
+
+# The limit of vanished nodes holds for so many passes.
+_VANISHING_PASSES = 10
+# So many pools are worth a warning, where they have hardly more nodes.
+_MANY_POOLS = 20
+
+_Nodes = Mapping[str, pools.Node]
+_Wanted = dict[str, list[pool_takeover.Wanted]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What has come of a pass.
+
+    :ivar found: the pools of this service, by name
+    :ivar memory: what is to be remembered
+    :ivar taken: the instances that this service has taken over
+    :ivar orphans: instances of others, or of nobody, on nodes that are for
+        this service
+    :ivar happened: the events for the log
+    """
+
+    found: Mapping[str, pools.Pool] = dataclasses.field(default_factory=dict)
+    memory: observation.Memory = observation.Memory()
+    taken: Sequence[takeover.Takeover] = ()
+    orphans: frozenset[str] = frozenset()
+    happened: Sequence[events.Event] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Seen:
+    """What was read.
+
+    :ivar nodes: what Ironic says of its nodes, by UUID
+    :ivar mine: the UUIDs of this service's instances
+    :ivar places: their compute nodes
+    :ivar recorded: the names of the pools that Nova has for this service
+    :ivar of_others: the instances of others on nodes that are for this
+        service, by UUID
+    :ivar others: what all services are
+    """
+
+    nodes: _Nodes
+    mine: frozenset[str]
+    places: Mapping[str, str | None]
+    recorded: frozenset[str]
+    of_others: Mapping[str, model.Instance]
+    others: membership.Membership = membership.Membership()
+
+
+def run(world: ports.Ports, before: observation.Memory,
+        current: settings.Settings) -> Result:
+    """Run a pass.
+
+    What is read, is read in the order of :func:`passes.run`, for the same
+    reasons.
+
+    :param world: the ports
+    :param before: what this service remembers
+    :param current: its settings
+    :raises UnansweredError: if Nova or Ironic could not be asked
+    """
+    this = look.Run(world, current)
+    with look.asking_nova(this, before):
+        memory, is_recorded = look.at_services(this, before)
+    with look.asking_ironic(this, memory):
+        listed: model.Nodes = world.ironic.nodes(current.scope)
+    with look.asking_nova(this, memory):
+        mine = world.nova.instances_of(current.host)
+    with look.asking_ironic(this, memory):
+        listed = look.with_own(this, listed, mine)
+        nodes: _Nodes = world.ironic.describe(listed)
+    with look.asking_nova(this, memory):
+        seen, memory = _observe(this, memory, nodes, mine)
+    with look.asking_ironic(this, memory):
+        kept, memory = _guard(this, memory, seen)
+    memory = look.at_own_heartbeat(this, memory)
+    seen = dataclasses.replace(seen, nodes={**kept, **nodes})
+    consumers = _Consumers(this)
+    found = _pools(this, memory, seen, consumers)
+    taken: tuple[takeover.Takeover, ...] = ()
+    if memory.standing.trust is trust.Trust.FULL and (
+            not memory.standing.is_ending):
+        with look.asking_nova(this, memory):
+            wanted = _wanted(this, memory, seen)
+            taken = _take_over(this, seen, found, wanted)
+            memory = _forget(memory, wanted)
+            found = _with_taken(found, taken)
+            _revert(this, seen, found, consumers)
+            _reclaim(this, seen, found)
+            taken += _settle(this, memory, seen)
+    this.happened.extend(_count(memory.pooled.pools, found))
+    return Result(
+        found, dataclasses.replace(
+            memory, pooled=dataclasses.replace(memory.pooled, pools=found)),
+        taken,
+        # Nova refuses to start a new service that names instances.
+        _of_others_here(this, memory, nodes, mine) if is_recorded
+        else frozenset(), this.happened)
+
+
+def is_deleted(world: ports.Ports, memory: observation.Memory,
+               pool: str) -> bool:
+    """Say whether the record of a compute node can go that is not listed.
+
+    With it go its provider, and by Nova's code the allocations of all
+    instances that Nova has on it. One that is no pool is a node that this
+    service has had with another driver: it counts in a pool now.
+
+    :param world: the ports
+    :param memory: what this service remembers of the pass that has not listed
+        it
+    :param pool: the name of the compute node
+    """
+    current, provider = memory.settings, pool
+    if current is None:
+        return False
+    if pools.is_pool(pool):
+        provider = pools.uuid_of(pool)
+        if not pools.is_of(current.host, pool) or (
+                pool in memory.pooled.pools or memory.vanished.is_closed):
+            return False
+    return not world.nova.instances_on(pool) and (
+        not world.placement.consumers(provider))
+
+
+def _observe(this: look.Run, memory: observation.Memory, nodes: _Nodes,
+             mine: frozenset[str]) -> tuple[_Seen, observation.Memory]:
+    """Read what Nova has of this service, and of instances beside it."""
+    nova = this.world.nova
+    places = {uuid: place for uuid, place in memory.pooled.places.items()
+              if uuid in mine}
+    unknown = nova.instances(mine - places.keys()) if (
+        mine - places.keys()) else {}
+    # A build may come back to another pool of this service.
+    settled = places | {uuid: instance.node for uuid, instance
+                        in unknown.items() if instance.is_idle}
+    of_others = _of_others(
+        this, memory, _of_others_here(this, memory, nodes, mine))
+    # One that is disabled is in no ring, and may have died with builds.
+    others, memory = look.at_all_services(this, memory)
+    members = memory.standing.membership.joined(others.membership)
+    seen = _Seen(nodes, mine, places | {
+        uuid: instance.node for uuid, instance in unknown.items()},
+        nova.pools_of(this.current.host), of_others, members)
+    return seen, dataclasses.replace(
+        memory, instances=of_others, pooled=dataclasses.replace(
+            memory.pooled, places=settled))
+
+
+def _of_others_here(this: look.Run, memory: observation.Memory,
+                    nodes: _Nodes, mine: frozenset[str]) -> frozenset[str]:
+    """Name the instances of others on nodes that are for this service."""
+    owner = memory.standing.ring.owner
+    return frozenset(
+        node.instance for uuid, node in nodes.items()
+        if node.instance is not None and node.instance not in mine
+        and owner(uuid) == this.current.me)
+
+
+def _of_others(this: look.Run, memory: observation.Memory,
+               found: frozenset[str]) -> dict[str, model.Instance]:
+    """Find out whether instances have a service.
+
+    They are read once, and those without one until that has changed.
+    """
+    known = {uuid: instance for uuid, instance in memory.instances.items()
+             if uuid in found and instance.host is not None}
+    unknown = found - known.keys()
+    return known | (this.world.nova.instances(unknown) if unknown else {})
+
+
+def _guard(this: look.Run, memory: observation.Memory, seen: _Seen
+           ) -> tuple[dict[str, pools.Node], observation.Memory]:
+    """Find out which of the nodes that counted and are missing count still.
+
+    :returns: these, by UUID; nothing can be built on them
+    """
+    before = {uuid: node for pool in memory.pooled.pools.values()
+              for uuid, node in pool.nodes.items()}
+    missing = sorted(before.keys() - seen.nodes.keys())
+    now, was = this.world.process.now(), memory.vanished
+    guard = vanished.look(
+        was, vanished.Missing(
+            missing, len(before), this.world.ironic.is_deleted),
+        vanished.Limits(this.current.vanished_nodes_limit,
+                        _VANISHING_PASSES * this.current.pass_interval), now)
+    if guard.has_too_many and not was.has_too_many:
+        this.happened.append(events.NodesVanished(
+            this.current.host, True, missing, len(before)))
+    elif was.has_too_many and not guard.has_too_many:
+        this.happened.append(events.NodesBack())
+    kept = {}
+    for uuid in missing:
+        # A node goes after its instance: the allocation is there still.
+        if guard.has_too_many or before[uuid].instance in seen.mine:
+            kept[uuid] = dataclasses.replace(before[uuid], is_ready=False)
+        else:
+            guard = guard.noted(uuid, now)
+    return kept, dataclasses.replace(memory, vanished=guard)
+
+
+def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
+           consumers: '_Consumers') -> dict[str, pools.Pool]:
+    """Put the nodes that count for this service into its pools."""
+    host = this.current.host
+    share = _share(this, memory, seen)
+    named = {place for place in seen.places.values()
+             if place is not None and pools.is_of(host, place)}
+    is_hidden = memory.vanished.has_too_many or not seen.nodes
+    found = pools.group(host, seen.nodes, share, named)
+    for pool in sorted(seen.recorded - found.keys()):
+        # A build may be on its way to it.
+        if is_hidden or consumers.of(pool):
+            found[pool] = pools.Pool(pool)
+    return {name: _completed(pool, memory, consumers, is_hidden)
+            for name, pool in sorted(found.items())}
+
+
+def _completed(pool: pools.Pool, memory: observation.Memory,
+               consumers: '_Consumers', is_hidden: bool) -> pools.Pool:
+    """Say of a pool what its nodes do not tell."""
+    before = memory.pooled.pools.get(pool.name)
+    used = frozenset(uuid for uuid, node in pool.nodes.items()
+                     if node.instance is not None)
+    if used:
+        having = consumers.of(pool.name)
+        used = frozenset(
+            uuid for uuid in used
+            if having is None or pool.nodes[uuid].instance in having)
+    return dataclasses.replace(
+        pool, kind=pool.kind or (before.kind if before else None), used=used,
+        is_hidden=is_hidden and not pool.nodes)
+
+
+class _Consumers:
+    """Asks Placement who has allocations of a pool, once a pass."""
+
+    def __init__(self, this: look.Run) -> None:
+        self._this = this
+        self._known: dict[str, frozenset[str] | None] = {}
+
+    def of(self, pool: str) -> frozenset[str] | None:
+        """Name the consumers; None if Placement does not answer."""
+        if pool not in self._known:
+            try:
+                self._known[pool] = self._this.world.placement.consumers(
+                    pools.uuid_of(pool))
+            except Exception as error:
+                # Nova and Ironic have answered: the nodes can be counted.
+                self._known[pool] = None
+                self._this.happened.append(
+                    events.AllocationsUnknown(pool, error))
+        return self._known[pool]
+
+
+def _share(this: look.Run, memory: observation.Memory, seen: _Seen
+           ) -> pools.Share:
+    """Say which nodes count for this service.
+
+    A node with an instance counts for the service that has the instance; if
+    nobody has it, for the one that the ring maps the node to, and so it does
+    before that one takes the instance over.
+    """
+    host, owner = this.current.host, memory.standing.ring.owner
+    free, held, left = set(), {}, set()
+    for uuid, node in seen.nodes.items():
+        instance = node.instance
+        if instance in seen.mine:
+            place = seen.places.get(str(instance))
+            if place is not None and pools.is_of(host, place):
+                held[uuid] = place
+        elif owner(uuid) != this.current.me:
+            continue
+        elif instance is None:
+            free.add(uuid)
+        elif (known := seen.of_others.get(instance)) is None or (
+                known.host is None or _is_taken_over(this, seen, known)):
+            left.add(uuid)
+    return pools.Share(frozenset(free), held, frozenset(left))
+
+
+def _is_taken_over(this: look.Run, seen: _Seen, instance: model.Instance
+                   ) -> bool:
+    """Say whether an instance of another is to be taken over."""
+    current, host = this.current, instance.host
+    return (host is not None and pools.is_of(host, instance.node)
+            and current.cooperative and current.fails_over
+            and seen.others.is_dead(host, current.failover_after))
+
+
+def _wanted(this: look.Run, memory: observation.Memory, seen: _Seen
+            ) -> _Wanted:
+    """Name the instances to be taken over, by the pool of their nodes."""
+    owner = memory.standing.ring.owner
+    wanted: _Wanted = {}
+    for uuid, node in seen.nodes.items():
+        instance = seen.of_others.get(str(node.instance))
+        if instance is not None and node.kind is not None and (
+                owner(uuid) == this.current.me) and (
+                    _is_taken_over(this, seen, instance)):
+            wanted.setdefault(
+                pools.name(this.current.host, node.kind), []).append(
+                    pool_takeover.Wanted(
+                        str(node.instance), uuid, str(instance.host)))
+    return wanted
+
+
+def _take_over(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
+               wanted: _Wanted) -> tuple[takeover.Takeover, ...]:
+    """Take over the instances of dead services."""
+    if not wanted:
+        return ()
+    hosts = {each.host for batch in wanted.values() for each in batch}
+    outcome = pool_takeover.take_over(this.world, pool_takeover.Request(
+        wanted, {name: (pool, pool.inventory())
+                 for name, pool in found.items()},
+        seen.recorded, _providers(this, seen, hosts)))
+    this.happened.extend(outcome.happened)
+    return outcome.taken
+
+
+def _providers(this: look.Run, seen: _Seen, hosts: Iterable[str]
+               ) -> frozenset[str]:
+    """Name the providers of the pools of dead services.
+
+    One that has died in a takeover has allocations of instances that are
+    another's still.
+    """
+    dead = set(hosts) | {
+        host for host in seen.others.states
+        if seen.others.is_dead(host, this.current.failover_after)}
+    return frozenset(
+        pools.uuid_of(name) for host in sorted(dead)
+        for name in this.world.nova.pools_of(host)) | {
+            pools.uuid_of(str(instance.node))
+            for instance in seen.of_others.values()
+            if instance.host in dead}
+
+
+def _forget(memory: observation.Memory, wanted: _Wanted
+            ) -> observation.Memory:
+    """Forget whose instances are that were to be taken over.
+
+    They are this service's now, or another was faster.
+    """
+    gone = {each.instance for batch in wanted.values() for each in batch}
+    return dataclasses.replace(memory, instances={
+        uuid: instance for uuid, instance in memory.instances.items()
+        if uuid not in gone})
+
+
+def _with_taken(found: Mapping[str, pools.Pool],
+                taken: Iterable[takeover.Takeover]) -> dict[str, pools.Pool]:
+    """Count the nodes of instances that were taken over as used."""
+    instances = {each.instance for each in taken}
+    return {name: dataclasses.replace(pool, used=pool.used | {
+        uuid for uuid, node in pool.nodes.items()
+        if node.instance in instances}) for name, pool in found.items()}
+
+
+def _revert(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
+            consumers: '_Consumers') -> None:
+    """Give back what an earlier pass has half taken over."""
+    expected = seen.mine | {
+        uuid for uuid, instance in seen.of_others.items()
+        if _is_taken_over(this, seen, instance)}
+    for name in found:
+        this.happened.extend(pool_takeover.revert(
+            this.world, name, (consumers.of(name) or frozenset()) - expected))
+
+
+def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool]
+             ) -> None:
+    """Take back what another has half taken over from this service."""
+    missing = {name: instances for name, pool in found.items() if (
+        instances := [str(node.instance) for uuid, node in pool.nodes.items()
+                      if node.instance in seen.mine
+                      and uuid not in pool.used])}
+    if not missing:
+        return
+    sources = frozenset(
+        pools.uuid_of(name) for host, state in sorted(
+            seen.others.states.items()) if state.is_lost
+        for name in this.world.nova.pools_of(host))
+    for name, instances in missing.items() if sources else ():
+        this.happened.extend(pool_takeover.reclaim(
+            this.world, found[name], instances, sources))
+
+
+def _settle(this: look.Run, memory: observation.Memory, seen: _Seen
+            ) -> tuple[takeover.Takeover, ...]:
+    """Settle what lost services have left that is on no node of Ironic.
+
+    Of each pool of those, one service does so: that which the ring maps the
+    pool to. An error here does not fail the pass.
+
+    :returns: what has become this service's by it
+    """
+    taken: list[takeover.Takeover] = []
+    deployed = frozenset(node.instance for node in seen.nodes.values()
+                         if node.instance is not None)
+    current = this.current
+    for host, state in sorted(seen.others.states.items()):
+        if not state.is_lost:
+            continue
+        try:
+            for name in sorted(this.world.nova.pools_of(host)):
+                if memory.standing.ring.owner(
+                        pools.uuid_of(name)) != current.me:
+                    continue
+                outcome = pool_takeover.settle(
+                    this.world, pool_takeover.Left(
+                        name, host, current.fails_over
+                        and seen.others.is_dead(host, current.failover_after),
+                        min(seen.recorded, default=None)), deployed)
+                taken += outcome.taken
+                this.happened.extend(outcome.happened)
+        except Exception as error:
+            this.happened.append(
+                events.RecordNotRemoved(None, host, error))
+    return tuple(taken)
+
+
+def _count(before: Mapping[str, pools.Pool],
+           now: Mapping[str, pools.Pool]) -> Iterable[events.Event]:
+    nodes = sum(len(pool.nodes) for pool in now.values())
+    if _is_too_small(now) and not _is_too_small(before):
+        yield events.PoolsTooSmall(len(now), nodes)
+    yield events.PoolsCounted(
+        len(now), nodes, sum(len(pool.free) for pool in now.values()),
+        {name: pool.nodes.keys() for name, pool in before.items()}
+        != {name: pool.nodes.keys() for name, pool in now.items()})
+
+
+def _is_too_small(found: Mapping[str, pools.Pool]) -> bool:
+    nodes = sum(len(pool.nodes) for pool in found.values())
+    return len(found) > _MANY_POOLS and 2 * len(found) > nodes

@@ -1,0 +1,272 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The takeover of the instances of dead services into pools of this one.
+
+Each step is safe to be the last one. The allocation in Placement is what two
+takers cannot both move; so it is moved before the instance is changed, and
+after the pool that it is moved to counts the node:
+
+1. The pool's row and provider are there, and there is room for the allocation.
+2. The allocation is moved, if it rests on a pool of a dead service.
+3. Host, node and compute node of the instance are changed together.
+
+A taker that dies before 3 has the allocation. When it comes back it finishes
+or reverts that; if it is dead itself, the next taker moves the allocation on.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import takeover
+
+# At most so many in a pass: all go by one look at the services, which grows
+# old.
+_MOST = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """An instance that is to be taken over.
+
+    :ivar instance: its UUID
+    :ivar node: the UUID of the node that it is on
+    :ivar host: the name of the dead service that it belongs to
+    """
+
+    instance: str
+    node: str
+    host: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What is to be taken over in a pass.
+
+    :ivar wanted: the instances, by the name of the pool that has their nodes
+    :ivar pools: this service's pools, with the inventory that they have
+    :ivar recorded: the names of those that have a row
+    :ivar sources: UUIDs of the providers of dead services' pools
+    """
+
+    wanted: Mapping[str, list[Wanted]]
+    pools: Mapping[str, tuple[pools.Pool, pools.Inventory]]
+    recorded: frozenset[str]
+    sources: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What has come of the takeovers of a pass.
+
+    :ivar taken: what was taken over
+    :ivar happened: the events for the log
+    """
+
+    taken: tuple[takeover.Takeover, ...] = ()
+    happened: tuple[events.Event, ...] = ()
+
+
+def take_over(world: ports.Ports, request: Request) -> Outcome:
+    """Take over what is wanted.
+
+    :param world: the ports
+    :param request: what is wanted
+    """
+    taken: list[takeover.Takeover] = []
+    happened: list[events.Event] = []
+    for name, wanted in request.wanted.items():
+        # Without a row there is no compute node to put an instance on: the
+        # resource tracker makes it after this pass.
+        if name not in request.recorded:
+            continue
+        try:
+            for event, task in _of_pool(world, request, name, wanted):
+                happened.append(event)
+                if isinstance(event, events.InstanceTaken):
+                    taken.append(takeover.Takeover(
+                        name, event.instance, event.host, task, True))
+        except Exception as error:
+            # Nothing of it is half done but what another pass finishes.
+            happened.append(events.InstanceNotTaken(
+                wanted[0].instance, wanted[0].host, error))
+    return Outcome(tuple(taken), tuple(happened))
+
+
+def _of_pool(world: ports.Ports, request: Request, name: str,
+             wanted: list[Wanted]
+             ) -> Iterator[tuple[events.Event, str | None]]:
+    """Take over what is wanted into one pool.
+
+    :returns: an event, and what was being done with the instance
+    """
+    wanted = wanted[:_MOST]
+    found = world.nova.instances(each.instance for each in wanted)
+    batch = [(each, instance) for each in wanted
+             if (instance := found.get(each.instance)) is not None
+             and instance.host == each.host
+             and pools.is_of(each.host, instance.node)]
+    if not batch:
+        return
+    pool, counted = request.pools[name]
+    # The nodes are counted, and reserved: for as long as it takes they are
+    # not, or Placement refuses the allocations.
+    world.placement.write(pool, dataclasses.replace(
+        counted, reserved=max(0, counted.reserved - len(batch))))
+    for each, instance in batch:
+        try:
+            if _take(world, _Move(
+                    each.instance, instance, request.sources), name):
+                yield events.InstanceTaken(
+                    each.node, each.instance, each.host, True), instance.task
+        except Exception as error:
+            # The next pass sees how far it has come.
+            yield events.InstanceNotTaken(
+                each.instance, each.host, error), None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Move:
+    """An instance that is to come into a pool.
+
+    :ivar uuid: its UUID
+    :ivar instance: what Nova says of it
+    :ivar sources: the providers that its allocation may be of
+    """
+
+    uuid: str
+    instance: model.Instance
+    sources: frozenset[str]
+
+
+def _take(world: ports.Ports, move: _Move, name: str) -> bool:
+    """Move an allocation, and change an instance, if nobody was faster."""
+    instance = move.instance
+    return world.placement.move(
+        move.uuid, move.sources, pools.uuid_of(name)) and (
+            world.nova.set_instance_pool(move.uuid, ports.Expected(
+                str(instance.host), str(instance.node)), name))
+
+
+def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
+           ) -> list[events.Event]:
+    """Give back allocations of instances that this service does not take.
+
+    It has moved them to its pool and has ended before the next step; their
+    service has come back since, or another is to take them.
+
+    :param world: the ports
+    :param pool: the name of the pool
+    :param consumers: those that are neither this service's instances nor to be
+        taken over by it
+    """
+    happened: list[events.Event] = []
+    found = world.nova.instances(consumers) if consumers else {}
+    target = pools.uuid_of(pool)
+    for uuid, instance in found.items():
+        # A build has no service before it has arrived at one.
+        if not (instance.host is None and instance.is_given_up) and (
+                instance.host is None or instance.node == pool
+                or not pools.is_of(instance.host, instance.node)):
+            continue
+        try:
+            if instance.host is None:
+                # Who has ended the build has ended before this.
+                world.placement.free(uuid)
+                continue
+            world.placement.move(
+                uuid, {target}, pools.uuid_of(str(instance.node)))
+        except Exception as error:
+            happened.append(events.InstanceNotTaken(
+                uuid, str(instance.host), error))
+    return happened
+
+
+def reclaim(world: ports.Ports, pool: pools.Pool, instances: Sequence[str],
+            sources: frozenset[str]) -> list[events.Event]:
+    """Take back the allocations of this service's own instances.
+
+    A service has moved them that took this one for dead, and has ended before
+    the next step.
+
+    :param world: the ports
+    :param pool: the pool of this service that has the instances
+    :param instances: UUIDs of those without an allocation of it
+    :param sources: UUIDs of the providers of lost services' pools
+    """
+    happened: list[events.Event] = []
+    counted = pool.inventory()
+    try:
+        world.placement.write(pool, dataclasses.replace(
+            counted, reserved=max(0, counted.reserved - len(instances))))
+        for uuid in instances:
+            world.placement.move(uuid, sources, pool.uuid)
+    except Exception as error:
+        # The next pass tries again.
+        happened.append(events.AllocationsUnknown(pool.name, error))
+    return happened
+
+
+@dataclasses.dataclass(frozen=True)
+class Left:
+    """A pool that a lost service has left behind.
+
+    :ivar pool: its name
+    :ivar host: the name of the service
+    :ivar is_dead: whether its instances may be taken
+    :ivar target: the name of a pool of this service; None if it has none
+    """
+
+    pool: str
+    host: str
+    is_dead: bool
+    target: str | None
+
+
+def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
+           ) -> Outcome:
+    """Settle what is not on a node of Ironic in the pool of a lost service.
+
+    A build that was on its way there ends. What was being deleted, and has
+    lost its node already, becomes this service's, which finishes that.
+
+    :param world: the ports
+    :param left: the pool
+    :param deployed: instances that Ironic has on a node
+    """
+    taken: list[takeover.Takeover] = []
+    happened: list[events.Event] = []
+    # Nothing more is to be built there when the service comes back.
+    world.placement.reserve_all(left.pool)
+    waiting = world.placement.consumers(pools.uuid_of(left.pool)) - deployed
+    found = world.nova.instances(waiting) if waiting else {}
+    for uuid, instance in found.items():
+        if instance.host not in (None, left.host) or (
+                world.ironic.nodes_of([uuid])):
+            continue
+        if instance.is_deleting:
+            if left.is_dead and left.target is not None and (
+                    world.nova.set_instance_pool(uuid, ports.Expected(
+                        str(instance.host), str(instance.node)), left.target)):
+                taken.append(takeover.Takeover(
+                    left.target, uuid, left.host, instance.task, True))
+        elif instance.is_given_up:
+            # Who has ended the build has ended before this.
+            world.placement.free(uuid)
+        elif instance.is_building and world.nova.end_build(uuid, left.host):
+            happened.append(events.BuildEnded(left.pool, uuid, left.host))
+            world.placement.free(uuid)
+    return Outcome(tuple(taken), tuple(happened))

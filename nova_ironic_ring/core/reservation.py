@@ -1,0 +1,82 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The reservation of a node for an instance that is to be built in a pool.
+
+Ironic gives a node to one instance, whoever asks. So it does no harm that two
+services take a node for free: one of them goes on to the next.
+"""
+
+from collections.abc import Iterable
+import dataclasses
+import hashlib
+
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What is wanted.
+
+    :ivar instance: the UUID of the instance
+    :ivar kind: the kind of the pool that the scheduler has chosen; None if it
+        is not known
+    :ivar own: the nodes of this service's share, in the order to try; a node
+        is taken from it when it is tried
+    """
+
+    instance: str
+    kind: pools.Kind | None
+    own: Iterable[str] = ()
+
+
+def reserve(ironic: ports.Ironic, wanted: Wanted,
+            scope: settings.Scope) -> str | None:
+    """Reserve a node.
+
+    Those of this service's share come first, for its peers do not try them as
+    long as they have others. Then come all others of the same kind: with few
+    services the scheduler has no other service to try, for it leaves out those
+    that it has tried.
+
+    :param ironic: the port
+    :param wanted: what is wanted
+    :param scope: the nodes that this service and its peers divide
+    :returns: the UUID of the node; None if there is none
+    """
+    tried = set()
+    for node in wanted.own:
+        tried.add(node)
+        if ironic.reserve(node, wanted.instance):
+            return node
+    if wanted.kind is None:
+        return None
+    others = [node for node, said in ironic.free_nodes(scope).items()
+              if said.kind == wanted.kind and node not in tried]
+    for node in in_turn(others, wanted.instance):
+        if ironic.reserve(node, wanted.instance):
+            return node
+    return None
+
+
+def in_turn(nodes: Iterable[str], instance: str) -> list[str]:
+    """Put nodes into an order that is another for each instance.
+
+    Many builds at once then do not all try the same node first.
+
+    :param nodes: UUIDs of nodes
+    :param instance: the UUID of the instance
+    """
+    return sorted(nodes, key=lambda node: hashlib.sha256(
+        f'{instance} {node}'.encode()).digest())

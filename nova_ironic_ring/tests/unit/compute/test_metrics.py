@@ -1,0 +1,280 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of what Prometheus is shown."""
+
+import socket
+import subprocess
+import sys
+import textwrap
+from unittest import mock
+import urllib.error
+import urllib.request
+
+import fixtures
+from nova import exception
+import prometheus_client
+from prometheus_client import parser
+
+from nova_ironic_ring.compute import counters
+from nova_ironic_ring.compute import metrics
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import trust
+from nova_ironic_ring.tests.unit.compute import base
+
+
+class CollectorTestCase(base.DriverTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.counted = counters.Counters()
+        self.useFixture(fixtures.MockPatchObject(
+            counters, 'COUNTERS', self.counted))
+        self.recovering = 0
+        self.driver.init_host('me')
+        self.collector = metrics.Collector(
+            self.me.ring, lambda: self.recovering, self.counted)
+
+    def _read(self) -> dict[str, float]:
+        """Return each value by its name, with its label's value."""
+        shown = prometheus_client.CollectorRegistry()
+        shown.register(self.collector)
+        text = prometheus_client.generate_latest(shown).decode()
+        return {
+            '/'.join([sample.name.removeprefix('nova_ironic_ring_'),
+                      *sample.labels.values()]): sample.value
+            for family in parser.text_string_to_metric_families(text)
+            for sample in family.samples}
+
+    def test_before_the_first_pass(self):
+        self.nova.advance(7)
+        seen = self._read()
+        self.assertEqual(0, seen['passes_total'])
+        self.assertEqual(0, seen['pass_seconds'])
+        self.assertGreaterEqual(seen['pass_age_seconds'], 0)
+        self.assertEqual(1, seen['trust/STARTING'])
+        self.assertEqual(0, seen['trust/FULL'])
+        self.assertEqual(0, seen['members'])
+
+    def test_all_values_are_there_from_the_start(self):
+        before = set(self._read())
+        self.settle()
+        self.assertEqual(before, set(self._read()))
+        for code in decisions.Decision:
+            self.assertIn(f'nodes/{code.name}', before)
+        for code in membership.State:
+            self.assertIn(f'services/{code.name}', before)
+        for code in trust.Trust:
+            self.assertIn(f'trust/{code.name}', before)
+
+    def test_after_some_passes(self):
+        self.settle()
+        seen = self._read()
+        self.assertEqual(2, seen['passes_total'])
+        self.assertLess(seen['pass_age_seconds'], 60)
+        self.assertEqual(60, seen['pass_interval_seconds'])
+        self.assertEqual(120, seen['handover_timeout_seconds'])
+        self.assertEqual(1, seen['trust/FULL'])
+        self.assertEqual(3, seen['members'])
+        self.assertEqual(3, seen['services/MEMBER'])
+        self.assertEqual(len(self.nova.owned('me')), seen['nodes/KEEP'])
+        self.assertEqual(len(base.NODES), sum(
+            value for name, value in seen.items()
+            if name.startswith('nodes/')))
+
+    def test_offers_and_their_age(self):
+        self.settle()
+        self.assertEqual(0, self._read()['offers'])
+        self.nova.change_service('me', disabled=True)
+        self.me.run_pass()
+        seen = self._read()
+        self.assertEqual(len(self.nova.offers()), seen['offers'])
+        self.assertGreater(seen['offers'], 0)
+        self.assertEqual(0, seen['oldest_offer_seconds'])
+        self.nova.advance(30)
+        self.assertEqual(30, self._read()['oldest_offer_seconds'])
+        for node in self.nova.offers():
+            self.nova.own(node, 'a')
+        self.me.run_pass()
+        seen = self._read()
+        self.assertEqual((0, 0), (seen['offers'],
+                                  seen['oldest_offer_seconds']))
+
+    def test_waits_and_forced_takes(self):
+        self.settle()
+        node = min(self.nova.owned('me'))
+        self.nova.own(node, 'a')
+        self.me.run_pass()
+        self.nova.advance(50)
+        seen = self._read()
+        self.assertEqual((1, 50), (seen['waits'], seen['oldest_wait_seconds']))
+        self.assertEqual(1, seen['nodes/WAIT'])
+        for _ in range(3):
+            for host in 'ab':
+                self.nova.change_service(host)
+            self.nova.advance(40)
+            self.me.run_pass()
+        seen = self._read()
+        self.assertEqual(1, seen['nodes_taken_total/TAKE_SILENT'])
+        self.assertEqual((0, 0), (seen['waits'], seen['oldest_wait_seconds']))
+
+    def test_death_and_takeover(self):
+        self.settle()
+        node = self.first_of_b()
+        self.nova.put('instance', node, 'b')
+        self.me.run_pass()
+        self.nova.change_service('b', forced_down=True)
+        self.me.run_pass()
+        seen = self._read()
+        self.assertEqual(1, seen['services/FORCED_DOWN'])
+        self.assertEqual(2, seen['members'])
+        self.assertEqual(1, seen['instances_taken_over_total/dead'])
+        self.assertEqual(0, seen['instances_taken_over_total/consent'])
+        self.assertGreater(seen['nodes_taken_total/TAKE_ABANDONED'], 0)
+
+    def test_vanished_nodes(self):
+        self.settle()
+        self.assertEqual(0, self._read()['nodes_vanished'])
+        self.cloud.nodes.clear()
+        self.me.begin_pass()
+        self.assertEqual(1, self._read()['nodes_vanished'])
+
+    def test_recovery(self):
+        self.recovering = 4
+        self.assertEqual(4, self._read()['instances_to_recover'])
+
+
+class AddressTestCase(base.DriverTestCase):
+
+    def test_good(self):
+        for text, expected in (
+                ('127.0.0.1:19108', ('127.0.0.1', 19108)),
+                ('0.0.0.0:80', ('0.0.0.0', 80)),
+                ('[::1]:19108', ('::1', 19108))):
+            self.assertEqual(expected, metrics.address(text))
+
+    def test_bad(self):
+        for text in (':19108', '19108', '127.0.0.1', '127.0.0.1:0',
+                     '127.0.0.1:x', '127.0.0.1:65536', '::1:19108',
+                     'controller:19108', 'http://127.0.0.1:19108',
+                     'a@127.0.0.1:19108', '127.0.0.1:19108/metrics'):
+            error = self.assertRaises(ValueError, metrics.address, text)
+            self.assertEqual(
+                f'[ironic_ring] metrics_listen = "{text}" is no IP address '
+                'with a port: set it to one, such as 127.0.0.1:19108 or '
+                '[::1]:19108, or to nothing.', str(error))
+
+    def test_the_driver_refuses_to_start(self):
+        self.configure(metrics_listen=':19108')
+        self.assertRaises(exception.InvalidConfiguration,
+                          self.driver.init_host, 'me')
+        self.assertIn('is no IP address with a port', self.log.output)
+
+
+class ServerTestCase(base.DriverTestCase):
+
+    def _get(self, host: str, port: int) -> str:
+        # No proxy of the environment.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f'http://{host}:{port}/metrics',
+                         timeout=10) as answer:
+            return answer.read().decode()
+
+    def _start(self, listen: str) -> metrics.Server:
+        server = metrics.start(self.me.ring, lambda: 0, listen)
+        assert server is not None
+        self.addCleanup(server.server_close)
+        return server
+
+    def _free_port(self, host: str = '127.0.0.1') -> int:
+        with socket.create_server((host, 0)) as found:
+            return found.getsockname()[1]
+
+    def test_off_by_default(self):
+        with mock.patch.object(metrics, 'Server') as server:
+            self.driver.init_host('me')
+        server.assert_not_called()
+
+    def test_on_with_the_option(self):
+        listen = f'127.0.0.1:{self._free_port()}'
+        self.configure(metrics_listen=listen)
+        with mock.patch.object(metrics, 'start') as start:
+            self.driver.init_host('me')
+        ring, recovering, given = start.call_args.args
+        self.assertIs(self.me.ring, ring)
+        self.assertEqual(0, recovering())
+        self.assertEqual(listen, given)
+
+    def test_answers(self):
+        self.settle()
+        port = self._free_port()
+        self._start(f'127.0.0.1:{port}')
+        text = self._get('127.0.0.1', port)
+        self.assertIn('\nnova_ironic_ring_passes_total 2.0\n', text)
+        self.assertIn('\nprocess_resident_memory_bytes ', text)
+        # Again: one answer does not end it.
+        self.assertIn('nova_ironic_ring_members 3.0',
+                      self._get('127.0.0.1', port))
+
+    def test_answers_while_somebody_says_nothing(self):
+        self.settle()
+        port = self._free_port()
+        self._start(f'127.0.0.1:{port}')
+        with socket.create_connection(('127.0.0.1', port)):
+            self.assertIn('nova_ironic_ring', self._get('127.0.0.1', port))
+
+    def test_ends_when_it_is_closed(self):
+        server = metrics.Server('127.0.0.1', 0)
+        port = server.server_port
+        server.server_close()
+        server.run()
+        self.assertRaises(urllib.error.URLError, self._get, '127.0.0.1', port)
+
+    def test_port_that_is_taken(self):
+        with socket.create_server(('127.0.0.1', 0)) as taken:
+            listen = f'127.0.0.1:{taken.getsockname()[1]}'
+            self.assertIsNone(metrics.start(self.me.ring, lambda: 0, listen))
+        self.assertIn(f'nobody can listen on {listen} (Address already in '
+                      'use): choose another', self.log.output)
+
+    def test_with_eventlet(self):
+        # What a wrong selector would do: stop all greenlets.
+        script = textwrap.dedent("""
+            import socketserver
+            import eventlet
+            eventlet.monkey_patch()
+            import threading, time, urllib.request
+            from nova_ironic_ring.compute import metrics
+            server = metrics.Server('127.0.0.1', 0)
+            server.set_app(lambda environ, start: (
+                start('200 OK', []), [b'metrics'])[1])
+            threading.Thread(target=server.run, daemon=True).start()
+            ticks = []
+            def tick():
+                while True:
+                    ticks.append(time.monotonic())
+                    eventlet.sleep(0.01)
+            eventlet.spawn(tick)
+            opener = urllib.request.build_opener(
+                urllib.request.ProxyHandler({}))
+            url = f'http://127.0.0.1:{server.server_port}/'
+            assert opener.open(url, timeout=30).read() == b'metrics'
+            before = len(ticks)
+            eventlet.sleep(0.5)
+            print(len(ticks) - before)
+            """)
+        found = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', script], timeout=50,
+            capture_output=True, text=True, check=False)
+        self.assertEqual(0, found.returncode, found.stderr)
+        self.assertGreater(int(found.stdout), 5)

@@ -1,0 +1,162 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of the alerts and the dashboard, against what is exported."""
+
+import itertools
+import json
+import pathlib
+import re
+from typing import Any
+
+import promql_parser
+import yaml
+
+from nova_ironic_ring.compute import metrics
+from nova_ironic_ring.tests.unit.compute import base
+
+_ROOT = pathlib.Path(__file__).resolve().parents[4]
+_SHIPPED = _ROOT / 'etc/monitoring'
+_DURATION = r'\d+[smhd]'
+# What Prometheus adds to what it reads.
+_OWN_LABELS = {'instance', 'job'}
+
+
+class MonitoringTestCase(base.DriverTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.rules = yaml.safe_load(
+            (_SHIPPED / 'nova-ironic-ring.rules.yaml').read_text())
+        self.dashboard = json.loads(
+            (_SHIPPED / 'nova-ironic-ring.dashboard.json').read_text())
+        self.page = (_ROOT / 'doc/source/monitoring.rst').read_text()
+        #: The values of the label of each metric that is exported.
+        self.exported: dict[str, dict[str, set[str]]] = {}
+        for family in metrics.Collector(self.me.ring, lambda: 0).collect():
+            for sample in family.samples:
+                known = self.exported.setdefault(sample.name, {})
+                for label, value in sample.labels.items():
+                    known.setdefault(label, set()).add(value)
+
+    def _alerts(self) -> list[dict[str, Any]]:
+        return [rule for group in self.rules['groups']
+                for rule in group['rules']]
+
+    def _expressions(self) -> list[str]:
+        return [alert['expr'] for alert in self._alerts()] + [
+            target['expr'] for panel in self.dashboard['panels']
+            for target in panel['targets']]
+
+    def _selectors(self, expression: str
+                   ) -> list[promql_parser.VectorSelector]:
+        found = []
+
+        def visit(node: promql_parser.Expr) -> None:
+            if isinstance(node, promql_parser.VectorSelector):
+                found.append(node)
+        promql_parser.walk(promql_parser.parse(expression), visit)
+        return found
+
+    def test_only_what_is_exported_is_asked_for(self):
+        for expression in self._expressions():
+            selectors = self._selectors(expression)
+            self.assertTrue(selectors, expression)
+            for selector in selectors:
+                self.assertIn(selector.name, self.exported, expression)
+                for matcher in selector.matchers.matchers:
+                    self._see(matcher, self.exported[selector.name],
+                              expression)
+
+    def _see(self, matcher: promql_parser.Matcher,
+             labels: dict[str, set[str]], expression: str) -> None:
+        """See that what a label is to be, or not to be, it can be."""
+        if matcher.name in _OWN_LABELS:
+            return
+        self.assertIn(matcher.name, labels, expression)
+        for each in matcher.value.split('|'):
+            self.assertTrue(any(
+                re.fullmatch(each, value) for value in labels[matcher.name]),
+                f'{each} in {expression}')
+
+    def test_what_is_grouped_by_is_exported(self):
+        known = _OWN_LABELS | {
+            label for labels in self.exported.values() for label in labels}
+        for expression in self._expressions():
+            for names in re.findall(r'(?:by|without) \(([^)]*)\)',
+                                    expression):
+                self.assertLessEqual(set(names.split(', ')), known)
+
+    def test_alerts(self):
+        self.assertEqual({'groups'}, set(self.rules))
+        (group,) = self.rules['groups']
+        self.assertEqual({'name', 'rules'}, set(group))
+        names = [alert['alert'] for alert in self._alerts()]
+        self.assertEqual(len(set(names)), len(names))
+        for alert in self._alerts():
+            self.assertLessEqual(
+                {'alert', 'expr', 'labels', 'annotations'}, set(alert))
+            self.assertLessEqual(set(alert), {
+                'alert', 'expr', 'for', 'labels', 'annotations'})
+            self.assertRegex(alert.get('for', '1m'), f'^{_DURATION}$')
+            self.assertIn(alert['labels']['severity'],
+                          ('critical', 'warning'))
+            self.assertEqual({'summary', 'description'},
+                             set(alert['annotations']))
+
+    def test_templates_of_alerts_name_labels_that_there_are(self):
+        for alert in self._alerts():
+            labels = _OWN_LABELS.union(*(
+                self.exported[selector.name]
+                for selector in self._selectors(alert['expr'])))
+            for words in alert['annotations'].values():
+                self.assertEqual(words.count('{{'), words.count('}}'))
+                self.assertLessEqual(
+                    set(re.findall(r'\$labels\.(\w+)', words)), labels)
+
+    def test_every_alert_is_explained(self):
+        for alert in self._alerts():
+            self.assertIn(f'\n{alert["alert"]}\n    ', self.page)
+
+    def test_every_metric_is_explained(self):
+        for name, labels in self.exported.items():
+            label = ''.join(f'{{{each}}}' for each in labels)
+            self.assertIn(f'\n   * - ``{name}{label}``\n', self.page)
+
+    def test_panels(self):
+        panels = self.dashboard['panels']
+        self.assertEqual(len(panels), len({panel['id'] for panel in panels}))
+        self.assertEqual(len(panels),
+                         len({panel['title'] for panel in panels}))
+        for panel in panels:
+            self.assertIn(panel['type'], ('stat', 'timeseries'))
+            self.assertTrue(panel['description'])
+            self.assertEqual(
+                len(panel['targets']),
+                len({target['refId'] for target in panel['targets']}))
+
+    def test_panels_have_places_of_their_own(self):
+        places = [panel['gridPos'] for panel in self.dashboard['panels']]
+        for place in places:
+            self.assertLessEqual(place['x'] + place['w'], 24)
+        for one, other in itertools.combinations(places, 2):
+            self.assertTrue(
+                one['x'] + one['w'] <= other['x']
+                or other['x'] + other['w'] <= one['x']
+                or one['y'] + one['h'] <= other['y']
+                or other['y'] + other['h'] <= one['y'], (one, other))
+
+    def test_variables_of_the_dashboard(self):
+        names = {each['name'] for each
+                 in self.dashboard['templating']['list']}
+        text = json.dumps(self.dashboard).replace('$__all', '')
+        self.assertEqual(names, set(re.findall(r'\$\{?(\w+)', text)))

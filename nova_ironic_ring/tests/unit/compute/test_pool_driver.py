@@ -1,0 +1,400 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The pool driver on a Nova, an Ironic and a Placement in memory."""
+
+from unittest import mock
+
+from nova.compute import power_state
+from nova.compute import provider_tree
+from nova import exception
+from nova.virt.ironic import driver as nova_driver
+from openstack import exceptions as sdk_exceptions
+
+from nova_ironic_ring.compute import metrics
+from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.compute import report
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.tests.fixtures import fake_nova
+from nova_ironic_ring.tests.unit.compute import base
+
+NODES = fake_nova.NODES
+KIND = pools.Kind('CUSTOM_BAREMETAL', frozenset(), frozenset({
+    ('cpu_arch', 'x86_64')}))
+POOL = pools.name('me', KIND)
+
+
+class PoolDriverTestCase(base.DriverTestCase):
+    """The service me, alone, with the pool driver."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud.rows.clear()
+        for host in 'a', 'b':
+            del self.cloud.services[host]
+        self.nova.computes.clear()
+        self.me = self.nova.compute('me', pool_driver.IronicPoolDriver)
+        self.driver = self.me.driver
+        self.settle()
+
+    def tree(self, name=POOL):
+        """Return a provider tree that the driver has updated."""
+        tree = provider_tree.ProviderTree()
+        tree.new_root(name, pools.uuid_of(name))
+        self.driver.update_provider_tree(tree, name)
+        return tree.data(name)
+
+    def counted(self):
+        """Return total and reserved of the one pool."""
+        found = self.tree().inventory['CUSTOM_BAREMETAL']
+        return found['total'], found['reserved']
+
+    def build(self, uuid='i'):
+        """Have the driver reserve a node for an instance of the pool."""
+        self.nova.put(uuid, POOL, 'me', is_building=True)
+        instance = self.nova.instance(uuid)
+        self.driver.prepare_for_spawn(instance)
+        (node,) = (name for name, known in self.cloud.nodes.items()
+                   if known.instance == uuid)
+        return instance, node
+
+    def allocate(self, *uuids):
+        self.cloud.allocations[pools.uuid_of(POOL)] = set(uuids)
+
+
+class MetricsTestCase(PoolDriverTestCase):
+
+    def test_metrics_of_the_service(self):
+        values = {
+            family.name: [sample.value for sample in family.samples]
+            for family in metrics.Collector(self.me.ring, lambda: 3).collect()}
+        self.assertEqual([2], values['nova_ironic_ring_passes'])
+        self.assertEqual([1], values['nova_ironic_ring_members'])
+        self.assertEqual([3], values['nova_ironic_ring_instances_to_recover'])
+        # It has pools, and decides on no node alone.
+        self.assertNotIn('nova_ironic_ring_nodes', values)
+
+
+class NodesTestCase(PoolDriverTestCase):
+    """What Nova sees for nodes."""
+
+    def test_one_pool_for_all_nodes_of_a_kind(self):
+        self.assertEqual([POOL], self.driver.get_available_nodes())
+        self.assertEqual({pools.uuid_of(POOL): POOL},
+                         self.driver.get_nodenames_by_uuid())
+        self.assertEqual((30, 0), self.counted())
+
+    def test_pool_is_available(self):
+        self.assertTrue(self.driver.node_is_available(POOL))
+        self.assertFalse(self.driver.node_is_available(
+            'me.CUSTOM_GOLD.01234567'))
+        self.assertTrue(self.driver.node_is_available(NODES[0]))
+
+    def test_first_question_runs_a_pass(self):
+        for ask in ('node_is_available', 'get_available_resource'):
+            other = self.nova.compute('me', pool_driver.IronicPoolDriver)
+            self.assertTrue(getattr(other.driver, ask)(POOL))
+
+    def test_instances_are_listed_by_ironics_nodes(self):
+        self.build()
+        self.me.run_pass()
+        self.assertEqual(['i'], self.driver.list_instance_uuids())
+        self.assertEqual(1, self.driver.get_num_instances())
+
+    def test_power_state_is_answered_from_the_cache(self):
+        instance, _ = self.build()
+        self.me.run_pass()
+        self.nova.asked.clear()
+        self.assertEqual(power_state.SHUTDOWN,
+                         self.driver.get_info(instance).state)
+        self.assertEqual([], self.nova.asked)
+
+    def test_deleted(self):
+        self.assertFalse(self.driver.is_node_deleted(POOL))
+        self.assertTrue(self.driver.is_node_deleted(
+            'me.CUSTOM_GOLD.01234567'))
+        self.nova.put('i', 'me.CUSTOM_GOLD.01234567', 'me')
+        self.assertFalse(self.driver.is_node_deleted(
+            'me.CUSTOM_GOLD.01234567'))
+
+    def test_deleted_where_placement_does_not_tell(self):
+        read = self.me.placement.get_allocations_for_resource_provider
+        read.side_effect = ValueError('no')
+        self.assertFalse(self.driver.is_node_deleted(
+            'me.CUSTOM_GOLD.01234567'))
+
+    def test_record_of_a_node_of_another_driver_goes(self):
+        self.assertTrue(self.driver.is_node_deleted(NODES[0]))
+
+    def test_record_of_a_node_of_another_driver_with_an_instance_stays(self):
+        self.nova.put('i', NODES[0], 'me')
+        self.assertFalse(self.driver.is_node_deleted(NODES[0]))
+
+    def test_two_services(self):
+        self.nova.add_service('b')
+        other = self.nova.compute('b', pool_driver.IronicPoolDriver)
+        for _ in range(3):
+            for each in self.me, other:
+                each.run_pass()
+            self.nova.advance()
+        mine, theirs = self.driver.ring_service, other.driver.ring_service
+        self.assertEqual(set(NODES), set(mine.nodes) | set(theirs.nodes))
+        self.assertEqual(set(), set(mine.nodes) & set(theirs.nodes))
+        self.assertEqual([pools.name('b', KIND)],
+                         list(theirs.result.found))
+
+
+class ResourceTestCase(PoolDriverTestCase):
+    """What the resource tracker is told of a pool."""
+
+    def test_pool_that_this_service_does_not_have(self):
+        self.assertRaises(
+            exception.ComputeHostNotFound, self.driver.get_available_resource,
+            'me.CUSTOM_GOLD.01234567')
+
+    def test_identity(self):
+        found = self.driver.get_available_resource(POOL)
+        self.assertEqual(pools.uuid_of(POOL), found['uuid'])
+        self.assertEqual(POOL, found['hypervisor_hostname'])
+        self.assertEqual('ironic', found['hypervisor_type'])
+        self.assertEqual([('x86_64', 'baremetal', 'hvm')],
+                         found['supported_instances'])
+
+    def test_what_filters_ask_for(self):
+        for node in NODES:
+            self.nova.properties[node] = {'capabilities': 'boot:uefi,raid:1'}
+        (name,) = self.me.run_pass()
+        found = self.driver.get_available_resource(name)['stats']
+        self.assertEqual(
+            ('x86_64', 'uefi', '1'),
+            (found['cpu_arch'], found['boot'], found['raid']))
+
+    def test_capability_cannot_speak_for_the_service(self):
+        for node in NODES:
+            self.nova.properties[node] = {'capabilities': 'ironic_ring:x'}
+        (name,) = self.me.run_pass()
+        self.assertNotIn(
+            'ironic_ring', self.driver.get_available_resource(name)['stats'])
+
+    def test_others_read_how_the_service_is_configured(self):
+        found = self.driver.get_available_resource(POOL)['stats']
+        self.assertIn('ironic_ring:profile', found)
+
+    def test_weighers_compare_what_is_free(self):
+        for node in NODES:
+            self.nova.properties[node] = {
+                'memory_mb': 1000, 'local_gb': 10, 'cpus': 4}
+        self.me.run_pass()
+        before = self.driver.get_available_resource(POOL)
+        self.assertEqual((30000, 300, 120), (
+            before['memory_mb'], before['local_gb'], before['vcpus']))
+        self.allocate('i')
+        self.build()
+        self.me.run_pass()
+        self.nova.conf.config(cpu_allocation_ratio=2.0)
+        found = self.driver.get_available_resource(POOL)
+        # Less what the tracker takes off for the flavor: 29 nodes.
+        self.assertEqual((29000, 290, 116 * 2), (
+            found['memory_mb'] - 512, found['local_gb'] - 6,
+            found['vcpus'] * 2 - 2))
+
+    def test_flavors_are_read_once(self):
+        self.allocate('i')
+        self.build()
+        self.me.run_pass()
+        with mock.patch.object(
+                self.driver.ring_service._records, 'sizes',
+                return_value={}) as read:
+            self.me.run_pass()
+        read.assert_called_once_with(set())
+
+    def test_traits(self):
+        for node in NODES:
+            self.cloud.nodes[node].kind = pools.Kind(
+                'CUSTOM_BAREMETAL', frozenset({'CUSTOM_FAST'}))
+        (name,) = self.me.run_pass()
+        self.assertEqual({'CUSTOM_FAST'}, set(self.tree(name).traits))
+
+    def test_pool_that_is_not_known_is_left_as_it_is(self):
+        name = 'me.CUSTOM_GOLD.01234567'
+        self.assertEqual({}, self.tree(name).inventory)
+
+    def test_report(self):
+        found = report.make(self.driver.ring_service)['last pass']
+        self.assertEqual({POOL: {'nodes': 30, 'free': 30, 'instances': 0}},
+                         found['pools'])
+
+
+class ReserveTestCase(PoolDriverTestCase):
+    """A node for an instance."""
+
+    def test_node_of_the_pool(self):
+        self.build()
+        self.me.run_pass()
+        # Its allocation is not there: nothing more is to be built there.
+        self.assertEqual((30, 1), self.counted())
+        self.allocate('i')
+        self.me.run_pass()
+        self.assertEqual((30, 0), self.counted())
+
+    def test_each_build_another_node(self):
+        nodes = {self.build(f'i{number}')[1] for number in range(30)}
+        self.assertEqual(set(NODES), nodes)
+        # Without a single conflict.
+        self.assertEqual(30, self.fake_updates())
+
+    def fake_updates(self):
+        return self.nova.ironic.update_node.call_count
+
+    def test_none_left_has_nova_try_another_service(self):
+        for node in self.cloud.nodes.values():
+            node.instance = 'other'
+        self.assertRaises(
+            exception.ComputeResourcesUnavailable, self.build)
+
+    def test_ironic_that_does_not_answer(self):
+        self.nova.ironic.update_node.side_effect = (
+            sdk_exceptions.SDKException('no'))
+        self.nova.ironic.get_node.side_effect = (
+            sdk_exceptions.SDKException('no'))
+        self.assertRaises(
+            exception.ComputeResourcesUnavailable, self.build)
+
+    def test_clean_up_after_none_was_left(self):
+        for node in self.cloud.nodes.values():
+            node.instance = 'other'
+        self.assertRaises(
+            exception.ComputeResourcesUnavailable, self.build)
+        instance = self.nova.instance('i')
+        self.driver.clean_networks_preparation(instance, [])
+        self.driver.failed_spawn_cleanup(instance)
+
+    def test_instance_of_a_pool_that_is_no_more(self):
+        self.nova.put('i', 'me.CUSTOM_GOLD.01234567', 'me', is_building=True)
+        self.assertRaises(
+            exception.ComputeResourcesUnavailable,
+            self.driver.prepare_for_spawn, self.nova.instance('i'))
+
+    def test_instance_on_a_node_of_ironic_is_left_to_nova(self):
+        self.nova.put('i', NODES[3], 'me', is_building=True)
+        self.driver.prepare_for_spawn(self.nova.instance('i'))
+        self.assertEqual('i', self.cloud.nodes[NODES[3]].instance)
+
+
+class DestroyTestCase(PoolDriverTestCase):
+    """A node that has lost its instance."""
+
+    def destroy(self, instance, node):
+        def unprovision(*_, **__):
+            self.cloud.nodes[node].instance = None
+            self.nova.provision_states[node] = 'cleaning'
+        with mock.patch.object(nova_driver.IronicDriver, 'destroy',
+                               side_effect=unprovision):
+            self.driver.destroy(mock.Mock(), instance, [])
+
+    def written(self):
+        """Return total and reserved as Placement was told at once."""
+        (call,) = (
+            self.me.placement.set_inventory_for_provider.call_args_list)
+        _, uuid, found = call.args
+        self.assertEqual(pools.uuid_of(POOL), uuid)
+        return (found['CUSTOM_BAREMETAL']['total'],
+                found['CUSTOM_BAREMETAL']['reserved'])
+
+    def test_node_is_reserved_before_the_call_returns(self):
+        instance, node = self.build()
+        self.allocate('i')
+        self.me.run_pass()
+        self.destroy(instance, node)
+        self.assertEqual((30, 1), self.written())
+        # And where the tracker writes it, which it does next.
+        self.assertEqual((30, 1), self.counted())
+
+    def test_pass_corrects_it(self):
+        instance, node = self.build()
+        self.allocate('i')
+        self.me.run_pass()
+        self.destroy(instance, node)
+        self.allocate()
+        self.me.run_pass()
+        self.assertEqual((30, 1), self.counted())
+        self.nova.provision_states[node] = 'available'
+        self.me.run_pass()
+        self.assertEqual((30, 0), self.counted())
+
+    def test_build_that_fails_before_the_next_pass(self):
+        instance, node = self.build()
+        self.destroy(instance, node)
+        self.assertEqual((30, 1), self.written())
+
+    def test_placement_that_does_not_answer(self):
+        write = self.me.placement.set_inventory_for_provider
+        write.side_effect = ValueError('no')
+        instance, node = self.build()
+        self.destroy(instance, node)
+        self.assertIn('cannot be told yet', self.log.output)
+        self.assertEqual((30, 1), self.counted())
+
+    def test_instance_without_a_node(self):
+        self.nova.put('i', POOL, 'me')
+        self.driver.destroy(mock.Mock(), self.nova.instance('i'), [])
+        self.me.placement.set_inventory_for_provider.assert_not_called()
+
+    def test_instance_of_another_service_is_left_alone(self):
+        instance, node = self.build()
+        self.nova.add_service('b')
+        self.nova.put('i', POOL, 'b')
+        with mock.patch.object(nova_driver.IronicDriver, 'destroy') as call:
+            self.driver.destroy(mock.Mock(), instance, [])
+        call.assert_not_called()
+        self.assertEqual('i', self.cloud.nodes[node].instance)
+
+    def test_destroy_that_fails_releases_nothing(self):
+        instance, node = self.build()
+        with mock.patch.object(nova_driver.IronicDriver, 'destroy',
+                               side_effect=ValueError('no')):
+            self.assertRaises(ValueError, self.driver.destroy, mock.Mock(),
+                              instance, [])
+        self.me.placement.set_inventory_for_provider.assert_not_called()
+
+
+class StartTestCase(PoolDriverTestCase):
+    """The start of a service."""
+
+    def test_allocations_are_not_read_one_by_one(self):
+        read = self.me.placement.get_allocations_for_provider_tree
+        self.driver.init_host('me')
+        self.assertEqual(
+            {}, self.me.placement.get_allocations_for_provider_tree(
+                mock.Mock(), POOL))
+        read.assert_not_called()
+
+    def test_nodes_are_hidden(self):
+        self.allocate('i')
+        self.build()
+        self.me.run_pass()
+        nodes = dict(self.cloud.nodes)
+        self.cloud.nodes.clear()
+        again = self.nova.compute('me', pool_driver.IronicPoolDriver)
+        self.driver = again.driver
+        again.run_pass()
+        tree = provider_tree.ProviderTree()
+        tree.new_root(POOL, pools.uuid_of(POOL))
+        before = {'CUSTOM_BAREMETAL': {'total': 30, 'reserved': 0}}
+        tree.update_inventory(POOL, before)
+        self.driver.update_provider_tree(tree, POOL)
+        self.assertEqual({'CUSTOM_BAREMETAL': {'total': 30, 'reserved': 30}},
+                         tree.data(POOL).inventory)
+        self.assertFalse(self.driver.is_node_deleted(POOL))
+        self.cloud.nodes.update(nodes)
+        again.run_pass()
+        self.assertEqual((30, 0), self.counted())

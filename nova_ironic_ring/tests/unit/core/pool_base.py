@@ -1,0 +1,128 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Three services with pools, which run passes on a cloud in memory."""
+
+import collections
+
+from oslotest import base
+
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pool_passes
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import settings
+
+NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(30)]
+KIND = pools.Kind('CUSTOM_BAREMETAL')
+OTHER = pools.Kind('CUSTOM_BAREMETAL', frozenset({'CUSTOM_FAST'}))
+
+
+class Service:
+    """A service, and what Nova's tracker makes of its pools."""
+
+    def __init__(self, cloud, host, **options):
+        self.cloud = cloud
+        self.host = host
+        self.current = settings.Settings(host, **options)
+        self.world = clouds.connect(cloud, self.current).world
+        self.memory = observation.Memory()
+        self.result = pool_passes.Result()
+
+    def run_pass(self):
+        try:
+            self.result = pool_passes.run(
+                self.world, self.memory, self.current)
+        except look.UnansweredError as error:
+            self.memory = error.memory
+            raise
+        self.memory = self.result.memory
+        for name in sorted(self.world.nova.pools_of(self.host)):
+            if name not in self.result.found and pool_passes.is_deleted(
+                    self.world, self.memory, name):
+                del self.cloud.rows[pools.uuid_of(name)]
+        for name in self.result.found:
+            self.cloud.rows[pools.uuid_of(name)] = clouds.Row(
+                self.host, pool=name)
+            self.cloud.inventories[pools.uuid_of(name)] = (
+                self.result.found[name].inventory())
+        return self.result
+
+    @property
+    def pool(self):
+        """Its pool of most nodes."""
+        return self.result.found[pools.name(self.host, KIND)]
+
+    def nodes(self):
+        return {node for pool in self.result.found.values()
+                for node in pool.nodes}
+
+    def total(self):
+        return sum(pool.inventory().total
+                   for pool in self.result.found.values())
+
+    def happened(self, kind):
+        return [each for each in self.result.happened
+                if isinstance(each, kind)]
+
+
+class PoolPassTestCase(base.BaseTestCase):
+    """Three services, which all run passes."""
+
+    HOSTS: tuple[str, ...] = ('a', 'b', 'c')
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = clouds.Cloud(
+            nodes={node: clouds.Node() for node in NODES})
+        self.services = {}
+        for host in self.HOSTS:
+            self.start(host)
+        self.run_passes(3)
+
+    def start(self, host, **options):
+        self.cloud.beat(host)
+        self.services[host] = Service(self.cloud, host, **options)
+        return self.services[host]
+
+    def run_passes(self, count=1, seconds=10.0, silent=()):
+        for _ in range(count):
+            self.cloud.now += seconds
+            for host in self.services:
+                if host not in silent:
+                    self.cloud.beat(host)
+            for host, service in self.services.items():
+                if host not in silent:
+                    service.run_pass()
+
+    def build(self, host, instance, node=None, allocates=True):
+        """Put an instance on a node of a service."""
+        service = self.services[host]
+        node = node or min(service.pool.free)
+        name = service.pool.name
+        self.cloud.nodes[node].instance = instance
+        self.cloud.instances[instance] = model.Instance(host, name)
+        if allocates:
+            self.allocate(name, instance)
+        return node
+
+    def allocate(self, name, instance):
+        self.cloud.allocations.setdefault(
+            pools.uuid_of(name), set()).add(instance)
+
+    def counts(self):
+        """Say how many services each node counts for."""
+        return collections.Counter(
+            node for service in self.services.values()
+            for node in service.nodes())

@@ -1,0 +1,97 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+
+import ddt
+from oslotest import base
+
+from nova_ironic_ring.core import arrivals
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import settings
+
+ARRIVAL = arrivals.Arrival('new', 'node')
+SCHEDULED = model.Instance(None, None, True, 'scheduling')
+
+
+class _Ending(clouds.Process):
+
+    def is_ending(self) -> bool:
+        return True
+
+
+@ddt.ddt
+class ArrivalTestCase(base.BaseTestCase):
+    """A build comes to the service me for a node of the service other."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = clouds.Cloud()
+        self.cloud.nodes['node'] = clouds.Node()
+        self.cloud.rows['node'] = clouds.Row('Other')
+        self.cloud.instances['new'] = SCHEDULED
+        self.cloud.allocations['node'] = {'new'}
+        self.tracker = clouds.connect(self.cloud, settings.Settings('me'))
+
+    def _decide(self) -> planner.Step | None:
+        return arrivals.decide(self.tracker.world, ARRIVAL)
+
+    def test_node_that_another_has_by_now(self):
+        step = self._decide()
+        self.assertIs(decisions.Decision.TAKE_FOR_BUILD, step.decision)
+        self.assertEqual('', step.offer)
+        # As the resource tracker does with each node that is listed.
+        self.tracker.take('node', passes.Result(
+            planner.Plan({'node': step})))
+        row = self.cloud.rows['node']
+        self.assertEqual(('me', 'me', ''), (row.owner, row.giver, row.taker))
+
+    def test_node_that_goes_to_yet_another(self):
+        step = self._decide()
+        self.cloud.rows['node'].owner = 'third'
+        self.assertRaises(
+            passes.NodeLostError, passes.claim, self.tracker.world, 'node',
+            step, 'me')
+
+    def test_instance_that_is_to_be_unshelved(self):
+        self.cloud.instances['new'] = model.Instance(
+            None, None, task='unshelving', is_given_up=True)
+        self.assertIsNotNone(self._decide())
+
+    @ddt.data(
+        {'host': 'other'}, {'is_building': False}, {'is_given_up': True})
+    def test_instance_that_is_not_to_be_built_here(self, changes):
+        self.cloud.instances['new'] = dataclasses.replace(
+            SCHEDULED, **changes)
+        self.assertIsNone(self._decide())
+
+    def test_instance_that_is_deleted(self):
+        self.cloud.instances.clear()
+        self.assertIsNone(self._decide())
+
+    @ddt.data(set(), {'another'}, {'another', 'new'})
+    def test_node_that_is_not_allocated_to_the_instance_alone(self, consumers):
+        self.cloud.allocations['node'] = consumers
+        self.assertIsNone(self._decide())
+
+    def test_node_without_a_row(self):
+        self.cloud.rows.clear()
+        self.assertIsNone(self._decide())
+
+    def test_service_that_is_about_to_end(self):
+        self.tracker.world = dataclasses.replace(
+            self.tracker.world, process=_Ending(self.cloud))
+        self.assertIsNone(self._decide())

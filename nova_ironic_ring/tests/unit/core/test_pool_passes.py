@@ -1,0 +1,378 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Passes of services with pools, on a cloud in memory."""
+
+import dataclasses
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pool_passes
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import trust
+from nova_ironic_ring.tests.unit.core import pool_base
+
+NODES, KIND, OTHER = pool_base.NODES, pool_base.KIND, pool_base.OTHER
+
+
+class ShareTestCase(pool_base.PoolPassTestCase):
+    """Which nodes count for which service."""
+
+    def test_each_node_counts_once(self):
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+        self.assertEqual(30, sum(
+            service.total() for service in self.services.values()))
+        for service in self.services.values():
+            self.assertEqual(0, service.pool.inventory().reserved)
+
+    def test_each_kind_is_a_pool(self):
+        for node in NODES[:15]:
+            self.cloud.nodes[node].kind = OTHER
+        self.run_passes()
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+        for host, service in self.services.items():
+            self.assertEqual({pools.name(host, KIND), pools.name(host, OTHER)},
+                             set(service.result.found))
+
+    def test_instance_counts_for_its_service(self):
+        service = self.services['a']
+        theirs = min(self.services['b'].pool.free)
+        self.build('a', 'i', theirs)
+        self.run_passes()
+        self.assertIn(theirs, service.pool.used)
+        self.assertEqual(0, service.pool.inventory().reserved)
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+
+    def test_instance_without_its_allocation_is_reserved(self):
+        self.build('a', 'i', allocates=False)
+        self.run_passes()
+        self.assertEqual(1, self.services['a'].pool.inventory().reserved)
+
+    def test_instance_that_nobody_has_is_reserved(self):
+        for number, node in enumerate(NODES):
+            self.cloud.nodes[node].instance = f'i{number}'
+        self.run_passes()
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+        for service in self.services.values():
+            found = service.pool.inventory()
+            self.assertEqual(found.total, found.reserved)
+            self.assertEqual({self.cloud.nodes[node].instance
+                              for node in service.nodes()},
+                             service.result.orphans)
+
+    def test_cleaning_node_is_reserved(self):
+        node = min(self.services['a'].pool.free)
+        self.cloud.nodes[node].is_ready = False
+        self.run_passes()
+        found = self.services['a'].pool.inventory()
+        self.assertEqual(1, found.reserved)
+        self.assertEqual(30, sum(
+            service.total() for service in self.services.values()))
+
+    def test_instance_stays_in_the_pool_that_nova_has_it_in(self):
+        node = self.build('a', 'i')
+        before = self.services['a'].pool.name
+        self.cloud.nodes[node].kind = OTHER
+        self.run_passes()
+        self.assertEqual({node}, self.services['a'].result.found[before].used)
+        self.assertEqual(KIND, self.services['a'].result.found[before].kind)
+
+    def test_instance_of_a_node_that_is_no_pool_does_not_count(self):
+        # As with the ring driver: it has its own record and provider.
+        node = min(self.services['a'].pool.free)
+        self.cloud.nodes[node].instance = 'i'
+        self.cloud.instances['i'] = model.Instance('a', node)
+        self.run_passes()
+        self.assertEqual(0, self.counts()[node])
+
+    def test_build_in_another_pool_of_the_same_service(self):
+        service = self.services['a']
+        node = self.build('a', 'i')
+        self.cloud.instances['i'] = model.Instance(
+            'a', service.pool.name, is_building=True)
+        self.cloud.nodes[node].kind = OTHER
+        self.run_passes()
+        other = pools.name('a', OTHER)
+        self.cloud.instances['i'] = model.Instance('a', other)
+        self.run_passes()
+        self.assertEqual({node}, set(service.result.found[other].nodes))
+
+    def test_placement_that_does_not_answer(self):
+        node = self.build('a', 'i')
+        service = self.services['a']
+
+        def fail(_):
+            raise ValueError('no')
+        service.world.placement.consumers = fail
+        service.run_pass()
+        self.assertEqual({node}, service.pool.used)
+        self.assertEqual([service.pool.name], [
+            each.pool for each in service.happened(
+                events.AllocationsUnknown)])
+
+    def test_many_small_pools_are_worth_a_warning_once(self):
+        for number, node in enumerate(NODES):
+            self.cloud.nodes[node].kind = pools.Kind(
+                'CUSTOM_BAREMETAL', frozenset({f'CUSTOM_{number}'}))
+        for host in 'bc':
+            del self.services[host], self.cloud.services[host]
+        self.run_passes(30)
+        service = self.services['a']
+        self.assertEqual(30, len(service.result.found))
+        self.assertEqual([], service.happened(events.PoolsTooSmall))
+        service.memory = observation.Memory()
+        service.run_pass()
+        self.assertEqual([events.PoolsTooSmall(30, 30)],
+                         service.happened(events.PoolsTooSmall))
+
+    def test_steady_pass_reads_no_instance(self):
+        self.build('a', 'i')
+        self.run_passes(2)
+        service = self.services['a']
+
+        def fail(_):
+            raise AssertionError()
+        service.world.nova.instances = fail
+        service.run_pass()
+        self.assertEqual(1, len(service.pool.used))
+        self.assertFalse(service.happened(events.PoolsCounted)[0].changed)
+
+
+class MembersTestCase(pool_base.PoolPassTestCase):
+    """What comes of services that come and go."""
+
+    def test_new_one_over_reports_for_one_pass_at_most(self):
+        self.start('d')
+        self.run_passes()
+        self.assertLessEqual(max(self.counts().values()), 2)
+        self.run_passes()
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+        self.assertTrue(self.services['d'].nodes())
+
+    def test_disabled_one_keeps_its_instances_alone(self):
+        node = self.build('b', 'i')
+        self.cloud.services['b'] = dataclasses.replace(
+            self.cloud.services['b'], disabled=True)
+        self.run_passes(2)
+        self.assertEqual({node}, self.services['b'].nodes())
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+
+    def test_pools_of_a_disabled_one_without_instances_go(self):
+        self.cloud.services['b'] = dataclasses.replace(
+            self.cloud.services['b'], disabled=True)
+        self.run_passes()
+        self.assertEqual({}, self.services['b'].result.found)
+        self.assertEqual(set(), self.services['b'].world.nova.pools_of('b'))
+        self.cloud.services['b'] = dataclasses.replace(
+            self.cloud.services['b'], disabled=False)
+        self.run_passes(2)
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+
+    def test_pool_that_a_build_is_on_its_way_to_stays(self):
+        name = self.services['b'].pool.name
+        self.allocate(name, 'i')
+        self.cloud.services['b'] = dataclasses.replace(
+            self.cloud.services['b'], disabled=True)
+        self.run_passes()
+        found = self.services['b'].result.found
+        self.assertEqual({name}, set(found))
+        self.assertEqual(pools.Inventory(1, 1), found[name].inventory())
+        self.assertFalse(pool_passes.is_deleted(
+            self.services['b'].world, self.services['b'].memory, name))
+
+    def test_free_nodes_of_an_absent_one_count_for_the_others(self):
+        held = self.build('b', 'i')
+        self.run_passes()
+        self.run_passes(8, silent=('b',))
+        del self.services['b']
+        self.assertEqual(dict.fromkeys(set(NODES) - {held}, 1), self.counts())
+
+    def test_nothing_moves_while_nova_stands_still(self):
+        before = {host: service.nodes()
+                  for host, service in self.services.items()}
+        # The heartbeats of all, with those of the database.
+        self.cloud.now += 100
+        for _ in range(3):
+            self.cloud.now += 10
+            for service in self.services.values():
+                service.run_pass()
+        self.assertEqual(before, {
+            host: service.nodes()
+            for host, service in self.services.items()})
+        self.assertIs(trust.Trust.BLACKOUT,
+                      self.services['a'].memory.standing.trust)
+
+    def test_start_takes_nothing_from_the_living(self):
+        self.services['b'].memory = observation.Memory()
+        self.run_passes()
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+
+
+class HiddenTestCase(pool_base.PoolPassTestCase):
+    """Nodes that Ironic does not show."""
+
+    def hide(self, nodes):
+        hidden = {node: self.cloud.nodes.pop(node) for node in nodes}
+        self.addCleanup(self.cloud.nodes.update, hidden)
+        return hidden
+
+    def test_all_nodes_are_reserved(self):
+        self.build('a', 'i')
+        self.run_passes()
+        before = {host: service.total()
+                  for host, service in self.services.items()}
+        hidden = self.hide(NODES)
+        self.run_passes(3)
+        self.assertEqual(before, {
+            host: service.total() for host, service in self.services.items()})
+        found = self.services['a'].pool.inventory()
+        # But for the one with an allocation.
+        self.assertEqual(found.total - 1, found.reserved)
+        self.assertFalse(pool_passes.is_deleted(
+            self.services['a'].world, self.services['a'].memory,
+            'a.CUSTOM_BAREMETAL.01234567'))
+        self.cloud.nodes.update(hidden)
+        self.run_passes()
+        self.assertEqual(0, self.services['a'].pool.inventory().reserved)
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+
+    def test_it_is_said_once_and_when_it_is_over(self):
+        hidden = self.hide(NODES)
+        self.run_passes()
+        self.assertEqual(1, len(
+            self.services['a'].happened(events.NodesVanished)))
+        self.run_passes()
+        self.assertEqual([], self.services['a'].happened(events.NodesVanished))
+        self.cloud.nodes.update(hidden)
+        self.run_passes()
+        self.assertEqual([events.NodesBack()],
+                         self.services['a'].happened(events.NodesBack))
+
+    def test_some_nodes_are_believed_deleted(self):
+        gone = sorted(self.services['a'].pool.free)[:2]
+        self.hide(gone)
+        total = self.services['a'].total()
+        self.run_passes()
+        self.assertEqual(total - 2, self.services['a'].total())
+
+    def test_one_by_one_is_like_all_at_once(self):
+        service = self.services['a']
+        for node in sorted(service.pool.free):
+            self.hide([node])
+            self.run_passes(seconds=1)
+        self.assertTrue(service.memory.vanished.has_too_many)
+        self.assertGreater(len(service.nodes()), 2)
+
+    def test_node_goes_after_its_instance(self):
+        node = self.build('a', 'i')
+        self.run_passes()
+        self.hide([node])
+        self.run_passes()
+        self.assertIn(node, self.services['a'].pool.used)
+        del self.cloud.instances['i']
+        self.run_passes(2)
+        self.assertNotIn(node, self.services['a'].nodes())
+
+    def test_start_while_all_are_hidden(self):
+        name = self.services['a'].pool.name
+        self.build('a', 'i')
+        self.hide(NODES)
+        self.services['a'].memory = observation.Memory()
+        self.run_passes(2)
+        pool = self.services['a'].result.found[name]
+        self.assertTrue(pool.is_hidden)
+        self.assertIsNone(pool.kind)
+
+
+class ScopeTestCase(pool_base.PoolPassTestCase):
+    """A conductor group."""
+
+    HOSTS = ()
+
+    def test_instance_outside_the_group_counts(self):
+        for node in NODES[:10]:
+            self.cloud.nodes[node].group = 'rack'
+        service = self.start('a', scope=settings.Scope('rack'),
+                             peers=frozenset('a'))
+        self.run_passes(2)
+        self.assertEqual(set(NODES[:10]), service.nodes())
+        node = self.build('a', 'i')
+        self.run_passes()
+        self.cloud.nodes[node].group = 'other'
+        self.run_passes()
+        self.assertIn(node, service.pool.used)
+
+
+class UnansweredTestCase(pool_base.PoolPassTestCase):
+    """Nova or Ironic do not answer."""
+
+    def fail(self, *_):
+        raise ValueError('no')
+
+    def test_nova(self):
+        service = self.services['a']
+        service.world.nova.instances_of = self.fail
+        self.assertRaises(look.UnansweredError, service.run_pass)
+        self.assertEqual(self.cloud.now, service.memory.confidence.bad_at)
+
+    def test_ironic(self):
+        service = self.services['a']
+        before = service.memory.pooled
+        service.world.ironic.nodes = self.fail
+        self.assertRaises(look.UnansweredError, service.run_pass)
+        self.assertIsNone(service.memory.confidence.bad_at)
+        self.assertEqual(before, service.memory.pooled)
+
+
+class DeletedTestCase(pool_base.PoolPassTestCase):
+    """Which records of compute nodes can go."""
+
+    def is_deleted(self, name):
+        service = self.services['a']
+        return pool_passes.is_deleted(service.world, service.memory, name)
+
+    def test_pool_without_nodes_and_instances(self):
+        self.assertTrue(self.is_deleted('a.CUSTOM_OLD.01234567'))
+
+    def test_pool_that_nova_has_an_instance_in(self):
+        self.cloud.instances['i'] = model.Instance(
+            'a', 'a.CUSTOM_OLD.01234567')
+        self.assertFalse(self.is_deleted('a.CUSTOM_OLD.01234567'))
+
+    def test_pool_with_an_allocation(self):
+        self.allocate('a.CUSTOM_OLD.01234567', 'i')
+        self.assertFalse(self.is_deleted('a.CUSTOM_OLD.01234567'))
+
+    def test_pool_that_is_listed(self):
+        self.assertFalse(self.is_deleted(self.services['a'].pool.name))
+
+    def test_pool_of_another_service(self):
+        self.assertFalse(self.is_deleted('b.CUSTOM_OLD.01234567'))
+
+    def test_node_that_it_has_had_with_another_driver(self):
+        self.assertTrue(self.is_deleted(NODES[0]))
+
+    def test_node_with_an_instance_of_another_driver(self):
+        self.cloud.instances['i'] = model.Instance('a', NODES[0])
+        self.assertFalse(self.is_deleted(NODES[0]))
+
+    def test_node_that_another_driver_was_to_build_on(self):
+        self.cloud.allocations[NODES[0]] = {'i'}
+        self.assertFalse(self.is_deleted(NODES[0]))
+
+    def test_before_the_first_pass(self):
+        self.services['a'].memory = observation.Memory()
+        self.assertFalse(self.is_deleted('a.CUSTOM_OLD.01234567'))
+        self.assertFalse(self.is_deleted(NODES[0]))

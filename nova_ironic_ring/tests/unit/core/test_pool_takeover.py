@@ -1,0 +1,415 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Takeovers into pools, each of which may end after any step."""
+
+import dataclasses
+
+import fixtures
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pool_takeover
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.unit.core import pool_base
+
+NODES, KIND = pool_base.NODES, pool_base.KIND
+
+
+class TakeoverTestCase(pool_base.PoolPassTestCase):
+    """The service b dies with instances on all of its nodes."""
+
+    def setUp(self):
+        super().setUp()
+        self.held = sorted(self.services['b'].pool.free)
+        for number, node in enumerate(self.held):
+            self.build('b', f'i{number}', node)
+        self.instances = sorted(self.cloud.instances)
+        self.run_passes()
+        self.pool_of_b = self.services['b'].pool.name
+
+    def die(self, host='b', forced=True):
+        """Have a service end, and say that it is down."""
+        self.cloud.services[host] = dataclasses.replace(
+            self.cloud.services[host], forced_down=forced)
+        return self.services.pop(host)
+
+    def come_back(self, service):
+        """Start a service again."""
+        host = service.host
+        self.cloud.services[host] = dataclasses.replace(
+            self.cloud.services[host], forced_down=False)
+        service.memory = observation.Memory()
+        self.services[host] = service
+
+    def hosts(self):
+        return {self.cloud.instances[uuid].host for uuid in self.instances}
+
+    def assert_whole(self):
+        """All instances are where their node counts and their allocation is.
+
+        Nothing is counted twice among the living.
+        """
+        for uuid in self.instances:
+            known = self.cloud.instances[uuid]
+            service = self.services[known.host]
+            (node,) = (name for name, node in self.cloud.nodes.items()
+                       if node.instance == uuid)
+            self.assertIn(node, service.result.found[known.node].used)
+            self.assertEqual({pools.uuid_of(known.node)}, {
+                provider for provider, consumers
+                in self.cloud.allocations.items() if uuid in consumers})
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+        for service in self.services.values():
+            for pool in service.result.found.values():
+                self.assertEqual(0, pool.inventory().reserved)
+
+
+class DeadServiceTestCase(TakeoverTestCase):
+
+    def test_one_that_is_forced_down(self):
+        self.die()
+        self.run_passes()
+        self.assertEqual({'a', 'c'}, self.hosts())
+        taken = [each for service in self.services.values()
+                 for each in service.result.taken]
+        self.assertEqual(self.instances, sorted(
+            each.instance for each in taken))
+        for each in taken:
+            self.assertEqual(self.cloud.instances[each.instance].node,
+                             each.node)
+            self.assertEqual(('b', True), (each.host, each.is_dead))
+        self.run_passes()
+        self.assert_whole()
+
+    def test_it_is_said_of_each(self):
+        self.die()
+        self.run_passes()
+        said = [each for service in self.services.values()
+                for each in service.happened(events.InstanceTaken)]
+        self.assertEqual(sorted(self.held), sorted(
+            each.node for each in said))
+
+    def test_counted_at_once_where_they_are_taken(self):
+        self.die()
+        self.run_passes()
+        for service in self.services.values():
+            self.assertEqual(0, service.pool.inventory().reserved)
+
+    def test_nothing_is_built_in_its_pools_any_more(self):
+        self.die()
+        self.run_passes()
+        found = self.cloud.inventories[pools.uuid_of(self.pool_of_b)]
+        self.assertEqual(found.total, found.reserved)
+
+    def test_one_that_is_absent_is_not_dead(self):
+        self.die(forced=False)
+        self.run_passes(20)
+        self.assertEqual({'b'}, self.hosts())
+        self.assertEqual([], [
+            node for node in self.counts() if node in self.held])
+
+    def test_one_that_is_absent_for_long(self):
+        for service in self.services.values():
+            service.current = dataclasses.replace(
+                service.current, failover_after=100)
+        self.run_passes()
+        self.die(forced=False)
+        self.run_passes(8)
+        self.assertEqual({'b'}, self.hosts())
+        self.run_passes(4)
+        self.assertEqual({'a', 'c'}, self.hosts())
+
+    def test_one_that_is_disabled_and_dead(self):
+        self.cloud.services['b'] = dataclasses.replace(
+            self.cloud.services['b'], disabled=True)
+        self.run_passes()
+        self.die()
+        self.run_passes(2)
+        self.assertEqual({'a', 'c'}, self.hosts())
+
+    def test_one_that_is_disabled_and_alive(self):
+        self.cloud.services['b'] = dataclasses.replace(
+            self.cloud.services['b'], disabled=True)
+        self.run_passes(3)
+        self.assertEqual({'b'}, self.hosts())
+
+    def test_pinned_instances_stay(self):
+        for service in self.services.values():
+            service.current = dataclasses.replace(
+                service.current, fails_over=False)
+        self.die()
+        self.run_passes(3)
+        self.assertEqual({'b'}, self.hosts())
+
+    def test_first_pool_of_its_kind(self):
+        # Its row is made by the resource tracker, after the pass.
+        for node in self.held:
+            self.cloud.nodes[node].kind = pool_base.OTHER
+        self.die()
+        self.run_passes()
+        self.assertEqual({'b'}, self.hosts())
+        self.assertEqual(set(self.instances), self.cloud.allocations[
+            pools.uuid_of(self.pool_of_b)])
+        self.run_passes()
+        self.assertEqual({'a', 'c'}, self.hosts())
+        self.run_passes()
+        self.assert_whole()
+
+    def test_instance_on_a_node_of_ironic_is_left(self):
+        # As the ring driver has it: a pool does not count its allocation.
+        self.cloud.instances['i0'] = model.Instance('b', self.held[0])
+        self.die()
+        self.run_passes(2)
+        self.assertEqual('b', self.cloud.instances['i0'].host)
+
+    def test_allocation_that_rests_elsewhere_is_left_alone(self):
+        self.cloud.allocations[pools.uuid_of(self.pool_of_b)].discard('i0')
+        self.cloud.allocations['elsewhere'] = {'i0'}
+        self.die()
+        self.run_passes(2)
+        self.assertEqual('b', self.cloud.instances['i0'].host)
+        self.assertEqual({'i0'}, self.cloud.allocations['elsewhere'])
+
+    def test_not_while_heartbeats_are_late(self):
+        self.die()
+        for service in self.services.values():
+            service.world.process.longest_gap = lambda: 1000.0
+        self.run_passes()
+        self.assertEqual({'b'}, self.hosts())
+
+    def test_not_when_about_to_end(self):
+        self.die()
+        for service in self.services.values():
+            service.world.process.is_ending = lambda: True
+        self.run_passes(2)
+        self.assertEqual({'b'}, self.hosts())
+
+    def test_error_stops_one_and_not_the_others(self):
+        move = self.services['a'].world.placement.move
+
+        def fail(instance, *others):
+            if instance == 'i0':
+                raise ValueError('no')
+            return move(instance, *others)
+        self.die()
+        for service in self.services.values():
+            service.world.placement.move = fail
+        self.run_passes()
+        left = {uuid for uuid in self.instances
+                if self.cloud.instances[uuid].host == 'b'}
+        self.assertEqual({'i0'}, left)
+        self.assertEqual(['i0'], [
+            each.instance for service in self.services.values()
+            for each in service.happened(events.InstanceNotTaken)])
+
+    def test_placement_that_cannot_be_written(self):
+        def fail(*_):
+            raise ValueError('no')
+        self.die()
+        for service in self.services.values():
+            service.world.placement.write = fail
+        self.run_passes()
+        self.assertEqual({'b'}, self.hosts())
+
+    def test_at_most_so_many_in_a_pass(self):
+        self.useFixture(fixtures.MockPatchObject(pool_takeover, '_MOST', 2))
+        self.die()
+        self.run_passes()
+        count = sum(self.cloud.instances[uuid].host != 'b'
+                    for uuid in self.instances)
+        self.assertLessEqual(count, 4)
+        self.run_passes(5)
+        self.assertEqual({'a', 'c'}, self.hosts())
+
+
+class InterruptedTestCase(TakeoverTestCase):
+    """A taker dies between two steps."""
+
+    def interrupt(self, host, port, name):
+        """Have a service die before a call of a port, once."""
+        world = self.services[host].world
+        call = getattr(getattr(world, port), name)
+
+        def die(*args):
+            setattr(getattr(world, port), name, call)
+            raise BaseException(name)
+        setattr(getattr(world, port), name, die)
+        try:
+            self.services[host].run_pass()
+        except BaseException:
+            return
+        self.fail(f'{host} does not call {name}')
+
+    def test_before_the_allocation_is_moved(self):
+        self.die()
+        self.interrupt('a', 'placement', 'move')
+        self.run_passes(2)
+        self.assertEqual({'a', 'c'}, self.hosts())
+        self.assert_whole()
+
+    def test_before_the_instance_is_changed_and_the_taker_goes_on(self):
+        self.die()
+        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.services['a'].memory = observation.Memory()
+        self.run_passes(3)
+        self.assertEqual({'a', 'c'}, self.hosts())
+        self.assert_whole()
+
+    def test_before_the_instance_is_changed_and_the_taker_is_dead(self):
+        self.die()
+        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.die('a')
+        self.run_passes(3)
+        self.assertEqual({'c'}, self.hosts())
+        self.assert_whole()
+
+    def test_before_the_instance_is_changed_and_its_service_comes_back(self):
+        dead = self.die()
+        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.come_back(dead)
+        self.run_passes(3)
+        self.assertEqual({'b'}, self.hosts())
+        self.assert_whole()
+
+    def test_its_service_comes_back_and_the_taker_is_dead(self):
+        dead = self.die()
+        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.come_back(dead)
+        self.die('a')
+        self.run_passes(3)
+        self.assertEqual({'b'}, self.hosts())
+        self.assert_whole()
+
+    def test_placement_cannot_be_written_to_take_it_back(self):
+        dead = self.die()
+        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.come_back(dead)
+        self.die('a')
+
+        def fail(*_):
+            raise ValueError('no')
+        dead.world.placement.write = fail
+        self.run_passes(2)
+        self.assertEqual(1, dead.pool.inventory().reserved)
+        self.assertEqual(1, len(dead.happened(events.AllocationsUnknown)))
+
+    def test_two_takers_of_different_rings(self):
+        # Each takes every node for its own.
+        self.die()
+        for host in 'ac':
+            self.services[host].current = settings.Settings(
+                host, peers=frozenset({host, 'b'}))
+        self.run_passes(2)
+        for uuid in self.instances:
+            known = self.cloud.instances[uuid]
+            self.assertEqual({pools.uuid_of(known.node)}, {
+                provider for provider, consumers
+                in self.cloud.allocations.items() if uuid in consumers})
+            self.assertTrue(pools.is_of(known.host, known.node))
+
+
+class BuildsTestCase(TakeoverTestCase):
+    """Builds that were on their way to a service when it died."""
+
+    def wait_for_node(self, uuid, host, **fields):
+        self.cloud.instances[uuid] = model.Instance(
+            host, self.pool_of_b if host else None, **fields)
+        self.allocate(self.pool_of_b, uuid)
+
+    def test_build_that_has_not_reached_ironic_ends(self):
+        self.wait_for_node('here', 'b', is_building=True)
+        self.wait_for_node('coming', None, is_building=True)
+        self.die()
+        self.run_passes()
+        for uuid in 'here', 'coming':
+            self.assertTrue(self.cloud.instances[uuid].is_given_up)
+            self.assertNotIn(uuid, self.cloud.allocations[
+                pools.uuid_of(self.pool_of_b)])
+        (service,) = (each for each in self.services.values()
+                      if each.happened(events.BuildEnded))
+        self.assertEqual(2, len(service.happened(events.BuildEnded)))
+
+    def test_allocation_of_a_build_that_was_ended_before_goes(self):
+        # Who has ended it has died then.
+        self.wait_for_node('ended', None, is_given_up=True)
+        self.run_passes()
+        self.assertNotIn('ended', self.cloud.allocations[
+            pools.uuid_of(self.pool_of_b)])
+        self.wait_for_node('ended', None, is_given_up=True)
+        self.die()
+        self.run_passes()
+        self.assertNotIn('ended', self.cloud.allocations[
+            pools.uuid_of(self.pool_of_b)])
+
+    def test_build_that_ironic_has_is_taken_over(self):
+        self.cloud.instances['i0'] = dataclasses.replace(
+            self.cloud.instances['i0'], is_building=True, task='spawning')
+        self.die()
+        self.run_passes()
+        self.assertIn(self.cloud.instances['i0'].host, {'a', 'c'})
+        self.assertFalse(self.cloud.instances['i0'].is_given_up)
+        self.assertIn('spawning', {
+            each.task for service in self.services.values()
+            for each in service.result.taken})
+
+    def test_build_that_another_service_has_is_left(self):
+        self.wait_for_node('other', 'a', is_building=True)
+        self.die()
+        self.run_passes()
+        self.assertFalse(self.cloud.instances['other'].is_given_up)
+
+    def test_builds_of_the_living_go_on(self):
+        self.wait_for_node('here', 'b', is_building=True)
+        self.run_passes(3)
+        self.assertFalse(self.cloud.instances['here'].is_given_up)
+        self.assertIn('here', self.cloud.allocations[
+            pools.uuid_of(self.pool_of_b)])
+
+    def test_build_for_one_that_is_disabled_and_dead_ends(self):
+        self.cloud.services['b'] = dataclasses.replace(
+            self.cloud.services['b'], disabled=True)
+        self.wait_for_node('here', 'b', is_building=True)
+        self.die()
+        self.run_passes()
+        self.assertTrue(self.cloud.instances['here'].is_given_up)
+
+    def test_delete_that_ironic_is_done_with_goes_on_elsewhere(self):
+        self.wait_for_node('here', 'b', task='deleting')
+        self.die()
+        self.run_passes()
+        known = self.cloud.instances['here']
+        self.assertIn(known.host, {'a', 'c'})
+        self.assertTrue(pools.is_of(known.host, known.node))
+        self.assertIn(('here', 'deleting', known.node), [
+            (each.instance, each.task, each.node)
+            for service in self.services.values()
+            for each in service.result.taken])
+
+    def test_delete_of_one_that_is_absent_is_left_to_it(self):
+        self.wait_for_node('here', 'b', task='deleting')
+        self.die(forced=False)
+        self.run_passes(20)
+        self.assertEqual('b', self.cloud.instances['here'].host)
+
+    def test_error_does_not_fail_the_pass(self):
+        def fail(_):
+            raise ValueError('no')
+        self.die()
+        for service in self.services.values():
+            service.world.placement.reserve_all = fail
+        self.run_passes()
+        self.assertEqual(1, sum(
+            len(service.happened(events.RecordNotRemoved))
+            for service in self.services.values()))

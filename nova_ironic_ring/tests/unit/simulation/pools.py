@@ -1,0 +1,466 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Services with pools, and a scheduler, on a cloud in memory.
+
+Each pass, each build and each delete runs in a greenlet of its own. Each call
+of a port is a point at which it stops and lets others go on, or at which its
+service may die.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import dataclasses
+import functools
+import heapq
+import itertools
+import random
+import typing
+from typing import Any
+
+import greenlet
+
+from nova_ironic_ring.compute import ledger
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pool_passes
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import reservation
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.unit.simulation import times
+
+_KINDS = (pools.Kind('CUSTOM_GOLD'), pools.Kind('CUSTOM_SILVER'))
+_CLEANING = 6.0
+_TRIES = 3
+
+
+class World:
+    """The cloud, its services, and the time.
+
+    :ivar cloud: what Nova, Ironic and Placement have
+    :ivar services: the processes that live, by name
+    :ivar is_hidden: whether Ironic's policy hides all nodes
+    :ivar steps: how many calls of a port there were
+    """
+
+    def __init__(self, seed: int) -> None:
+        """Make an empty cloud.
+
+        :param seed: what all that happens comes from
+        """
+        self.random = random.Random(seed)
+        self.cloud = clouds.Cloud()
+        self.services: dict[str, Service] = {}
+        #: Builds that nobody has received, by the name of the service.
+        self.messages: dict[str, list[tuple[str, str, int]]] = {}
+        self.is_hidden = False
+        self.steps = 0
+        self.timeline: list[str] = []
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._failure: AssertionError | None = None
+
+    def log(self, what: str) -> None:
+        """Add a line to the timeline."""
+        self.timeline.append(f'{self.cloud.now:8.2f}  {what}')
+
+    def check(self, is_so: bool, what: str) -> None:
+        """Fail with the timeline if something is not so."""
+        if not is_so:
+            self._failure = AssertionError('\n'.join([what, *self.timeline]))
+            raise self._failure
+
+    def at(self, seconds: float, what: Callable[[], None]) -> None:
+        """Have something done after some time."""
+        heapq.heappush(self._due, (
+            self.cloud.now + seconds, next(self._order), what))
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        end = self.cloud.now + seconds
+        while self._due and self._due[0][0] <= end:
+            when, _, what = heapq.heappop(self._due)
+            self.cloud.now = max(self.cloud.now, when)
+            what()
+            if self._failure is not None:
+                raise self._failure
+            self._each_instance_on_one_node()
+        self.cloud.now = end
+
+    def _each_instance_on_one_node(self) -> None:
+        held = [node.instance for node in self.cloud.nodes.values()
+                if node.instance is not None]
+        self.check(len(held) == len(set(held)), 'an instance has two nodes')
+
+    # What operators and users do
+
+    def enroll(self) -> None:
+        """Add a node."""
+        number = len(self.cloud.nodes)
+        self.cloud.nodes[f'{number:08d}-0000-0000-0000-000000000000'] = (
+            clouds.Node(kind=self.random.choice(_KINDS)))
+
+    def start(self, name: str) -> None:
+        """Start a service, for the first time or again."""
+        self.log(f'{name} starts')
+        self.services[name] = Service(self, name)
+
+    def give_up(self) -> None:
+        """Delete the builds that have arrived nowhere, as users do.
+
+        A nova-compute that dies between a message and the claim takes the
+        build with it, whatever its driver.
+        """
+        for uuid, known in list(self.cloud.instances.items()):
+            if known.host is None and known.is_building:
+                del self.cloud.instances[uuid]
+                for consumers in self.cloud.allocations.values():
+                    consumers.discard(uuid)
+
+    def change(self, name: str, **fields: Any) -> None:
+        """Change the record of a service."""
+        self.log(f'{name}: {fields}')
+        self.cloud.services[name] = dataclasses.replace(
+            self.cloud.services[name], **fields)
+
+    def boot(self, tries: int = _TRIES, uuid: str | None = None) -> None:
+        """Have an instance built by a service that seems to live."""
+        uuid = uuid or f'instance-{next(self._order)}'
+        now = self.cloud.now
+        able = []
+        for provider, found in self.cloud.inventories.items():
+            row = self.cloud.rows.get(provider)
+            service = self.cloud.services.get(row.owner) if row else None
+            if row is None or service is None or service.disabled or (
+                    service.forced_down) or (
+                    now - (service.last_seen - clouds.EPOCH).total_seconds()
+                    > times.DOWN_TIME):
+                continue
+            used = self.cloud.allocations.setdefault(provider, set())
+            if found.total - found.reserved - len(used) > 0:
+                able.append((provider, row))
+        if not able or not tries:
+            self.log(f'{uuid}: no valid host')
+            known = self.cloud.instances.get(uuid)
+            if known is not None:
+                self.cloud.instances[uuid] = model.Instance(None, None)
+            return
+        provider, row = self.random.choice(able)
+        self.cloud.allocations[provider].add(uuid)
+        self.cloud.instances[uuid] = model.Instance(
+            None, None, is_building=True)
+        self.log(f'{uuid} is to be built by {row.owner}')
+        self.at(self.random.uniform(0, 1), functools.partial(
+            self._deliver, uuid, str(row.pool), row.owner, tries))
+
+    def _deliver(self, uuid: str, pool: str, host: str, tries: int) -> None:
+        service = self.services.get(host)
+        if service is not None and service.is_receiving:
+            service.do(functools.partial(service.build, uuid, pool, tries))
+        else:
+            # In the service's queue.
+            self.messages.setdefault(host, []).append((uuid, pool, tries))
+
+    def delete(self, uuid: str) -> None:
+        """Delete an instance that a living service has."""
+        known = self.cloud.instances[uuid]
+        service = self.services.get(known.host or '')
+        if service is not None and known.is_idle:
+            self.cloud.instances[uuid] = dataclasses.replace(
+                known, task='deleting')
+            service.do(functools.partial(service.destroy, uuid))
+
+
+class _Port:
+    """A port that lets others go on at each call."""
+
+    def __init__(self, service: Service, target: object) -> None:
+        self._service = service
+        self._target = target
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        def call(*args: object, **kwargs: object) -> object:
+            self._service.pause()
+            answer = getattr(self._target, name)(*args, **kwargs)
+            self._service.pause()
+            return answer
+        return call
+
+
+class _Ironic(clouds.Ironic):
+    """What Ironic shows."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.cloud)
+        self._world = world
+
+    def nodes(self, scope: settings.Scope) -> dict[str, str | None]:
+        return {} if self._world.is_hidden else super().nodes(scope)
+
+    def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
+        return {} if self._world.is_hidden else super().free_nodes(scope)
+
+    def is_deleted(self, node: str) -> bool:
+        return self._world.is_hidden or super().is_deleted(node)
+
+
+class Service:
+    """A nova-compute with the pool driver.
+
+    :ivar memory: what it remembers
+    :ivar result: what has come of its last pass
+    :ivar lives: whether its process lives
+    :ivar is_receiving: whether it receives messages
+    :ivar frozen_until: until when it stands still
+    :ivar dies_in: after how many calls of a port it dies, if it is to die
+    """
+
+    def __init__(self, world: World, name: str) -> None:
+        """Start it."""
+        self.world = world
+        self.name = name
+        self.current = settings.Settings(
+            name, times.DOWN_TIME, pass_interval=times.PASS_INTERVAL,
+            report_interval=times.REPORT_INTERVAL,
+            failover_after=times.FAILOVER_AFTER)
+        self.memory = observation.Memory()
+        self.result = pool_passes.Result()
+        self.ledger = ledger.Ledger()
+        self.lives = True
+        self.is_receiving = False
+        self.frozen_until = 0.0
+        self.dies_in: int | None = None
+        self._beaten: float | None = None
+        self._longest = 0.0
+        process = clouds.Process(world.cloud)
+        setattr(process, 'longest_gap', self._longest_gap)
+        self.ports = ports.Ports(*(
+            typing.cast(typing.Any, _Port(self, target)) for target in (
+                clouds.Nova(world.cloud, name), _Ironic(world),
+                clouds.Placement(world.cloud), process)))
+        self._greenlets: list[greenlet.greenlet] = []
+        self.do(self._live)
+        self._beat()
+
+    # Time
+
+    def do(self, what: Callable[[], object]) -> None:
+        """Do something in a thread of its own."""
+        thread = greenlet.greenlet(what)
+        self._greenlets.append(thread)
+        self.world.at(self.world.random.uniform(0.001, 0.1),
+                      functools.partial(self._resume, thread))
+
+    def _resume(self, thread: greenlet.greenlet) -> None:
+        if not self.lives or thread.dead:
+            return
+        now = self.world.cloud.now
+        if now < self.frozen_until:
+            self.world.at(
+                self.frozen_until - now + self.world.random.uniform(0, 1),
+                functools.partial(self._resume, thread))
+            return
+        thread.parent = greenlet.getcurrent()
+        thread.switch()
+
+    def wait(self, seconds: float) -> None:
+        """Let others go on for some time."""
+        thread = greenlet.getcurrent()
+        assert thread.parent is not None
+        self.world.at(seconds, functools.partial(self._resume, thread))
+        thread.parent.switch()
+
+    def pause(self) -> None:
+        """Let others go on for a moment, or die."""
+        self.world.steps += 1
+        if self.dies_in is not None:
+            self.dies_in -= 1
+            if self.dies_in <= 0:
+                self.crash()
+        self.wait(self.world.random.uniform(0.001, 0.2))
+
+    def crash(self) -> None:
+        """End the process at once."""
+        self.world.log(f'{self.name} dies')
+        self.lives = self.is_receiving = False
+        self.world.services.pop(self.name, None)
+        own = greenlet.getcurrent()
+        for thread in self._greenlets:
+            if thread is not own and not thread.dead:
+                thread.throw()
+        if own in self._greenlets:
+            raise greenlet.GreenletExit()
+
+    def _beat(self) -> None:
+        if not self.lives:
+            return
+        now = self.world.cloud.now
+        if now < self.frozen_until:
+            self.world.at(self.frozen_until - now + 0.5, self._beat)
+            return
+        self.world.cloud.beat(self.name)
+        if self._beaten is not None:
+            self._longest = max(self._longest, now - self._beaten)
+        self._beaten = now
+        self.world.at(times.REPORT_INTERVAL, self._beat)
+
+    def _longest_gap(self) -> float:
+        assert self._beaten is not None
+        found = max(self._longest, self.world.cloud.now - self._beaten)
+        self._longest = 0.0
+        return found
+
+    # What Nova does
+
+    def _live(self) -> None:
+        for uuid, known in list(self.world.cloud.instances.items()):
+            if known.host == self.name and not known.is_idle:
+                self.do(functools.partial(self._recover, uuid))
+        self._pass()
+        self.is_receiving = True
+        for message in self.world.messages.pop(self.name, ()):
+            self.do(functools.partial(self.build, *message))
+        while True:
+            self.wait(times.PASS_INTERVAL)
+            self._pass()
+
+    def _pass(self) -> None:
+        self.ledger.begin()
+        try:
+            self.result = pool_passes.run(
+                self.ports, self.memory, self.current)
+        except look.UnansweredError as error:
+            self.world.check(False, f'{error.__cause__!r}')
+        self.memory = self.result.memory
+        self.ledger.end()
+        for each in self.result.taken:
+            self.world.log(f'{self.name} takes {each.instance} over')
+            self.do(functools.partial(self._recover, each.instance))
+        for uuid in self.result.orphans:
+            if uuid not in self.world.cloud.instances:
+                self._release(uuid)
+        self._track()
+
+    def _track(self) -> None:
+        """Do what the resource tracker does with the pools."""
+        cloud = self.world.cloud
+        for name in sorted(self.ports.nova.pools_of(self.name)):
+            if name in self.result.found or not pool_passes.is_deleted(
+                    self.ports, self.memory, name):
+                continue
+            uuid = pools.uuid_of(name)
+            cloud.rows.pop(uuid, None)
+            if not cloud.allocations.get(uuid):
+                cloud.inventories.pop(uuid, None)
+        for name, pool in self.result.found.items():
+            self.pause()
+            cloud.rows[pool.uuid] = clouds.Row(self.name, pool=name)
+            # What an interrupted delete has left.
+            for uuid in cloud.allocations.get(
+                    pool.uuid, set()) - cloud.instances.keys():
+                cloud.allocations[pool.uuid].discard(uuid)
+            before = cloud.inventories.get(pool.uuid)
+            cloud.inventories[pool.uuid] = (
+                dataclasses.replace(before, reserved=before.total)
+                if pool.is_hidden and before else
+                pool.inventory(self.ledger.released(name)))
+
+    def build(self, uuid: str, pool: str, tries: int) -> None:
+        """Build an instance, or have another service do so."""
+        cloud = self.world.cloud
+        self.pause()
+        if self._is_ended(uuid):
+            return
+        if pool not in self.result.found:
+            self._reschedule(uuid, tries)
+            return
+        cloud.instances[uuid] = model.Instance(
+            self.name, pool, is_building=True, task='spawning')
+        found = self.result.found[pool]
+        node = reservation.reserve(self.ports.ironic, reservation.Wanted(
+            uuid, found.kind, self.ledger.untried(
+                reservation.in_turn(found.free, uuid))), self.current.scope)
+        if self._is_ended(uuid):
+            self._release(uuid)
+            return
+        if cloud.instances[uuid].host != self.name:
+            # The service that has it now looks after the node as well.
+            return
+        if node is None:
+            self._reschedule(uuid, tries)
+            return
+        self.world.log(f'{self.name} deploys {uuid}')
+        self.wait(self.world.random.uniform(0.5, 4))
+        known = cloud.instances.get(uuid)
+        if known is None or known.is_given_up:
+            self._release(uuid)
+        elif known.host == self.name and known.is_building:
+            cloud.instances[uuid] = dataclasses.replace(
+                known, is_building=False, task=None)
+
+    def _is_ended(self, uuid: str) -> bool:
+        known = self.world.cloud.instances.get(uuid)
+        return known is None or known.is_given_up
+
+    def _reschedule(self, uuid: str, tries: int) -> None:
+        self.pause()
+        if self._is_ended(uuid):
+            return
+        self.world.cloud.instances[uuid] = model.Instance(
+            None, None, is_building=True)
+        self.ports.placement.free(uuid)
+        self.world.boot(tries - 1, uuid)
+
+    def _recover(self, uuid: str) -> None:
+        """Bring to order what a dead service has left."""
+        self.pause()
+        known = self.world.cloud.instances.get(uuid)
+        if known is None or known.host != self.name:
+            return
+        has_node = any(node.instance == uuid
+                       for node in self.world.cloud.nodes.values())
+        if known.task == 'deleting' or not has_node:
+            # A build that had not reached Ironic is in ERROR, and deleted.
+            self.destroy(uuid)
+        else:
+            self.world.cloud.instances[uuid] = dataclasses.replace(
+                known, is_building=False, task=None)
+
+    def _release(self, uuid: str) -> str | None:
+        for name, node in self.world.cloud.nodes.items():
+            if node.instance == uuid:
+                node.instance, node.is_ready = None, False
+                self.world.at(_CLEANING, functools.partial(
+                    setattr, node, 'is_ready', True))
+                return name
+        return None
+
+    def destroy(self, uuid: str) -> None:
+        """Destroy an instance, unless another service has it."""
+        cloud = self.world.cloud
+        self.pause()
+        known = cloud.instances.get(uuid)
+        if known is None or known.host != self.name:
+            return
+        node, pool = self._release(uuid), str(known.node)
+        if node is not None:
+            self.ledger.release(node, pool)
+            found = self.result.found.get(pool)
+            if found is not None:
+                self.ports.placement.write(
+                    found, found.inventory(self.ledger.released(pool)))
+        cloud.instances.pop(uuid, None)
+        self.ports.placement.free(uuid)
