@@ -13,32 +13,15 @@
 """Finds misconfiguration and leftovers, each with what to do about it."""
 
 from collections.abc import Callable, Iterator, Mapping
-import dataclasses
 
+from nova_ironic_ring.command.findings import Code
+from nova_ironic_ring.command.findings import Finding
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import profile
 
 _State = membership.State
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """Something to look at.
-
-    :ivar kind: what sort of thing it is; the name of a check
-    :ivar subject: whom or what it is about
-    :ivar what: what was found, in words
-    :ivar advice: what to do
-    :ivar cell: the name of the cell that it is in; None if it is in none
-    """
-
-    kind: str
-    subject: str
-    what: str
-    advice: str
-    cell: str | None = None
 
 
 Check = Callable[[snapshot.Snapshot], Iterator[Finding]]
@@ -76,7 +59,8 @@ def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     f'{_hosts_with(values, value)}: {value}'
                     for value in sorted(set(values.values()), key=str))
                 yield Finding(
-                    'configuration', str(key), f'{option} differs ({words})',
+                    Code.CONFIGURATION_DIFFERS, str(key),
+                    f'{option} differs ({words})',
                     f'set the same {option} on all of them, and send SIGHUP',
                     key.cell)
 
@@ -94,7 +78,8 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
     for key, current in rings.items():
         if not current.members and seen.served(key):
             yield Finding(
-                'groups', str(key), 'no service of this ring lives and is '
+                Code.RING_WITHOUT_MEMBER, str(key),
+                'no service of this ring lives and is '
                 f'enabled, and it has {len(seen.served(key))} nodes',
                 'start one, or enable one: see "nova-ironic-ring show"',
                 key.cell)
@@ -111,19 +96,44 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
                             profile.fingerprint(*current.members),
                             profile.fingerprint(*alive)}):
             yield Finding(
-                'groups', str(key), '[ironic] peer_list is not what lives '
+                Code.PEER_LIST_DIFFERS_FROM_SERVICES, str(key),
+                '[ironic] peer_list is not what lives '
                 f'there ({", ".join(sorted(current.members)) or "nobody"})',
                 'start the peers that are missing, or set the list to the '
                 'hosts that serve the group, and send SIGHUP', key.cell)
     for node in seen.nodes.values():
         if not any(key.serves(node) for key in rings):
             yield Finding(
-                'groups', node.uuid,
+                Code.NODE_NOT_SERVED, node.uuid,
                 f'the node is in conductor group "{node.group}"'
                 f'{f" and shard {node.shard}" if node.shard else ""}, which '
                 'no nova-compute serves',
                 'start a nova-compute with that [ironic] conductor_group and '
                 'shard, or change the node')
+
+
+def aggregates(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Services of a ring that are not in the same host aggregates.
+
+    Nova takes the availability zone and the aggregates of a node from its
+    service, so that a node would change both with its service.
+
+    :param seen: what was read
+    """
+    for key in seen.keys():
+        found = {host: ', '.join(sorted(service.aggregates)) or 'none'
+                 for host, service in seen.hosts.items()
+                 if seen.key(host) == key and seen.state(host) in (
+                     _State.MEMBER, _State.DISABLED)}
+        if len(set(found.values())) > 1:
+            words = '; '.join(f'{_hosts_with(found, value)}: {value}'
+                              for value in sorted(set(found.values())))
+            yield Finding(
+                Code.AGGREGATES_DIFFER, str(key),
+                f'host aggregates differ ({words})',
+                'add all services of the ring to the same host aggregates: a '
+                'node has the availability zone and the aggregates of its '
+                'service', key.cell)
 
 
 def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -136,7 +146,7 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
             continue
         if host in seen.owners and host not in seen.profiles:
             yield Finding(
-                'drivers', service.record.host,
+                Code.SERVICE_SAYS_NOTHING, service.record.host,
                 "it does not say anything of itself: it runs Nova's own "
                 'driver, or an old release of this one',
                 'set [DEFAULT] compute_driver = ironic_ring.IronicRingDriver '
@@ -144,11 +154,29 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
         elif host not in seen.owners and seen.nodes and (
                 seen.state(host) is _State.MEMBER):
             yield Finding(
-                'drivers', service.record.host,
+                Code.SERVICE_WITHOUT_NODE, service.record.host,
                 'it lives and has no node: its driver does not load or finds '
                 'no nodes, or there are fewer nodes than services',
                 'look for ERROR in its log; if it is to have no nodes, '
                 'disable it', service.cell)
+
+
+def work(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Services that live, and whose passes fail.
+
+    :param seen: what was read
+    """
+    for host, service in seen.hosts.items():
+        if seen.state(host) is _State.NOT_WORKING:
+            at = seen.last_pass(host)
+            yield Finding(
+                Code.PASSES_FAIL, service.record.host,
+                'it lives, and its passes fail: the last good one was '
+                + (f'at {at:%Y-%m-%d %H:%M:%S} UTC' if at else 'long ago'),
+                'if it has not just started, look for ERROR and WARNING in '
+                'its log, whether it reaches Ironic and Placement, and at its '
+                'credentials in [ironic]; or its clock is wrong',
+                service.cell)
 
 
 def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -159,14 +187,15 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
     for node, row in seen.rows.items():
         if node not in seen.nodes:
             yield Finding(
-                'rows', node, f'the record of {row.owner} is of a node that '
+                Code.RECORD_WITHOUT_NODE, node,
+                f'the record of {row.owner} is of a node that '
                 'Ironic does not have',
                 'wait for ten passes of the resource tracker, then run '
                 '"nova-ironic-ring clean rows"', row.cell)
     for host in sorted({row.owner for row in seen.rows.values()}):
         left = [row for row in seen.rows.values()
                 if row.owner == host and row.node in seen.nodes]
-        if not left or seen.state(host).gives:
+        if not left or seen.state(host).lives:
             continue
         held = any(seen.nodes[row.node].instance for row in left)
         advice = ('where they stay so for more than two passes, see that a '
@@ -178,14 +207,16 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
             advice += ('; and for nodes with instances run "nova-ironic-ring '
                        f'failover {host}"')
         yield Finding(
-            'services', host, f'it is {seen.word(host)}, and '
+            Code.INSTANCES_OF_LOST_SERVICE if held
+            else Code.RECORDS_OF_LOST_SERVICE, host,
+            f'it is {seen.word(host)}, and '
             f'{len(left)} records of nodes are still in its name', advice,
             left[0].cell)
     served = {node.uuid for key in seen.keys() if seen.ring(key).members
               for node in seen.served(key)}
     for node in sorted(served - seen.rows.keys()):
         yield Finding(
-            'rows', node, 'the node has no record in Nova',
+            Code.NODE_WITHOUT_RECORD, node, 'the node has no record in Nova',
             'wait for a pass of the resource tracker; if it stays so, look '
             'for ERROR in the log of the service that "nova-ironic-ring node '
             'show" names')
@@ -200,13 +231,15 @@ def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
         return
     for uuid in sorted(seen.providers - seen.nodes.keys() - seen.rows.keys()):
         yield Finding(
-            'providers', uuid, 'Placement has a resource provider of a node '
+            Code.PROVIDER_WITHOUT_NODE, uuid,
+            'Placement has a resource provider of a node '
             'that neither Ironic nor Nova has',
             'run "nova-ironic-ring clean providers"')
     for uuid in sorted(
             seen.rows.keys() & seen.nodes.keys() - seen.providers):
         yield Finding(
-            'providers', uuid, 'the node has a record and no resource '
+            Code.NODE_WITHOUT_PROVIDER, uuid,
+            'the node has a record and no resource '
             'provider, so nothing is built on it',
             f'wait for a pass; if it stays so, restart {seen.rows[uuid].owner}'
             ' and look for ERROR in its log', seen.rows[uuid].cell)
@@ -223,7 +256,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if instance is None:
             if node.instance is not None:
                 yield Finding(
-                    'instances', node.uuid,
+                    Code.INSTANCE_NOT_IN_NOVA, node.uuid,
                     f'the node holds instance {node.instance}, which Nova '
                     'does not have',
                     "Nova's task for such frees it within [DEFAULT] "
@@ -235,7 +268,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 instance.node != node.uuid
                 or model.canonical(instance.host) in seen.others):
             yield Finding(
-                'instances', node.uuid,
+                Code.INSTANCE_ELSEWHERE, node.uuid,
                 f'the node holds instance {instance.uuid}, which Nova has on '
                 f'{instance.node}, with {instance.host}',
                 'see who has set the instance_uuid of the node: nobody takes '
@@ -245,7 +278,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 model.canonical(instance.host)
                 != model.canonical(row.owner)):
             yield Finding(
-                'instances', instance.uuid,
+                Code.INSTANCE_AND_NODE_APART, instance.uuid,
                 f'it belongs to {instance.host}, and its node {node.uuid} is '
                 f'recorded for {row.owner}',
                 f'wait for a pass of {instance.host}; if that is dead, run '
@@ -254,4 +287,5 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 #: All checks, in their order.
 CHECKS: tuple[Check, ...] = (
-    configuration, groups, drivers, rows, providers, instances)
+    configuration, groups, aggregates, drivers, work, rows, providers,
+    instances)

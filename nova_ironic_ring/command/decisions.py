@@ -10,9 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Says what becomes of one node, in words."""
+"""Says what becomes of nodes, in words and in codes."""
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 
 from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import prospect
@@ -24,74 +25,178 @@ from nova_ironic_ring.core import planner
 
 _Decision = decisions.Decision
 
+#: The code where no service decides.
+NONE = 'NONE'
+
 # With these a service has nothing to do with a node.
 _LEAVES = (_Decision.LEAVE, _Decision.LEAVE_INSTANCE)
 
 
-def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, str]:
+@dataclasses.dataclass(frozen=True)
+class Story:
+    """What there is to say of a node.
+
+    :ivar node: the node
+    :ivar row: its record, if there is one
+    :ivar key: the ring that serves it, if there is one
+    :ivar instance: the instance on it, if Nova has it
+    :ivar owner: what its owner is; None if it has none
+    :ivar desired: the canonical name of its desired owner, if there is one
+    :ivar host: the canonical name of the service that acts; None for none
+    :ivar step: what that service does in its next pass
+    :ivar reason: why, or why nobody acts
+    """
+
+    node: snapshot.Node
+    row: snapshot.Row | None
+    key: snapshot.Key | None
+    instance: snapshot.Instance | None
+    owner: overview.Description | None
+    desired: str | None
+    host: str | None
+    step: planner.Step | None
+    reason: str
+
+    @property
+    def cell(self) -> str | None:
+        """The name of the cell that the node is in, if it is in one."""
+        return self.row.cell if self.row else (
+            self.key.cell if self.key else None)
+
+    @property
+    def code(self) -> str:
+        """The decision, for programs: these names stay."""
+        return self.step.decision.name if self.step else NONE
+
+    @property
+    def decision(self) -> str:
+        """Who decides what."""
+        if self.step is None:
+            return 'none'
+        return f'{self.host}: {self.code}' if self.host else self.code
+
+    @property
+    def is_to_move(self) -> bool:
+        """Whether the node goes to another service, or is to."""
+        decision = self.step.decision if self.step else None
+        return decision is not None and self.row is not None and (
+            decision.takes or decision.takes_instance or decision.offers
+            or decision in (_Decision.HOLD, _Decision.WAIT))
+
+
+class Teller:
+    """Tells of the nodes of a deployment."""
+
+    def __init__(self, seen: snapshot.Snapshot) -> None:
+        """Choose what is told of.
+
+        :param seen: what was read
+        """
+        self._seen = seen
+        self._keys = seen.keys()
+        self._rings = {key: seen.ring(key) for key in self._keys}
+        self._key_of = {node.uuid: key for key in reversed(self._keys)
+                        for node in seen.served(key)}
+        # Without a change, all rings of a cell have the same one.
+        self._prospects: dict[str, prospect.Prospect] = {}
+
+    def tell(self, node: snapshot.Node) -> Story:
+        """Tell of a node.
+
+        :param node: the node
+        """
+        seen = self._seen
+        row, instance = seen.rows.get(node.uuid), seen.instance_on(node)
+        key = self._key_of.get(node.uuid)
+        desired = self._rings[key].owner(node.uuid) if key else None
+        steps = self._steps(node, key)
+        holders = [model.canonical(name) for name in (
+            instance.host if instance else None, row.owner if row else None)
+            if name is not None]
+        host = _acting(steps, holders, desired)
+        step = steps[host] if host is not None else None
+        # Nobody has to act where it is no instance of the ring.
+        is_nobodys = step is not None and (
+            step.decision is _Decision.LEAVE_INSTANCE
+            and _is_elsewhere(seen, node))
+        return Story(
+            node, row, key, instance, _owner(seen, row), desired,
+            None if is_nobodys else host, step,
+            _reason(seen, node, host, step) if host and step else (
+                'no member lives that could decide' if not desired
+                else 'no service that could decide lists the node'))
+
+    def successors(self, story: Story) -> list[str]:
+        """Name the members that would have a node, one after the other.
+
+        :param story: what there is to say of the node
+        :returns: their canonical names; its desired owner comes first
+        """
+        if story.desired is None or story.key is None:
+            return []
+        return list(self._rings[story.key].successors(story.node.uuid))
+
+    def _steps(self, node: snapshot.Node, key: snapshot.Key | None
+               ) -> Mapping[str, planner.Step]:
+        """Return what each service does with a node in its next pass."""
+        row, instance = (self._seen.rows.get(node.uuid),
+                         self._seen.instance_on(node))
+        # A node that no ring serves may be with a service all the same.
+        place = key or next((each for each in self._keys if each.cell == (
+            row.cell if row else instance.cell if instance else None)), None)
+        if place is None:
+            return {}
+        if place.cell not in self._prospects:
+            self._prospects[place.cell] = prospect.of(self._seen, place)
+        return self._prospects[place.cell].steps(node.uuid)
+
+
+def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, object]:
     """Say whose a node is, whose it should be, and what is done about it.
 
     :param seen: what was read
     :param node: the node
     :returns: what there is to say, by its title
     """
-    row = seen.rows.get(node.uuid)
-    key = next((key for key in seen.keys() if node in seen.served(key)), None)
-    current = seen.ring(key) if key is not None else None
-    members = list(current.successors(node.uuid)) if (
-        current is not None and current.members) else []
-    instance = seen.instance_on(node)
-    decision, reason = _decide(
-        seen, node, key, members[0] if members else None)
+    teller = Teller(seen)
+    story = teller.tell(node)
+    row, instance = story.row, story.instance
     return {
         'Node': node.uuid,
         'Name': node.name or '',
         'Conductor group': node.group,
         'Shard': node.shard or '',
-        'Ring': str(key) if key is not None else 'none serves it',
+        'Ring': str(story.key) if story.key is not None else 'none serves it',
         'Owner': row.owner if row else '',
-        'Owner is': _describe(seen, row.owner) if row else '',
-        'Desired owner': members[0] if members else '',
-        'Successors': ', '.join(members[1:]),
+        'Owner is': story.owner.words if story.owner else '',
+        'Desired owner': story.desired or '',
+        'Successors': ', '.join(teller.successors(story)[1:]),
         'Instance': (f'{instance.uuid} ({instance.name})' if instance
                      else node.instance or ''),
         'Instance belongs to': instance.host or '' if instance else '',
         'Offered to': row.taker or '' if row else '',
-        'Decision': decision,
-        'Reason': reason,
+        'Decision': story.decision,
+        'Reason': story.reason,
+        'Owner state code': story.owner.code.name if story.owner else '',
+        'Decided by': story.host or '',
+        'Decision code': story.code,
+        'To move': story.is_to_move,
     }
 
 
-def _describe(seen: snapshot.Snapshot, host: str) -> str:
-    service = seen.hosts.get(model.canonical(host))
-    return ('not in Nova' if service is None
-            else overview.describe(seen, service))
+def _owner(seen: snapshot.Snapshot, row: snapshot.Row | None
+           ) -> overview.Description | None:
+    if row is None:
+        return None
+    service = seen.hosts.get(model.canonical(row.owner))
+    return (overview.Description(overview.Code.GONE, 'not in Nova')
+            if service is None else overview.describe(seen, service))
 
 
-def _decide(seen: snapshot.Snapshot, node: snapshot.Node,
-            key: snapshot.Key | None, desired: str | None
-            ) -> tuple[str, str]:
-    """Return the decision of the service that acts, and why."""
-    row, instance = seen.rows.get(node.uuid), seen.instance_on(node)
-    # A node that no ring serves may be with a service all the same.
-    place = key or next((each for each in seen.keys() if each.cell == (
-        row.cell if row else instance.cell if instance else None)), None)
-    steps = prospect.of(seen, place).steps(node.uuid) if place else {}
-    holders = [model.canonical(name) for name in (
-        instance.host if instance else None, row.owner if row else None)
-        if name is not None]
-    host = _acting(steps, holders, desired)
-    if host is None:
-        return 'none', ('no member lives that could decide' if not desired
-                        else 'no service that could decide lists the node')
-    step = steps[host]
+def _reason(seen: snapshot.Snapshot, node: snapshot.Node, host: str,
+            step: planner.Step) -> str:
     advice = _advise(seen, node, host, step)
-    reason = f'the node is {step.why}{f"; {advice}" if advice else ""}'
-    # Nobody has to act where it is no instance of the ring.
-    if step.decision is _Decision.LEAVE_INSTANCE and (
-            _is_elsewhere(seen, node)):
-        return step.decision.name, reason
-    return f'{host}: {step.decision.name}', reason
+    return f'the node is {step.why}{f"; {advice}" if advice else ""}'
 
 
 def _acting(steps: Mapping[str, planner.Step], holders: Sequence[str],

@@ -13,12 +13,46 @@
 """What the services are, and what each has."""
 
 import dataclasses
+import enum
 
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 
 _State = membership.State
+
+
+class Code(enum.Enum):
+    """What a service is to its ring, for programs: these names stay."""
+
+    MEMBER = enum.auto()
+    #: It runs Nova's own driver, or an old release of this one.
+    MEMBER_THAT_SAYS_NOTHING = enum.auto()
+    #: It lives, and has no node by which its peers would know it.
+    WITHOUT_NODE = enum.auto()
+    #: It lives, and members have a peer list that does not name it.
+    NOT_IN_PEER_LIST = enum.auto()
+    DISABLED = enum.auto()
+    #: It lives, and its passes have failed for long.
+    NOT_WORKING = enum.auto()
+    #: Nova's API shows it as down; it may be disabled as well.
+    DOWN = enum.auto()
+    #: An operator has said so; it may be alive.
+    FORCED_DOWN = enum.auto()
+    #: Nova has no record of it.
+    GONE = enum.auto()
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """What a service is to its ring.
+
+    :ivar code: for programs
+    :ivar words: the same and more, for people
+    """
+
+    code: Code
+    words: str
 
 
 @dataclasses.dataclass
@@ -28,7 +62,7 @@ class Line:
     :ivar cell: the name of its cell
     :ivar ring: the ring that it is in
     :ivar host: its name
-    :ivar state: what it is to that ring, and why
+    :ivar is_what: what it is to that ring
     :ivar owned: nodes recorded as its own
     :ivar desired: nodes that the ring maps to it
     :ivar to_hand_over: free nodes among its own that are for another
@@ -39,7 +73,7 @@ class Line:
     cell: str
     ring: str
     host: str
-    state: str
+    is_what: Description
     owned: int = 0
     desired: int = 0
     to_hand_over: int = 0
@@ -64,7 +98,8 @@ def lines(seen: snapshot.Snapshot) -> list[Line]:
 
     def line(host: str, cell: str) -> Line:
         return found.setdefault(model.canonical(host), Line(
-            cell, f'cell {cell}', host, 'Nova has no record of it'))
+            cell, f'cell {cell}', host,
+            Description(Code.GONE, 'Nova has no record of it')))
 
     rings = {key: seen.ring(key) for key in seen.keys()}
     desired: dict[str, str] = {}
@@ -89,32 +124,46 @@ def lines(seen: snapshot.Snapshot) -> list[Line]:
     return [each for each in found.values() if seen.is_meant(each.cell)]
 
 
-def describe(seen: snapshot.Snapshot, service: snapshot.Service) -> str:
-    """Say in words what a service is to its ring.
+def describe(seen: snapshot.Snapshot, service: snapshot.Service
+             ) -> Description:
+    """Say what a service is to its ring.
 
     :param seen: what was read
     :param service: the service
     """
-    record = service.record
-    host = model.canonical(record.host)
-    state = seen.state(host)
-    if state is _State.ABSENT:
-        silence = (seen.now - record.last_seen).total_seconds()
-        words = (f'down since {record.last_seen:%Y-%m-%d %H:%M:%S} UTC '
-                 f'({silence:.0f} s)')
-        return f'{words}, disabled' if record.disabled else words
-    if state is _State.FORCED_DOWN:
-        return f'forced down{", but alive" if seen.lives(host) else ""}'
-    if state is _State.DISABLED:
-        return 'disabled' + (f': {service.reason}' if service.reason else '')
+    host = model.canonical(service.record.host)
+    match seen.state(host):
+        case _State.ABSENT:
+            return Description(Code.DOWN, _down(seen, service.record))
+        case _State.FORCED_DOWN:
+            return Description(Code.FORCED_DOWN, 'forced down' + (
+                ', but alive' if seen.lives(host) else ''))
+        case _State.NOT_WORKING as state:
+            at = seen.last_pass(host)
+            return Description(Code.NOT_WORKING, state.value + (
+                f' since {at:%Y-%m-%d %H:%M:%S} UTC' if at else ''))
+        case _State.DISABLED:
+            return Description(Code.DISABLED, 'disabled' + (
+                f': {service.reason}' if service.reason else ''))
     without_it = [peer for peer, said in sorted(seen.profiles.items())
                   if said.names and host not in said.names
                   and peer in seen.hosts and seen.key(peer) == seen.key(host)
                   and seen.state(peer) is _State.MEMBER]
     if without_it:
-        return f'alive, but not in the peer list of {", ".join(without_it)}'
+        return Description(
+            Code.NOT_IN_PEER_LIST,
+            f'alive, but not in the peer list of {", ".join(without_it)}')
     if host not in seen.owners:
-        return 'alive, but without a node, so in no ring'
+        return Description(Code.WITHOUT_NODE,
+                           'alive, but without a node, so in no ring')
     if host not in seen.profiles:
-        return "member, with Nova's own driver"
-    return 'member'
+        return Description(Code.MEMBER_THAT_SAYS_NOTHING,
+                           "member, with Nova's own driver")
+    return Description(Code.MEMBER, 'member')
+
+
+def _down(seen: snapshot.Snapshot, record: model.Service) -> str:
+    silence = (seen.now - record.last_seen).total_seconds()
+    words = (f'down since {record.last_seen:%Y-%m-%d %H:%M:%S} UTC '
+             f'({silence:.0f} s)')
+    return f'{words}, disabled' if record.disabled else words

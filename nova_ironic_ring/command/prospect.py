@@ -20,6 +20,7 @@ import functools
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import forecast
+from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import profile
@@ -93,8 +94,10 @@ def of(seen: snapshot.Snapshot, key: snapshot.Key,
     services = {}
     for host, service in seen.hosts.items():
         found = _settings(seen, host)
+        # One whose passes fail runs none.
         if found is not None and service.cell == key.cell and (
-                host not in joining and seen.lives(host)):
+                host not in joining and seen.lives(host)
+                and seen.state(host) is not membership.State.NOT_WORKING):
             services[host] = _changed(
                 found, change, seen.key(host) == key,
                 host in seen.owners and host not in seen.profiles)
@@ -206,13 +209,28 @@ def _cloud(seen: snapshot.Snapshot, cell: str) -> clouds.Cloud:
                or seen.rows[node.uuid].cell == cell},
         rows={row.node: clouds.Row(
             row.owner, None if row.taker is None
-            else model.canonical(row.owner), row.taker)
+            else model.canonical(row.owner), row.taker,
+            model.canonical(row.owner), _last_pass(seen, row))
             for row in seen.rows.values() if row.cell == cell},
         instances={instance.uuid: model.Instance(
             instance.host, instance.node, instance.is_building, instance.task)
             for instance in seen.instances.values()
             if instance.cell == cell},
+        allocations={node: set(found)
+                     for node, found in seen.allocated.items()},
         other_drivers=seen.others | seen.other_rows)
+
+
+def _last_pass(seen: snapshot.Snapshot, row: snapshot.Row
+               ) -> model.LastPass | None:
+    """Return what a row says of passes: that they fail, or nothing yet.
+
+    A service whose passes work says so as soon as it runs one.
+    """
+    if row.last_pass is None or (
+            seen.state(row.owner) is not membership.State.NOT_WORKING):
+        return None
+    return dataclasses.replace(row.last_pass, at=None)
 
 
 def _last_seen(service: model.Service, seen: snapshot.Snapshot,

@@ -20,6 +20,8 @@ import dataclasses
 import datetime
 import functools
 
+from oslo_utils import uuidutils
+
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import profile as profiles
@@ -34,11 +36,14 @@ class Service:
     :ivar record: what Nova says of it
     :ivar cell: the name of its cell
     :ivar reason: why it was disabled, if somebody said so
+    :ivar aggregates: the host aggregates that it is in, each with its
+        availability zone if it has one
     """
 
     record: model.Service
     cell: str
     reason: str | None = None
+    aggregates: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Row:
     :ivar cell: the name of the cell that it is in
     :ivar taker: as :class:`nova_ironic_ring.core.model.Row` has it
     :ivar profile: what its owner says of itself; None if it says nothing
+    :ivar last_pass: what its owner says of its passes in this row, likewise
     """
 
     node: str
@@ -57,6 +63,7 @@ class Row:
     cell: str
     taker: str | None = None
     profile: profiles.Profile | None = None
+    last_pass: model.LastPass | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +159,8 @@ class Snapshot:
     :ivar providers: the UUIDs of the resource providers that are named as
         nodes are; None if nobody has asked Placement
     :ivar cell: the name of the only cell that is meant; None for all
+    :ivar allocated: who has allocations of a node, by the node's UUID; of the
+        nodes that Placement was asked for
     """
 
     now: datetime.datetime
@@ -164,6 +173,8 @@ class Snapshot:
     other_rows: frozenset[str] = frozenset()
     providers: frozenset[str] | None = None
     cell: str | None = None
+    allocated: Mapping[str, frozenset[str]] = dataclasses.field(
+        default_factory=dict)
 
     def is_meant(self, cell: str | None) -> bool:
         """Say whether something in a cell is meant.
@@ -203,8 +214,18 @@ class Snapshot:
         if service is None:
             return membership.State.GONE
         return membership.state(
-            service.record, settings.Settings('', self.down_time),
-            self._watch)
+            self._with_last_pass[model.canonical(host)],
+            settings.Settings('', self.down_time, handover_timeout=0),
+            self._watch, self._work_watch)
+
+    def last_pass(self, host: str) -> datetime.datetime | None:
+        """Return when the last good pass of a service was.
+
+        :param host: its canonical name
+        :returns: None if it does not say so
+        """
+        said = self._with_last_pass[host].last_pass
+        return said.at if said else None
 
     def word(self, host: str) -> str:
         """Say in a word what a service is, as an operator knows it.
@@ -231,6 +252,23 @@ class Snapshot:
         return membership.Watch.of_one_look(
             (service.record for service in self.services), self.now,
             self.down_time)
+
+    @functools.cached_property
+    def _with_last_pass(self) -> dict[str, model.Service]:
+        """The records of services, with what they say of their passes."""
+        said: dict[str, list[model.LastPass | None]] = {}
+        for row in self.rows.values():
+            said.setdefault(
+                model.canonical(row.owner), []).append(row.last_pass)
+        return {host: dataclasses.replace(
+            service.record, last_pass=model.latest(said.get(host, ())))
+            for host, service in self.hosts.items()}
+
+    @functools.cached_property
+    def _work_watch(self) -> membership.WorkWatch:
+        """What one look tells of the last good passes."""
+        return membership.WorkWatch.of_one_look(
+            self._with_last_pass.values(), self.now)
 
     def key(self, host: str) -> Key | None:
         """Say which ring a service is in.
@@ -302,15 +340,19 @@ class Snapshot:
     def find(self, name: str) -> Node:
         """Find a node.
 
-        :param name: its UUID, its name, or the beginning of its UUID
+        :param name: its UUID, its name, the beginning of its UUID, or the
+            UUID of the instance on it
         :raises ValueError: if there is none, or more than one
         """
         found = [node for node in self.nodes.values()
-                 if name in (node.uuid, node.name)]
+                 if name in (node.uuid, node.name, node.instance)]
         found = found or [node for node in self.nodes.values()
                           if len(name) >= 4 and node.uuid.startswith(name)]
         if not found:
             raise ValueError(
+                f'Ironic has no node "{name}", and no node with such a server'
+                ': see "openstack baremetal node list" for those that it has.'
+                if uuidutils.is_uuid_like(name) else
                 f'Ironic has no node "{name}": see "openstack baremetal node '
                 'list" for those that it has.')
         if len(found) > 1:

@@ -104,6 +104,7 @@ class Source:
         chosen = self.chosen()
         is_up = records.liveness()
         nodes = self.nodes()
+        aggregates = _aggregates()
         services: list[snapshot.Service] = []
         rows: dict[str, snapshot.Row] = {}
         instances: dict[str, snapshot.Instance] = {}
@@ -117,12 +118,14 @@ class Source:
                 services += [snapshot.Service(
                     records.service_of(
                         service, is_up(service) if is_up else None), name,
-                    service.disabled_reason) for service in found]
-                kept, foreign = _rows(context, name)
+                    service.disabled_reason,
+                    aggregates.get(service.host, frozenset()))
+                    for service in found]
+                kept, other_hosts = _rows(context, name)
                 rows |= kept
-                other_rows |= foreign
-                others |= foreign - {model.canonical(row.owner)
-                                     for row in kept.values()}
+                other_rows |= other_hosts
+                others |= other_hosts - {
+                    model.canonical(row.owner) for row in kept.values()}
                 instances |= _instances(
                     context, name, [
                         service.host for service in found
@@ -175,6 +178,16 @@ class Source:
             if each['uuid'] == each['name']
             and each.get('parent_provider_uuid') is None)
 
+    def consumers(self, node: str) -> frozenset[str]:
+        """Read who has allocations of a node.
+
+        :param node: the node's UUID
+        :raises CommandError: if Placement does not answer, or refuses
+        """
+        return frozenset(_placement(
+            'GET', f'/resource_providers/{node}/allocations'
+        ).json().get('allocations', ()))
+
     def delete_provider(self, node: str) -> None:
         """Delete the resource provider of a node.
 
@@ -185,19 +198,34 @@ class Source:
         _placement('DELETE', f'/resource_providers/{node}')
 
 
+def _aggregates() -> dict[str, frozenset[str]]:
+    """Read the host aggregates, by the name of each host."""
+    found: dict[str, set[str]] = {}
+    with _database('the API database', 'api_database'):
+        for each in objects.AggregateList.get_all(
+                nova_context.get_admin_context()):
+            name = each.name
+            if each.availability_zone:
+                name += f' (availability zone {each.availability_zone})'
+            for host in each.hosts:
+                found.setdefault(host, set()).add(name)
+    return {host: frozenset(names) for host, names in found.items()}
+
+
 def _rows(context: nova_context.RequestContext, cell: str
           ) -> tuple[dict[str, snapshot.Row], set[str]]:
     """Read the rows of nodes of Ironic, and name the other rows' hosts."""
-    kept, foreign = {}, set()
+    kept, other_hosts = {}, set()
     for row in objects.ComputeNodeList.get_all(context):
         if row.hypervisor_type != fields.HVType.IRONIC:
-            foreign.add(model.canonical(row.host))
+            other_hosts.add(model.canonical(row.host))
             continue
         kept[row.hypervisor_hostname] = snapshot.Row(
             row.hypervisor_hostname, row.host, cell,
             stats.taker(row.stats, row.host),
-            stats.read_profile(row.stats))
-    return kept, foreign
+            stats.read_profile(row.stats),
+            stats.read_last_pass(row.stats, row.host))
+    return kept, other_hosts
 
 
 def _instances(context: nova_context.RequestContext, cell: str,
@@ -229,7 +257,8 @@ def _placement(method: str, url: str) -> requests.Response:
         raise errors.CommandError(
             'Placement does not answer: see the credentials and the endpoint '
             f'in [placement] of nova.conf ({_line(error)}).') from error
-    if answer.status_code >= 400:
+    if answer.status_code >= 400 and (
+            method, answer.status_code) != ('GET', 404):
         raise errors.CommandError(
             f'Placement refuses "{method} {url}" with status '
             f'{answer.status_code}: see "openstack resource provider show '

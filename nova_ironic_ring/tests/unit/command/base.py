@@ -15,6 +15,7 @@
 import contextlib
 import dataclasses
 import io
+import json
 
 import fixtures
 import nova.conf
@@ -34,6 +35,8 @@ class FakeSource:
     def __init__(self, seen: snapshot.Snapshot) -> None:
         self.seen = seen
         self.deleted: list[str] = []
+        #: Who has allocations of each node.
+        self.allocated: dict[str, frozenset[str]] = {}
         #: What becomes of it after each look.
         self.step = lambda seen: seen
         #: Nodes that are enrolled again after the first look.
@@ -51,6 +54,9 @@ class FakeSource:
     def has_node(self, node: str) -> bool:
         return node in self.seen.nodes or node in self.enrolled
 
+    def consumers(self, node: str) -> frozenset[str]:
+        return self.allocated.get(node, frozenset())
+
     def delete_provider(self, node: str) -> None:
         self.deleted.append(node)
         self.seen = dataclasses.replace(
@@ -58,7 +64,7 @@ class FakeSource:
             providers=(self.seen.providers or frozenset()) - {node})
 
 
-class _Terminal(io.StringIO):
+class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
@@ -72,13 +78,13 @@ class CommandTestCase(base.BaseTestCase):
         self.useFixture(fixtures.MockPatchObject(app, 'configure'))
         conf.register_opts(nova.conf.CONF)
         self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.command.work._POLL', 0))
+            'nova_ironic_ring.command.waiting._POLL', 0))
         self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.command.app._WATCH_INTERVAL', 0))
+            'nova_ironic_ring.command.reading._WATCH_INTERVAL', 0))
         self.source = FakeSource(deployment.make())
-        self.useFixture(fixtures.MockPatch(
+        self.make_source = self.useFixture(fixtures.MockPatch(
             'nova_ironic_ring.command.source.Source',
-            side_effect=lambda cell: self.source))
+            side_effect=lambda cell: self.source)).mock
         self.saved: list[dict] = []
         self.useFixture(fixtures.MockPatchObject(
             objects.Service, 'get_by_compute_host',
@@ -107,16 +113,24 @@ class CommandTestCase(base.BaseTestCase):
             for each in self.source.seen.services])
 
     def run_command(self, *arguments: str, status: int = 0,
-                    answer: str | None = None) -> str:
+                    answer: str | None = None,
+                    stream: type[io.StringIO] = io.StringIO) -> str:
         """Run the command, and return what it prints."""
-        out, err = io.StringIO(), io.StringIO()
-        stdin = io.StringIO() if answer is None else _Terminal(answer)
+        out, err = stream(), stream()
+        stdin = io.StringIO() if answer is None else Terminal(answer)
         ran = app.RingApp(stdin=stdin, stdout=out, stderr=err)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             result = ran.run(list(arguments))
         self.err = err.getvalue()
         self.assertEqual(status, result, out.getvalue() + self.err)
         return out.getvalue()
+
+    def run_steps(self, *arguments: str, status: int = 0
+                  ) -> list[tuple[str, str, str]]:
+        """Run the command, and return what has come of which step."""
+        return [(step['Action'], step['Subject'], step['Result code'])
+                for step in json.loads(self.run_command(
+                    *arguments, '-f', 'json', status=status))]
 
     def divide(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
         """Have two nodes go where they should be."""

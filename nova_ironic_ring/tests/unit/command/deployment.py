@@ -63,6 +63,23 @@ def make(*hosts: str, instances: dict[int, str] | None = None,
     return snapshot.Snapshot(**values)
 
 
+def failing(seen: snapshot.Snapshot, host: str) -> snapshot.Snapshot:
+    """Have all services say when their last passes were, and one an hour ago.
+
+    :param seen: the deployment
+    :param host: the name of the service whose passes fail
+    """
+    rows = dict(seen.rows)
+    for owner in seen.owners:
+        node = min(node for node, row in rows.items() if row.owner == owner)
+        for each, row in seen.rows.items():
+            if row.owner == owner:
+                rows[each] = dataclasses.replace(row, last_pass=model.LastPass(
+                    60, None if each != node else NOW - datetime.timedelta(
+                        minutes=60 if owner == host else 1)))
+    return dataclasses.replace(seen, rows=rows)
+
+
 def elsewhere(seen: snapshot.Snapshot) -> snapshot.Snapshot:
     """Have Nova say that all instances are servers of another kind."""
     return dataclasses.replace(seen, instances={

@@ -30,13 +30,15 @@ class ReadingTestCase(base.CommandTestCase):
     def test_show(self):
         table = self.run_command('show')
         self.assertIn('| cell cell1 | a    | member |', table)
+        self.assertNotIn('State code', table)
 
     def test_show_for_scripts(self):
         lines = json.loads(self.run_command('show', '-f', 'json'))
         self.assertEqual(['a', 'b', 'c'], [line['Host'] for line in lines])
         self.assertEqual({
             'Ring', 'Host', 'State', 'Nodes', 'Desired', 'To hand over',
-            'Instances', 'To fail over'}, set(lines[0]))
+            'Instances', 'To fail over', 'State code'}, set(lines[0]))
+        self.assertEqual('MEMBER', lines[0]['State code'])
 
     def test_watch(self):
         looks = []
@@ -49,12 +51,20 @@ class ReadingTestCase(base.CommandTestCase):
         self.source.step = look
         self.run_command('show', '--watch')
         self.assertEqual(3, len(looks))
+        # One session for all looks.
+        self.make_source.assert_called_once_with(None)
 
     def test_node_show(self):
         story = json.loads(self.run_command(
             'node', 'show', 'node-3', '-f', 'json'))
         self.assertEqual(NODES[3], story['Node'])
-        self.assertIn('KEEP', story['Decision'])
+        self.assertEqual(f'{story["Owner"]}: KEEP', story['Decision'])
+        self.assertEqual({
+            'Owner state code': 'MEMBER', 'Decided by': story['Owner'],
+            'Decision code': 'KEEP', 'To move': False}, {
+                name: value for name, value in story.items()
+                if 'code' in name or name in ('Decided by', 'To move')})
+        self.assertNotIn('code', self.run_command('node', 'show', 'node-3'))
 
     def test_node_that_there_is_not(self):
         self.run_command('node', 'show', 'x', status=2)
@@ -141,7 +151,26 @@ class ReadingTestCase(base.CommandTestCase):
         self.assertEqual('All is well.\n', self.err)
         self.source.seen = make(services=[
             service('a'), service('b', 61), service('c')])
-        self.assertIn('services', self.run_command('check', status=1))
+        table = self.run_command('check', status=1)
+        self.assertIn('| services | b ', table)
+        self.assertIn('| warning ', table)
+        # It is for programs.
+        self.assertNotIn('RECORDS_OF_LOST_SERVICE', table)
+        self.assertEqual('RECORDS_OF_LOST_SERVICE\n', self.run_command(
+            'check', '-f', 'value', '-c', 'Code', status=1))
+
+    def test_check_for_scripts(self):
+        self.assertEqual([], json.loads(self.run_command(
+            'check', '-f', 'json')))
+        self.source.seen = make(services=[
+            service('a'), service('b', 61), service('c')])
+        (finding,) = json.loads(self.run_command(
+            'check', '-f', 'json', status=1))
+        self.assertEqual({
+            'Check': 'services', 'Subject': 'b', 'Severity': 'warning',
+            'Code': 'RECORDS_OF_LOST_SERVICE'}, {
+                name: value for name, value in finding.items()
+                if name not in ('Found', 'To do')})
 
     def test_upgrade_check(self):
         self.assertIn('Result: Success', self.run_command('upgrade', 'check'))
@@ -167,13 +196,20 @@ class AskTestCase(base.CommandTestCase):
         self.assertIn('* disable the nova-compute on a\n', self.err)
         self.assertEqual([], self.saved)
 
+    def test_columns_that_there_are_not(self):
+        # Said before anything is done.
+        self.run_command('drain', 'a', '--yes', '-c', 'x', status=2)
+        self.assertIn("No recognized column names in ['x']", self.err)
+        self.assertEqual([], self.saved)
+
     def test_nobody_to_ask(self):
         self.run_command('drain', 'a', status=2)
         self.assertIn('There is no terminal to ask on', self.err)
         self.assertEqual([], self.saved)
 
     def test_no(self):
-        self.run_command('drain', 'a', answer='n\n')
+        table = self.run_command('drain', 'a', answer='n\n')
+        self.assertIn('| not done |', table)
         self.assertEqual([], self.saved)
 
     def test_yes(self):

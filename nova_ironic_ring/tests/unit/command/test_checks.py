@@ -17,6 +17,7 @@ import dataclasses
 from oslotest import base
 
 from nova_ironic_ring.command import checks
+from nova_ironic_ring.command import findings
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.tests.unit.command import deployment
@@ -29,7 +30,7 @@ class CheckTestCase(base.BaseTestCase):
     def _kinds(self, seen: snapshot.Snapshot) -> list[str]:
         return [finding.kind for finding in checks.find(seen)]
 
-    def _only(self, seen: snapshot.Snapshot) -> checks.Finding:
+    def _only(self, seen: snapshot.Snapshot) -> findings.Finding:
         (finding,) = checks.find(seen)
         return finding
 
@@ -45,9 +46,19 @@ class CheckTestCase(base.BaseTestCase):
     def test_all_is_well(self):
         self.assertEqual([], checks.find(make(instances={1: 'a'})))
 
+    def test_passes_that_fail(self):
+        finding = self._only(deployment.failing(make(), 'b'))
+        self.assertEqual(('services', 'b'), (finding.kind, finding.subject))
+        self.assertEqual('PASSES_FAIL', finding.code.name)
+        self.assertIn('its passes fail: the last good one was at '
+                      '2026-01-01 11:00:00 UTC', finding.what)
+        self.assertIn('Ironic', finding.advice)
+
     def test_partitions_that_differ(self):
         finding = self._only(self._say(make(), 'b', partitions=64))
         self.assertEqual('configuration', finding.kind)
+        self.assertIs(findings.Code.CONFIGURATION_DIFFERS, finding.code)
+        self.assertIs(findings.Severity.ERROR, finding.code.severity)
         self.assertEqual('[ironic_ring] partitions differs '
                          '(a, c: 32; b: 64)', finding.what)
 
@@ -63,6 +74,7 @@ class CheckTestCase(base.BaseTestCase):
             said, peers=profile.fingerprint('a', 'b', 'c', 'd'))))
         self.assertIn('peer_list is not what lives there (a, b, c)',
                       finding.what)
+        self.assertEqual('PEER_LIST_DIFFERS_FROM_SERVICES', finding.code.name)
 
     def test_peer_list_with_one_that_is_drained_or_dead(self):
         said = profile.Profile(conductor_group='rack',
@@ -74,6 +86,34 @@ class CheckTestCase(base.BaseTestCase):
             service('a'), service('b', 61), service('c')])
         self.assertEqual(['services'], self._kinds(seen))
 
+    def test_aggregates(self):
+        together = frozenset({'rack-1 (availability zone east)'})
+        self.assertEqual([], checks.find(make(services=[
+            dataclasses.replace(service(host), aggregates=together)
+            for host in 'abc'])))
+        finding = self._only(make(services=[
+            dataclasses.replace(service('a'), aggregates=together),
+            dataclasses.replace(
+                service('b', disabled=True), aggregates=together),
+            service('c')]))
+        self.assertEqual('aggregates', finding.kind)
+        self.assertEqual('AGGREGATES_DIFFER', finding.code.name)
+        self.assertEqual(
+            'host aggregates differ '
+            '(c: none; a, b: rack-1 (availability zone east))', finding.what)
+
+    def test_aggregates_of_rings_that_have_nothing_to_do_with_each_other(self):
+        seen = make(services=[
+            dataclasses.replace(service(host), aggregates=frozenset(host))
+            for host in 'abc'])
+        for host in 'abc':
+            seen = self._say(seen, host, shard=host)
+        nodes = {uuid: dataclasses.replace(
+            node, shard=seen.rows[uuid].owner)
+            for uuid, node in seen.nodes.items()}
+        self.assertNotIn('aggregates', self._kinds(
+            dataclasses.replace(seen, nodes=nodes)))
+
     def test_one_cell(self):
         seen = make(services=[service('a'), service('b', 61), service('c')])
         self.assertEqual(['services'], self._kinds(
@@ -83,7 +123,8 @@ class CheckTestCase(base.BaseTestCase):
 
     def test_group_without_a_member(self):
         seen = make(services=[service(host, disabled=True) for host in 'abc'])
-        self.assertIn('groups', self._kinds(seen))
+        self.assertEqual({'RING_WITHOUT_MEMBER'}, {
+            finding.code.name for finding in checks.find(seen)})
 
     def test_node_in_no_group_served(self):
         seen = make(said=profile.Profile(
@@ -94,6 +135,7 @@ class CheckTestCase(base.BaseTestCase):
         finding = self._only(dataclasses.replace(seen, nodes=nodes))
         self.assertEqual('other', finding.subject)
         self.assertIn('conductor group "elsewhere"', finding.what)
+        self.assertEqual('NODE_NOT_SERVED', finding.code.name)
 
     def test_stock_driver(self):
         seen = make()
@@ -103,17 +145,23 @@ class CheckTestCase(base.BaseTestCase):
             for node, row in seen.rows.items()})
         finding = self._only(seen)
         self.assertEqual(('drivers', 'b'), (finding.kind, finding.subject))
+        self.assertEqual('SERVICE_SAYS_NOTHING', finding.code.name)
 
     def test_driver_that_does_not_load(self):
         finding = self._only(make(services=[
             service(host) for host in 'abcd']))
         self.assertEqual('d', finding.subject)
         self.assertIn('does not load', finding.what)
+        self.assertEqual('SERVICE_WITHOUT_NODE', finding.code.name)
 
     def test_rows_of_dead_services(self):
         finding = self._only(make(services=[
             service('a'), service('b', 61), service('c')]))
         self.assertEqual(('services', 'b'), (finding.kind, finding.subject))
+        self.assertEqual('RECORDS_OF_LOST_SERVICE', finding.code.name)
+        finding = checks.find(make(instances={1: 'b'}, services=[
+            service('a'), service('b', 61), service('c')]))[0]
+        self.assertEqual('INSTANCES_OF_LOST_SERVICE', finding.code.name)
 
     def test_row_and_provider_without_a_node(self):
         seen = make()
@@ -121,12 +169,14 @@ class CheckTestCase(base.BaseTestCase):
         del nodes[NODES[3]]
         finding = self._only(dataclasses.replace(seen, nodes=nodes))
         self.assertEqual(('rows', NODES[3]), (finding.kind, finding.subject))
+        self.assertEqual('RECORD_WITHOUT_NODE', finding.code.name)
         rows = dict(seen.rows)
         del rows[NODES[3]]
         finding = self._only(
             dataclasses.replace(seen, nodes=nodes, rows=rows))
         self.assertEqual(('providers', NODES[3]),
                          (finding.kind, finding.subject))
+        self.assertEqual('PROVIDER_WITHOUT_NODE', finding.code.name)
 
     def test_node_without_a_row_or_a_provider(self):
         seen = make()
@@ -135,9 +185,11 @@ class CheckTestCase(base.BaseTestCase):
         finding = self._only(dataclasses.replace(
             seen, rows=rows, providers=seen.providers - {NODES[3]}))
         self.assertIn('has no record in Nova', finding.what)
+        self.assertEqual('NODE_WITHOUT_RECORD', finding.code.name)
         finding = self._only(dataclasses.replace(
             seen, providers=seen.providers - {NODES[3]}))
         self.assertIn('no resource provider', finding.what)
+        self.assertEqual('NODE_WITHOUT_PROVIDER', finding.code.name)
 
     def test_instance_that_is_not_with_its_row(self):
         seen = make(instances={1: 'a'})
@@ -145,17 +197,20 @@ class CheckTestCase(base.BaseTestCase):
         finding = self._only(dataclasses.replace(
             seen, rows={**seen.rows, NODES[1]: row}))
         self.assertEqual('instance-1', finding.subject)
+        self.assertEqual('INSTANCE_AND_NODE_APART', finding.code.name)
 
     def test_instance_that_nova_has_elsewhere(self):
         finding = self._only(deployment.elsewhere(make(instances={1: 'a'})))
         self.assertEqual(NODES[1], finding.subject)
         self.assertIn('which Nova has on kvm-1, with kvm', finding.what)
+        self.assertEqual('INSTANCE_ELSEWHERE', finding.code.name)
 
     def test_instance_that_nova_does_not_have(self):
         finding = self._only(dataclasses.replace(
             make(instances={1: 'a'}), instances={}))
         self.assertEqual(NODES[1], finding.subject)
         self.assertIn('which Nova does not have', finding.what)
+        self.assertEqual('INSTANCE_NOT_IN_NOVA', finding.code.name)
 
     def test_without_placement(self):
         self.assertEqual([], checks.find(make(providers=None)))

@@ -13,6 +13,7 @@
 """Tests of what is said of one node."""
 
 import dataclasses
+from typing import Any
 
 from oslotest import base
 
@@ -27,9 +28,11 @@ make, service, NODES = deployment.make, deployment.service, deployment.NODES
 
 class DecisionTestCase(base.BaseTestCase):
 
-    def _explain(self, seen: snapshot.Snapshot, number: int
-                 ) -> dict[str, str]:
+    def _explain(self, seen: snapshot.Snapshot, number: int) -> Any:
         return decisions.explain(seen, seen.nodes[NODES[number]])
+
+    def _codes(self, story: Any) -> tuple[str, str, bool]:
+        return story['Decided by'], story['Decision code'], story['To move']
 
     def _of(self, number: int, *hosts: str) -> str:
         return str(ring.Ring(hosts, 32).owner(NODES[number]))
@@ -57,6 +60,7 @@ class DecisionTestCase(base.BaseTestCase):
         other = 'a' if desired != 'a' else 'b'
         story = self._explain(self._with_row(0, other), 0)
         self.assertEqual(f'{other}: OFFER', story['Decision'])
+        self.assertEqual((other, 'OFFER', True), self._codes(story))
         story = self._explain(self._with_row(0, other, desired), 0)
         self.assertEqual(f'{desired}: TAKE_OFFERED', story['Decision'])
         self.assertEqual(desired, story['Offered to'])
@@ -65,18 +69,29 @@ class DecisionTestCase(base.BaseTestCase):
         self.assertEqual(
             f'{story["Desired owner"]}: TAKE_ABANDONED', story['Decision'])
 
+    def test_node_that_something_is_to_be_built_on(self):
+        desired = self._of(0, 'a', 'b', 'c')
+        other = 'a' if desired != 'a' else 'b'
+        story = self._explain(self._with_row(0, other, allocated={
+            NODES[0]: frozenset({'new'})}), 0)
+        self.assertEqual(f'{other}: HOLD', story['Decision'])
+        self.assertIn('being built on', story['Reason'])
+
     def test_new(self):
         seen = make()
         rows = dict(seen.rows)
         del rows[NODES[0]]
         story = self._explain(dataclasses.replace(seen, rows=rows), 0)
         self.assertIn('CREATE', story['Decision'])
+        self.assertFalse(story['To move'])
         self.assertEqual('', story['Owner'])
 
     def test_nobody(self):
         story = self._explain(make(services=[
             service(host, 61) for host in 'abc']), 0)
         self.assertEqual('none', story['Decision'])
+        self.assertEqual(('', 'NONE', False), self._codes(story))
+        self.assertEqual('DOWN', story['Owner state code'])
         self.assertEqual('no member lives that could decide',
                          story['Reason'])
         # Those that are disabled keep what nobody else may have.
@@ -104,10 +119,13 @@ class DecisionTestCase(base.BaseTestCase):
             make(instances={0: 'a'}, services=services), 0)
         self.assertEqual(f'{desired}: LEAVE_INSTANCE', story['Decision'])
         self.assertIn('nobody has said that it is dead', story['Reason'])
+        self.assertEqual((desired, 'LEAVE_INSTANCE', False),
+                         self._codes(story))
         services[0] = service('a', 61, forced_down=True)
         story = self._explain(
             make(instances={0: 'a'}, services=services), 0)
         self.assertEqual(f'{desired}: FAIL_OVER', story['Decision'])
+        self.assertEqual((desired, 'FAIL_OVER', True), self._codes(story))
         story = self._explain(make(
             instances={0: 'a'}, services=services,
             said=profile.Profile(mobility='pinned')), 0)
@@ -124,7 +142,8 @@ class DecisionTestCase(base.BaseTestCase):
         self.assertEqual([
             'Node', 'Name', 'Conductor group', 'Shard', 'Ring', 'Owner',
             'Owner is', 'Desired owner', 'Successors', 'Instance',
-            'Instance belongs to', 'Offered to', 'Decision', 'Reason'],
+            'Instance belongs to', 'Offered to', 'Decision', 'Reason',
+            'Owner state code', 'Decided by', 'Decision code', 'To move'],
             list(self._explain(make(), 0)))
 
     def test_instance_that_nova_has_elsewhere(self):
@@ -132,6 +151,7 @@ class DecisionTestCase(base.BaseTestCase):
             deployment.elsewhere(make(instances={1: 'a'})), 1)
         self.assertEqual('LEAVE_INSTANCE', story['Decision'])
         self.assertIn('Nova has the instance on kvm-1', story['Reason'])
+        self.assertEqual(('', 'LEAVE_INSTANCE', False), self._codes(story))
 
     def test_instance_that_nova_does_not_have(self):
         story = self._explain(dataclasses.replace(

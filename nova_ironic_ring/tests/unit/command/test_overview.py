@@ -34,7 +34,7 @@ class OverviewTestCase(base.BaseTestCase):
     def test_all_is_well(self):
         lines = overview.lines(make())
         self.assertEqual(['a', 'b', 'c'], [line.host for line in lines])
-        self.assertEqual({'member'}, {line.state for line in lines})
+        self.assertEqual({'member'}, {line.is_what.words for line in lines})
         self.assertEqual({'cell cell1'}, {line.ring for line in lines})
         self.assertEqual(30, sum(line.owned for line in lines))
         for line in lines:
@@ -54,10 +54,25 @@ class OverviewTestCase(base.BaseTestCase):
             'E': 'forced down, but alive',
             'f': 'alive, but without a node, so in no ring',
             'g': 'down since 2026-01-01 11:58:59 UTC (61 s)',
-        }, {line.host: line.state for line in overview.lines(seen)})
+        }, {line.host: line.is_what.words for line in overview.lines(seen)})
+        self.assertEqual({
+            'a': 'MEMBER', 'b': 'DOWN', 'c': 'DISABLED', 'd': 'FORCED_DOWN',
+            'E': 'FORCED_DOWN', 'f': 'WITHOUT_NODE', 'g': 'DOWN',
+        }, {line.host: line.is_what.code.name
+            for line in overview.lines(seen)})
         # All is for the only member.
         self.assertEqual(30, _of(seen, 'a').desired)
         self.assertGreater(_of(seen, 'b').to_hand_over, 0)
+
+    def test_passes_that_fail(self):
+        seen = deployment.failing(make(), 'b')
+        self.assertEqual(overview.Description(
+            overview.Code.NOT_WORKING,
+            'alive, and its passes fail since 2026-01-01 11:00:00 UTC'),
+            _of(seen, 'b').is_what)
+        self.assertEqual(0, _of(seen, 'b').desired)
+        self.assertEqual(0, _of(seen, 'b').to_fail_over)
+        self.assertEqual('member', _of(seen, 'a').is_what.words)
 
     def test_instances_of_the_dead(self):
         seen = make(instances={1: 'b', 2: 'b', 3: 'a', 4: 'gone'}, services=[
@@ -65,7 +80,9 @@ class OverviewTestCase(base.BaseTestCase):
         self.assertEqual(2, _of(seen, 'b').instances)
         self.assertEqual(2, _of(seen, 'b').to_fail_over)
         self.assertEqual(0, _of(seen, 'a').to_fail_over)
-        self.assertEqual('Nova has no record of it', _of(seen, 'gone').state)
+        self.assertEqual(overview.Description(
+            overview.Code.GONE, 'Nova has no record of it'),
+            _of(seen, 'gone').is_what)
         self.assertEqual(1, _of(seen, 'gone').to_fail_over)
 
     def test_stock_driver(self):
@@ -74,8 +91,9 @@ class OverviewTestCase(base.BaseTestCase):
             row, profile=None if row.owner == 'b' else row.profile)
             for node, row in seen.rows.items()}
         seen = dataclasses.replace(seen, rows=rows)
-        self.assertEqual("member, with Nova's own driver",
-                         _of(seen, 'b').state)
+        self.assertEqual(overview.Description(
+            overview.Code.MEMBER_THAT_SAYS_NOTHING,
+            "member, with Nova's own driver"), _of(seen, 'b').is_what)
 
     def test_groups_are_rings_of_their_own(self):
         seen = make(said=profile.Profile(conductor_group='rack'))
@@ -90,9 +108,11 @@ class OverviewTestCase(base.BaseTestCase):
         seen = make(said=profile.Profile(
             conductor_group='rack', peers=profile.fingerprint('a', 'b'),
             names=('a', 'b')))
-        self.assertEqual('alive, but not in the peer list of a, b, c',
-                         _of(seen, 'c').state)
-        self.assertEqual('member', _of(seen, 'a').state)
+        self.assertEqual(overview.Description(
+            overview.Code.NOT_IN_PEER_LIST,
+            'alive, but not in the peer list of a, b, c'),
+            _of(seen, 'c').is_what)
+        self.assertEqual('member', _of(seen, 'a').is_what.words)
 
     def test_service_without_a_node_among_several_rings(self):
         seen = make(services=[service(host) for host in 'abcd'])

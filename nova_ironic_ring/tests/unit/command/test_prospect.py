@@ -21,6 +21,7 @@ from nova_ironic_ring.command import decisions
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.core import decisions as tables
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.unit.command import deployment
 from nova_ironic_ring.tests.unit.command import truth
 
 NODES = truth.NODES
@@ -51,8 +52,8 @@ class ExactTestCase(base.BaseTestCase):
     def _decision(self, world: truth.World, node: str
                   ) -> tuple[str, str, str]:
         seen = world.snapshot()
-        return decisions.explain(
-            seen, seen.nodes[node])['Decision'].partition(': ')
+        return decisions.Teller(seen).tell(
+            seen.nodes[node]).decision.partition(': ')
 
     def assertDecision(self, expected: str, world: truth.World, number: int
                        ) -> None:
@@ -129,6 +130,16 @@ class ExactTestCase(base.BaseTestCase):
         world.hold('b', number)
         world.add('b', fields={'forced_down': True})
         self.assertDecision('b: KEEP_INSTANCE', world, number)
+
+    def test_service_whose_passes_fail(self):
+        seen = deployment.failing(deployment.make(instances={1: 'b'}), 'b')
+        found = prospect.of(seen, seen.keys()[0])
+        self.assertEqual(['a', 'c'], [each.me for each in found.services])
+        run = found.run()
+        self.assertTrue(run.is_settled)
+        self.assertEqual({NODES[1]}, {
+            node for node, owner in run.owners.items() if owner == 'b'})
+        self.assertEqual({1}, set(run.moves.values()))
 
     def test_late_service(self):
         for silent, after, expected in (

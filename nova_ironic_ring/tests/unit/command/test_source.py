@@ -47,3 +47,17 @@ class RowsTestCase(base.BaseTestCase):
             ('a', 'a', 'QEMU', {}))
         self.assertEqual(['n1'], list(rows))
         self.assertEqual({'kvm', 'a'}, others)
+
+
+class AggregatesTestCase(base.BaseTestCase):
+
+    def test_by_host(self):
+        self.useFixture(fixtures.MockPatchObject(
+            objects.AggregateList, 'get_all', return_value=[
+                objects.Aggregate(
+                    name='rack-1', hosts=['A', 'b'],
+                    metadata={'availability_zone': 'east'}),
+                objects.Aggregate(name='fast', hosts=['A'], metadata={})]))
+        self.assertEqual({
+            'A': {'fast', 'rack-1 (availability zone east)'},
+            'b': {'rack-1 (availability zone east)'}}, source._aggregates())

@@ -185,7 +185,7 @@ class World:
                 self._memories[host] = result.memory
                 tracker.drop()
                 for node in result.listed:
-                    tracker.take(node, result.plan.steps[node])
+                    tracker.take(node, result)
                 # Not all at the same time.
                 self.cloud.now += 1
                 self._beat(self.cloud, self.cloud.now)

@@ -1,0 +1,78 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the commands share."""
+
+import argparse
+from collections.abc import Sequence
+import functools
+from typing import Any, TYPE_CHECKING
+
+from rich import console
+
+from nova_ironic_ring.command import display
+from nova_ironic_ring.command import source
+from nova_ironic_ring.command import waiting
+
+if TYPE_CHECKING:
+    from nova_ironic_ring.command import app as ring_app
+
+#: Exit statuses: done, something to look at, could not.
+DONE, LOOK, FAILED = 0, 1, 2
+
+#: What a node can be called by.
+NODE = ('its name or UUID, the beginning of its UUID, or the UUID of the '
+        'server on it')
+
+
+class Command:
+    """A command of this project, to be mixed into one of cliff."""
+
+    app: 'ring_app.RingApp'
+
+    @functools.cached_property
+    def source(self) -> source.Source:
+        """The deployment, with one session for as long as it runs."""
+        return source.Source(self.app.options.cell)
+
+    @functools.cached_property
+    def console(self) -> console.Console:
+        """What prints lines that are in no table's way."""
+        return display.make_console(self.app.stderr)
+
+    @property
+    def waiter(self) -> waiting.Waiter:
+        """What waits for the services of the deployment."""
+        return waiting.Waiter(self.source, self.console)
+
+    def say(self, line: str) -> None:
+        """Print a line at once, where it is in no table's way."""
+        self.console.print(line)
+
+
+class Codes(Command):
+    """A command with columns that are for programs.
+
+    The table, which is for people, has them only where they are asked for.
+    """
+
+    #: The titles of these columns.
+    codes: tuple[str, ...] = ()
+
+    def produce_output(self, parsed_args: argparse.Namespace,
+                       column_names: Sequence[str], data: Any) -> int:
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
+            parsed_args = argparse.Namespace(**{
+                **vars(parsed_args), 'columns': [
+                    name for name in column_names if name not in self.codes]})
+        return super().produce_output(  # type: ignore[misc]
+            parsed_args, column_names, data)

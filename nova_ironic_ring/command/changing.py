@@ -1,0 +1,241 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The commands that change something, and wait until it has come about."""
+
+import abc
+import argparse
+from collections.abc import Iterable, Sequence
+
+from cliff import lister
+
+from nova_ironic_ring.command import base
+from nova_ironic_ring.command import cleaning
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import moving
+from nova_ironic_ring.command import steps
+from nova_ironic_ring.command import work
+
+
+class _Changing(base.Codes, lister.Lister):
+    """A command that changes something, and lists the steps of that."""
+
+    codes = ('Action', 'Subject', 'Result code', 'Error')
+    _COLUMNS = ('Step', 'Result', *codes)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--dry-run', action='store_true',
+                            help='show what would be done, and do nothing')
+        parser.add_argument('--yes', action='store_true',
+                            help='do it without asking')
+        return parser
+
+    @abc.abstractmethod
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+        """Say what there is to do.
+
+        :raises ValueError: if something that is named does not exist
+        :raises CommandError: if it cannot be done
+        """
+
+    @abc.abstractmethod
+    def act(self, parsed_args: argparse.Namespace,
+            planned: Sequence[steps.Step]) -> steps.Outcomes:
+        """Do it."""
+
+    def take_action(self, parsed_args: argparse.Namespace
+                    ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+        # Or that there is no such column is said when all is done.
+        self._generate_columns_and_selector(parsed_args, self._COLUMNS)
+        planned = self.plan(parsed_args)
+        outcomes: steps.Outcomes = dict.fromkeys(planned, steps.NOT_DONE)
+        if self._ask(parsed_args, planned):
+            outcomes = self.act(parsed_args, planned)
+            self._tell(outcomes)
+        return self._COLUMNS, [
+            (step.words, outcomes[step].result.value, step.action.name,
+             step.subject, outcomes[step].result.name, outcomes[step].error)
+            for step in planned]
+
+    def _ask(self, parsed_args: argparse.Namespace,
+             planned: Sequence[steps.Step]) -> bool:
+        """Show what is to be done, and ask whether to do it.
+
+        :param parsed_args: with ``dry_run`` and ``yes``
+        :param planned: the steps
+        :returns: whether to go on
+        :raises CommandError: if there is nobody to ask
+        """
+        for step in planned:
+            self.say(f'* {step.words}')
+        if not planned:
+            self.say('There is nothing to do.')
+            return False
+        if parsed_args.dry_run or parsed_args.yes:
+            return not parsed_args.dry_run
+        if not self.app.stdin.isatty():
+            raise errors.CommandError(
+                'There is no terminal to ask on: add --yes to do it, or '
+                '--dry-run to see no more than this.')
+        self.app.stderr.write('Do it? [y/N] ')
+        self.app.stderr.flush()
+        answer = self.app.stdin.readline().strip().lower()
+        return answer in ('y', 'yes')
+
+    def _tell(self, outcomes: steps.Outcomes) -> None:
+        """Say what has failed, and choose the exit status."""
+        for outcome in outcomes.values():
+            if outcome.error:
+                self.say(outcome.error)
+        results = {outcome.result for outcome in outcomes.values()}
+        if steps.Result.FAILED in results:
+            self.app.status = base.FAILED
+        elif results != {steps.Result.DONE}:
+            self.app.status = base.LOOK
+
+
+class _Waiting(_Changing):
+    """A command that waits for what the services make of a change."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--timeout', type=int, default=600, metavar='SECONDS',
+            help='how long to wait for the services (default: 600)')
+        return parser
+
+
+class _Tending(_Waiting):
+    """A command that changes the record of a service."""
+
+    @property
+    def worker(self) -> work.Worker:
+        """What changes it."""
+        return work.Worker(self.source, self.waiter)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('host', metavar='HOST')
+        return parser
+
+
+class Drain(_Tending):
+    """Disable a service, and wait until the others have its free nodes."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--reason', metavar='TEXT',
+                            default='drained with nova-ironic-ring',
+                            help='why, for those who see it disabled')
+        parser.add_argument(
+            '--instances', action='store_true',
+            help='wait for its instances as well; they go if [ironic_ring] '
+                 'instance_mobility is follow')
+        return parser
+
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+        return self.worker.plan_drain(parsed_args.host, parsed_args.instances)
+
+    def act(self, parsed_args: argparse.Namespace,
+            planned: Sequence[steps.Step]) -> steps.Outcomes:
+        return self.worker.drain(
+            planned, parsed_args.reason, parsed_args.timeout)
+
+
+class Undrain(_Tending):
+    """Enable a service, and wait until it has its share of free nodes."""
+
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+        return self.worker.plan_undrain(parsed_args.host)
+
+    def act(self, parsed_args: argparse.Namespace,
+            planned: Sequence[steps.Step]) -> steps.Outcomes:
+        return self.worker.undrain(planned, parsed_args.timeout)
+
+
+class Failover(_Tending):
+    """Force a service down, and wait until the others have its instances.
+
+    See that it is dead first: stop it, or fence its host.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--alive', action='store_true',
+            help='also if it looks alive, as one that has just died does')
+        return parser
+
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+        return self.worker.plan_failover(parsed_args.host, parsed_args.alive)
+
+    def act(self, parsed_args: argparse.Namespace,
+            planned: Sequence[steps.Step]) -> steps.Outcomes:
+        outcomes = self.worker.failover(planned, parsed_args.timeout)
+        host = planned[0].subject
+        self.say(f'When {host} is well again: "openstack compute service set '
+                 f'--up {host} nova-compute".')
+        return outcomes
+
+
+class Move(_Waiting):
+    """Give the instances on nodes, and so the nodes, to another service.
+
+    Free nodes are where the ring maps them, and cannot be moved. Where one of
+    several nodes cannot be moved, none is.
+    """
+
+    @property
+    def mover(self) -> moving.Mover:
+        """What moves it."""
+        return moving.Mover(self.source, self.waiter)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('nodes', nargs='+', metavar='NODE', help=base.NODE)
+        parser.add_argument('host', metavar='HOST')
+        return parser
+
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+        return self.mover.plan(parsed_args.nodes, parsed_args.host)
+
+    def act(self, parsed_args: argparse.Namespace,
+            planned: Sequence[steps.Step]) -> steps.Outcomes:
+        return self.mover.move(planned, parsed_args.host, parsed_args.timeout)
+
+
+class Clean(_Changing):
+    """Remove leftovers of one kind that "check" has found.
+
+    Nothing of a node that exists in Ironic is ever removed.
+    """
+
+    @property
+    def cleaner(self) -> cleaning.Cleaner:
+        """What removes them."""
+        return cleaning.Cleaner(self.source)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'kind', choices=['rows', 'providers'],
+            help='records in Nova, with their resource providers; or '
+                 'resource providers without a record')
+        return parser
+
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+        return self.cleaner.plan(parsed_args.kind)
+
+    def act(self, parsed_args: argparse.Namespace,
+            planned: Sequence[steps.Step]) -> steps.Outcomes:
+        return self.cleaner.clean(planned)

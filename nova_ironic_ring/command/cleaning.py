@@ -1,0 +1,121 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Removes what is left of nodes that Ironic does not have."""
+
+from collections.abc import Sequence
+
+import nova.conf
+from nova import exception
+from nova import objects
+
+from nova_ironic_ring.command import checks
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command import source
+from nova_ironic_ring.command import steps
+from nova_ironic_ring.core import vanished
+
+CONF = nova.conf.CONF
+
+_Action = steps.Action
+
+
+class Cleaner:
+    """Removes leftovers."""
+
+    def __init__(self, where: source.Source) -> None:
+        """Choose the deployment.
+
+        :param where: the deployment
+        """
+        self._source = where
+
+    def plan(self, kind: str) -> list[steps.Step]:
+        """Say what removing leftovers would do.
+
+        :param kind: ``rows`` or ``providers``
+        :raises CommandError: if they are too many to believe it
+        """
+        seen = self._source.read(providers=True)
+        found = sorted(
+            finding.subject for finding in checks.find(seen)
+            if finding.kind == kind and finding.subject not in seen.nodes)
+        limit = CONF.ironic_ring.vanished_nodes_limit
+        if kind == 'rows':
+            for owner in {seen.rows[node].owner for node in found}:
+                _believe(
+                    sum(seen.rows[node].owner == owner for node in found),
+                    sum(row.owner == owner for row in seen.rows.values()),
+                    f'nodes of {owner}', limit)
+        else:
+            _believe(len(found), len(seen.providers or ()),
+                     'nodes that have a resource provider', limit)
+        return [steps.Step(
+            _Action.DELETE_RECORD if kind == 'rows'
+            else _Action.DELETE_PROVIDER, node,
+            f'delete the {kind[:-1]} of node {node}') for node in found]
+
+    def clean(self, planned: Sequence[steps.Step]) -> steps.Outcomes:
+        """Remove what is left of nodes.
+
+        :param planned: the steps
+        """
+        seen = self._source.read(providers=True)
+        done = {}
+        for step in planned:
+            try:
+                self._clean(seen, step)
+                done[step] = steps.DONE
+            except (errors.CommandError, exception.NovaException) as error:
+                done[step] = steps.failed(error)
+        return done
+
+    def _clean(self, seen: snapshot.Snapshot, step: steps.Step) -> None:
+        """Remove what is left of a node.
+
+        :raises CommandError: if Ironic has it again
+        """
+        node = step.subject
+        if self._source.has_node(node):
+            raise errors.CommandError(
+                f'Node {node} is in Ironic: nothing of it is removed.')
+        if step.action is _Action.DELETE_PROVIDER:
+            self._source.delete_provider(node)
+        # Or a service may have been faster.
+        elif node in seen.rows:
+            self._remove_row(seen, node)
+
+    def _remove_row(self, seen: snapshot.Snapshot, node: str) -> None:
+        # Without the record, nobody would look for the provider again.
+        if node in (seen.providers or ()):
+            self._source.delete_provider(node)
+        with self._source.cell_of(seen.rows[node].cell) as context:
+            for row in objects.ComputeNodeList.get_all_by_uuids(
+                    context, [node]):
+                row.destroy()
+
+    # Helpers
+
+
+def _believe(missing: int, total: int, what: str, limit: int) -> None:
+    """See that not too many nodes have vanished, as the services do."""
+    guard = vanished.look(vanished.Guard(), vanished.Missing(
+        list(map(str, range(missing))), total, lambda node: True),
+        vanished.Limits(limit, 0), 0)
+    if guard.is_closed:
+        raise errors.CommandError(
+            f'Ironic does not show {missing} of the {total} {what}: see '
+            "whether Nova's account in [ironic] may see all nodes. If "
+            'they were deleted on purpose, set [ironic_ring] '
+            'vanished_nodes_limit = 100 in the nova.conf that this '
+            'command reads.')

@@ -1,0 +1,166 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Shows how far something is, and what changes, as it happens.
+
+A terminal has bars and a table that changes in its place; a file or a pipe has
+plain lines.
+"""
+
+import abc
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+import time
+from typing import Any, TextIO
+
+from cliff import columns
+from cliff.formatters import base
+from rich import console
+from rich import live
+from rich import progress
+from rich import table
+from rich import text
+
+
+class Styled(columns.FormattableColumn[str]):
+    """A cell with a style, for those who see it on a terminal."""
+
+    def __init__(self, words: str, style: str) -> None:
+        """Choose the cell.
+
+        :param words: what it says
+        :param style: a style of rich
+        """
+        super().__init__(words)
+        self.style = style
+
+    def human_readable(self) -> str:
+        return self._value
+
+
+def make_console(stream: TextIO) -> console.Console:
+    """Make what prints lines as they are, also above bars and tables.
+
+    :param stream: where to
+    """
+    return console.Console(
+        file=stream, soft_wrap=True, markup=False, emoji=False,
+        highlight=False)
+
+
+class Progress(abc.ABC):
+    """Shows how far steps are."""
+
+    @abc.abstractmethod
+    def show(self, words: str, left: int) -> None:
+        """Show how far a step is.
+
+        :param words: what it does
+        :param left: how much is left
+        """
+
+
+class _Bars(Progress):
+
+    def __init__(self, shown: progress.Progress) -> None:
+        self._shown = shown
+        self._tasks: dict[str, progress.TaskID] = {}
+        self._most: dict[str, int] = {}
+
+    def show(self, words: str, left: int) -> None:
+        # Where a service comes, there may be more of it after a time.
+        most = self._most[words] = max(left, self._most.get(words, 1))
+        if words not in self._tasks:
+            self._tasks[words] = self._shown.add_task(words, total=most)
+        self._shown.update(
+            self._tasks[words], total=most, completed=most - left)
+
+
+class _Lines(Progress):
+
+    def __init__(self, shown: console.Console) -> None:
+        self._shown = shown
+        self._start = time.monotonic()
+        self._left: dict[str, int] = {}
+
+    def show(self, words: str, left: int) -> None:
+        if self._left.get(words) != left:
+            self._left[words] = left
+            self._shown.print(f'[{time.monotonic() - self._start:3.0f} s] '
+                              f'{words}: {left} left')
+
+
+@contextlib.contextmanager
+def progressing(shown: console.Console) -> Iterator[Progress]:
+    """Show how far steps are, for as long as this lasts.
+
+    :param shown: where to
+    """
+    if not is_live(shown):
+        yield _Lines(shown)
+        return
+    with progress.Progress(
+            progress.SpinnerColumn(finished_text=' '),
+            progress.TextColumn('{task.description}', markup=False),
+            progress.BarColumn(), progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(), console=shown) as bars:
+        yield _Bars(bars)
+
+
+def is_live(shown: console.Console) -> bool:
+    """Say whether what is shown can be changed in its place.
+
+    :param shown: where it is shown
+    """
+    return shown.is_terminal and not shown.is_dumb_terminal
+
+
+class LiveTable(base.ListFormatter):
+    """Shows each table of cliff in the place of the one before."""
+
+    def __init__(self, shown: live.Live) -> None:
+        """Choose where.
+
+        :param shown: where
+        """
+        self._shown = shown
+
+    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
+        """Add no argument: this is no format to choose."""
+
+    def emit_list(self, column_names: Sequence[str],
+                  data: Iterable[Sequence[Any]], stdout: TextIO,
+                  parsed_args: argparse.Namespace) -> None:
+        lines = [list(line) for line in data]
+        made = table.Table()
+        for index, name in enumerate(column_names):
+            is_number = all(isinstance(line[index], int) for line in lines)
+            made.add_column(
+                name, justify='right' if is_number and lines else 'left')
+        for line in lines:
+            made.add_row(*map(_cell, line))
+        self._shown.update(made, refresh=True)
+
+
+def _cell(value: object) -> text.Text:
+    if isinstance(value, Styled):
+        return text.Text(value.human_readable(), style=value.style)
+    return text.Text(str(value))
+
+
+def watching(shown: console.Console) -> live.Live:
+    """Return what shows tables in the place of each other.
+
+    :param shown: where
+    """
+    return live.Live(console=shown, auto_refresh=False)

@@ -1,0 +1,84 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the checks find, and what programs know it by."""
+
+import dataclasses
+import enum
+
+
+class Severity(enum.Enum):
+    """How bad a finding is."""
+
+    #: Something does not work until somebody acts.
+    ERROR = 'error'
+    #: It may mend itself, or somebody may want it so.
+    WARNING = 'warning'
+
+
+class Code(enum.Enum):
+    """What sort of thing a finding is, for programs: these names stay.
+
+    :ivar kind: the name of the check, which people see
+    :ivar severity: how bad it is
+    """
+
+    kind: str
+    severity: Severity
+
+    def __new__(cls, kind: str, severity: Severity) -> 'Code':
+        code = object.__new__(cls)
+        # Enums take members with the same value for one.
+        code._value_ = len(cls.__members__)
+        code.kind, code.severity = kind, severity
+        return code
+
+    CONFIGURATION_DIFFERS = 'configuration', Severity.ERROR
+    RING_WITHOUT_MEMBER = 'groups', Severity.ERROR
+    PEER_LIST_DIFFERS_FROM_SERVICES = 'groups', Severity.WARNING
+    NODE_NOT_SERVED = 'groups', Severity.WARNING
+    AGGREGATES_DIFFER = 'aggregates', Severity.WARNING
+    SERVICE_SAYS_NOTHING = 'drivers', Severity.WARNING
+    SERVICE_WITHOUT_NODE = 'drivers', Severity.WARNING
+    PASSES_FAIL = 'services', Severity.ERROR
+    RECORD_WITHOUT_NODE = 'rows', Severity.WARNING
+    RECORDS_OF_LOST_SERVICE = 'services', Severity.WARNING
+    INSTANCES_OF_LOST_SERVICE = 'services', Severity.ERROR
+    NODE_WITHOUT_RECORD = 'rows', Severity.WARNING
+    PROVIDER_WITHOUT_NODE = 'providers', Severity.WARNING
+    NODE_WITHOUT_PROVIDER = 'providers', Severity.ERROR
+    INSTANCE_NOT_IN_NOVA = 'instances', Severity.WARNING
+    INSTANCE_ELSEWHERE = 'instances', Severity.ERROR
+    INSTANCE_AND_NODE_APART = 'instances', Severity.WARNING
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Something to look at.
+
+    :ivar code: what sort of thing it is
+    :ivar subject: whom or what it is about
+    :ivar what: what was found, in words
+    :ivar advice: what to do
+    :ivar cell: the name of the cell that it is in; None if it is in none
+    """
+
+    code: Code
+    subject: str
+    what: str
+    advice: str
+    cell: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """The name of the check that has found it."""
+        return self.code.kind

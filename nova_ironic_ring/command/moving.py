@@ -1,0 +1,182 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Gives instances, and so their nodes, to other services."""
+
+from collections.abc import Iterable, Sequence
+import functools
+
+from nova_ironic_ring.adapters import records
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command import source
+from nova_ironic_ring.command import steps
+from nova_ironic_ring.command import waiting
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import ports
+
+_Action = steps.Action
+
+
+class Mover:
+    """Moves instances."""
+
+    def __init__(self, where: source.Source, waiter: waiting.Waiter) -> None:
+        """Choose the deployment.
+
+        :param where: the deployment
+        :param waiter: what waits for its services
+        """
+        self._source = where
+        self._waiter = waiter
+
+    def plan(self, nodes: Iterable[str], host: str) -> list[steps.Step]:
+        """Say what moving nodes would do.
+
+        :param nodes: what to find each by
+        :param host: the name of the service that is to have them
+        :raises ValueError: if there is no such node or service
+        :raises CommandError: if one of them cannot be moved
+        """
+        seen = self._source.read()
+        found = {}
+        for name in nodes:
+            node = seen.find(name)
+            found[node.uuid] = (node, _instance(seen, node))
+        target = _target(seen, host)
+        for node, instance in found.values():
+            _see_it_fits(seen, node, instance, target)
+        return [
+            step for node, instance in found.values()
+            if model.canonical(instance.host or '') != target.record.name
+            for step in (
+                steps.Step(_Action.GIVE_INSTANCE, node.uuid,
+                           f'give instance {instance.uuid} ({instance.name}) '
+                           f'of {instance.host} to {target.record.host}'),
+                steps.Step(_Action.WAIT_FOR_NODE, node.uuid,
+                           f'wait until {target.record.host} has node '
+                           f'{node.uuid}'))]
+
+    def move(self, planned: Sequence[steps.Step], host: str, timeout: float
+             ) -> steps.Outcomes:
+        """Give instances to another service, and wait.
+
+        One that cannot be given away by now does not keep the others.
+
+        :param planned: the steps
+        :param host: the name of the service that is to have them
+        :param timeout: how long to wait, in seconds
+        """
+        seen = self._source.read()
+        done = dict.fromkeys(planned, steps.NOT_DONE)
+        given = set()
+        for step in planned:
+            if step.action is _Action.GIVE_INSTANCE:
+                try:
+                    self._give(seen, step.subject, seen.service(host))
+                except (errors.CommandError, ValueError) as error:
+                    done[step] = steps.failed(error)
+                else:
+                    done[step] = steps.DONE
+                    given.add(step.subject)
+        return {**done, **self._waiter.wait(
+            {step: functools.partial(_is_elsewhere, node=step.subject,
+                                     host=model.canonical(host))
+             for step in planned if step.action is _Action.WAIT_FOR_NODE
+             and step.subject in given}, timeout)}
+
+    def _give(self, seen: snapshot.Snapshot, node: str,
+              target: snapshot.Service) -> None:
+        """Give the instance on a node to another service.
+
+        :raises CommandError: if something is being done with it by now
+        """
+        instance = _instance(seen, seen.find(node))
+        with self._source.cell_of(instance.cell) as context:
+            nova_records = records.Nova(context, target.record.host)
+            if nova_records.other_drivers([str(instance.host)]):
+                raise errors.CommandError(
+                    f'{instance.host} has nodes that are not of Ironic: '
+                    'nothing is taken from it.')
+            if not nova_records.set_instance_host(
+                    instance.uuid, ports.Expected(
+                        str(instance.host), node, is_idle=True)):
+                raise errors.CommandError(
+                    f'Something is being done with instance {instance.uuid} '
+                    'by now: try again.')
+
+
+def _instance(seen: snapshot.Snapshot, found: snapshot.Node
+              ) -> snapshot.Instance:
+    """Return the instance on a node.
+
+    :raises CommandError: if there is none, or it cannot be moved
+    """
+    instance = seen.instance_on(found)
+    if instance is None or instance.host is None:
+        raise errors.CommandError(
+            f'Node {found.uuid} has no instance: free nodes are where the '
+            'ring maps them, and would go back.')
+    if instance.node != found.uuid:
+        raise errors.CommandError(
+            f'Ironic has instance {instance.uuid} on node {found.uuid}, '
+            f'and Nova has it on {instance.node}: see who has set the '
+            'instance_uuid of the node.')
+    if not instance.is_idle:
+        raise errors.CommandError(
+            f'Something is being done with instance {instance.uuid}: '
+            'wait until it is over; if its service is dead, run '
+            f'"nova-ironic-ring failover {instance.host}".')
+    return instance
+
+
+def _target(seen: snapshot.Snapshot, host: str) -> snapshot.Service:
+    """Return the service that is to have nodes.
+
+    :raises ValueError: if there is no such service
+    :raises CommandError: if it could not look after them
+    """
+    target = seen.service(host)
+    if seen.state(host) is not membership.State.MEMBER:
+        raise errors.CommandError(
+            f'The nova-compute on {host} is {seen.word(host)}: it '
+            'could not look after the instance.')
+    key = seen.key(target.record.name)
+    following = [name for name, each in seen.profiles.items()
+                 if each.mobility == 'follow' and name in seen.hosts
+                 and seen.key(name) == key]
+    if following:
+        raise errors.CommandError(
+            'With [ironic_ring] instance_mobility = follow, as on '
+            f'{following[0]}, instances are where the ring maps them, and '
+            'would go back.')
+    return target
+
+
+def _see_it_fits(seen: snapshot.Snapshot, node: snapshot.Node,
+                 instance: snapshot.Instance, target: snapshot.Service
+                 ) -> None:
+    """See that a service serves a node.
+
+    :raises CommandError: if it does not
+    """
+    key = seen.key(target.record.name)
+    if target.cell != instance.cell or key is None or not key.serves(node):
+        raise errors.CommandError(
+            f'The nova-compute on {target.record.host} does not serve node '
+            f'{node.uuid}: it is in another cell, group or shard.')
+
+
+def _is_elsewhere(seen: snapshot.Snapshot, node: str, host: str) -> int:
+    return int(node not in seen.rows
+               or model.canonical(seen.rows[node].owner) != host)

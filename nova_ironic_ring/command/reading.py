@@ -1,0 +1,261 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The commands that look and change nothing."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+import dataclasses
+
+from cliff import command
+from cliff import lister
+from cliff import show
+
+from nova_ironic_ring.command import base
+from nova_ironic_ring.command import checks
+from nova_ironic_ring.command import decisions
+from nova_ironic_ring.command import display
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import nodes
+from nova_ironic_ring.command import overview
+from nova_ironic_ring.command import picture
+from nova_ironic_ring.command import planning
+from nova_ironic_ring.command import prospect
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command import upgrade
+from nova_ironic_ring.command import watching
+
+_WATCH_INTERVAL = 2
+
+_STYLES = {
+    overview.Code.MEMBER: 'green', overview.Code.DOWN: 'bold red',
+    overview.Code.NOT_WORKING: 'bold red',
+    overview.Code.FORCED_DOWN: 'bold red', overview.Code.GONE: 'bold red'}
+
+
+class Show(base.Codes, watching.Watched):
+    """Show the services, what they are to the ring, and what they have.
+
+    Free nodes that are with another service than the ring maps them to are
+    "to hand over"; instances of services that are down, as Nova's API has it,
+    or gone are "to fail over".
+    """
+
+    codes = ('State code',)
+    forgiven = (errors.CommandError,)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--watch', action='store_true',
+                            help='show it anew every two seconds, until '
+                                 'Ctrl-C')
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        if not parsed_args.watch:
+            return super().run(parsed_args)
+        self.watch(parsed_args, _WATCH_INTERVAL)
+        return base.DONE
+
+    def take_action(self, parsed_args: argparse.Namespace
+                    ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+        return (('Ring', 'Host', 'State', 'Nodes', 'Desired', 'To hand over',
+                 'Instances', 'To fail over', 'State code'),
+                [(line.ring, line.host, display.Styled(
+                    line.is_what.words, _STYLES.get(
+                        line.is_what.code, 'yellow')), line.owned,
+                  line.desired, line.to_hand_over, line.instances,
+                  line.to_fail_over, line.is_what.code.name)
+                 for line in overview.lines(self.source.read())])
+
+
+class NodeShow(base.Codes, show.ShowOne):
+    """Show whose a node is, whose it should be, and what is done about it."""
+
+    codes = ('Owner state code', 'Decided by', 'Decision code', 'To move')
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('node', metavar='NODE', help=base.NODE)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace
+                    ) -> tuple[Sequence[str], Sequence[object]]:
+        seen = self.source.read()
+        node = seen.find(parsed_args.node)
+        # An owner does not offer a node that something is to be built on.
+        seen = dataclasses.replace(seen, allocated={
+            node.uuid: self.source.consumers(node.uuid)})
+        told = decisions.explain(seen, node)
+        return tuple(told), tuple(told.values())
+
+
+class NodeList(base.Codes, lister.Lister):
+    """List nodes: whose each is, whose it should be, and what is decided.
+
+    The services of a cell run one pass for that, on a copy in memory. They do
+    not ask Placement there: an owner that is to build on a node does not offer
+    it, which "node show" knows, and this does not.
+    """
+
+    codes = ('Conductor group', 'Shard', 'Ring', 'Reason', 'Owner state code',
+             'Decided by', 'Decision code')
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--owner', metavar='HOST',
+                            help='only those recorded for this service')
+        parser.add_argument(
+            '--state', metavar='CODE',
+            help='only those whose owner is this, such as DOWN')
+        parser.add_argument(
+            '--decision', metavar='CODE',
+            help='only those on which this is decided, such as OFFER')
+        parser.add_argument('--to-move', action='store_true',
+                            help='only those that go to another service')
+        parser.add_argument('--group', metavar='NAME',
+                            help='only those of this conductor group; "" for '
+                                 'those of none')
+        parser.add_argument('--shard', metavar='NAME',
+                            help='only those of this shard; likewise')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace
+                    ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+        found = nodes.choose(self.source.read(), nodes.Wanted(
+            parsed_args.owner, parsed_args.state, parsed_args.decision,
+            parsed_args.group, parsed_args.shard, parsed_args.to_move))
+        return (('Node', 'Name', 'Owner', 'Owner is', 'Desired owner',
+                 'Instance', 'Decision', 'To move', *self.codes),
+                [(story.node.uuid, story.node.name or '',
+                  story.row.owner if story.row else '',
+                  story.owner.words if story.owner else '',
+                  story.desired or '', story.node.instance or '',
+                  story.decision, story.is_to_move, story.node.group,
+                  story.node.shard or '', str(story.key or 'none serves it'),
+                  story.reason,
+                  story.owner.code.name if story.owner else '',
+                  story.host or '', story.code) for story in found])
+
+
+class Plan(base.Command, lister.Lister):
+    """Show what a change of the ring would move, before it is made.
+
+    All services of the ring run their passes on a copy in memory, until
+    nothing moves; without a change, this shows what is still to come. The
+    nodes are the free ones. How many change hands is printed to the standard
+    error.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--add', action='append', default=[],
+                            metavar='HOST',
+                            help='a service that joins, or returns')
+        parser.add_argument('--remove', action='append', default=[],
+                            metavar='HOST',
+                            help='a service that leaves for good, or dies')
+        parser.add_argument('--disable', action='append', default=[],
+                            metavar='HOST',
+                            help='a service that is disabled, or drained')
+        parser.add_argument('--partitions', type=int, metavar='N',
+                            help='points on the ring for each member')
+        parser.add_argument(
+            '--group', metavar='NAME',
+            help='the conductor group whose ring it is, where there is more '
+                 'than one ring')
+        parser.add_argument('--shard', metavar='NAME', help='likewise')
+        parser.add_argument('--svg', metavar='FILE',
+                            help='draw it, as bars, into this file as well')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace
+                    ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+        if parsed_args.partitions is not None and parsed_args.partitions < 1:
+            raise errors.CommandError('--partitions has to be 1 at least.')
+        seen = self.source.read()
+        plan = planning.plan(
+            seen, _choose(seen, parsed_args.group, parsed_args.shard),
+            prospect.Change(
+                frozenset(parsed_args.add), frozenset(parsed_args.remove),
+                frozenset(parsed_args.disable), parsed_args.partitions))
+        if parsed_args.svg:
+            try:
+                with open(parsed_args.svg, 'w', encoding='utf-8') as file:
+                    file.write(picture.svg(plan))
+            except OSError as error:
+                raise errors.CommandError(
+                    f'"{parsed_args.svg}" cannot be written '
+                    f'({error.strerror}): choose another file.') from error
+        self.say(f'{plan.moved_nodes} free nodes and {plan.moved_instances} '
+                 'instances change hands. Largest share over the mean: '
+                 f'{plan.balance:.2f}, then {plan.balance_after:.2f}.')
+        if not plan.is_settled:
+            self.say('This does not come to an end: the services disagree. '
+                     'See "nova-ironic-ring check".')
+        return (('Host', 'Nodes', 'Nodes after', 'Instances',
+                 'Instances after'),
+                [(share.host, share.nodes, share.nodes_after, share.instances,
+                  share.instances_after) for share in plan.shares])
+
+
+def _choose(seen: snapshot.Snapshot, group: str | None,
+            shard: str | None) -> snapshot.Key:
+    """Find the ring that is meant.
+
+    :raises CommandError: if there is none, or more than one
+    """
+    found = [key for key in seen.keys() if seen.is_meant(key.cell)
+             and (group is None or key.group == group.lower())
+             and (shard is None or key.shard == shard)]
+    if not found:
+        raise errors.CommandError(
+            'There is no such ring: "nova-ironic-ring show" has those that '
+            'there are.')
+    if len(found) > 1:
+        raise errors.CommandError(
+            'There is more than one such ring '
+            f'({"; ".join(map(str, found))}): choose one with --cell, --group '
+            'and --shard.')
+    return found[0]
+
+
+class Check(base.Codes, lister.Lister):
+    """Find misconfiguration and leftovers, and say what to do about each.
+
+    Exits with 1 if there is something to look at.
+    """
+
+    codes = ('Code',)
+
+    def take_action(self, parsed_args: argparse.Namespace
+                    ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+        found = checks.find(self.source.read(providers=True))
+        self.app.status = base.LOOK if found else base.DONE
+        if not found:
+            self.say('All is well.')
+        return (('Check', 'Subject', 'Found', 'To do', 'Severity', 'Code'),
+                [(finding.kind, finding.subject, finding.what, finding.advice,
+                  finding.code.severity.value, finding.code.name)
+                 for finding in found])
+
+
+class UpgradeCheck(base.Command, command.Command):
+    """Run the checks of "check" as all OpenStack's upgrade checks are.
+
+    Exits with 0 if all is well, 1 if there is something to look at, 2 if that
+    has to be mended first.
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        return int(upgrade.UpgradeChecks(
+            self.source.read(providers=True)).check())

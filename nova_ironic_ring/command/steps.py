@@ -1,0 +1,88 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a command does, step by step, and what comes of each step."""
+
+from collections.abc import Mapping
+import dataclasses
+import enum
+
+
+class Action(enum.Enum):
+    """What a step does, for programs: these names stay."""
+
+    DISABLE_SERVICE = enum.auto()
+    ENABLE_SERVICE = enum.auto()
+    FORCE_SERVICE_DOWN = enum.auto()
+    GIVE_INSTANCE = enum.auto()
+    DELETE_RECORD = enum.auto()
+    DELETE_PROVIDER = enum.auto()
+    #: Until the free nodes of a service are with others.
+    WAIT_FOR_NODES = enum.auto()
+    #: Until the instances of a service are with others.
+    WAIT_FOR_INSTANCES = enum.auto()
+    #: Until a service has its share of free nodes.
+    WAIT_FOR_SHARE = enum.auto()
+    #: Until a node is with the service that it was given to.
+    WAIT_FOR_NODE = enum.auto()
+
+
+class Result(enum.Enum):
+    """What has come of a step; the names are for programs, and stay."""
+
+    DONE = 'done'
+    #: It was a dry run, the answer was no, or a step before it has failed.
+    NOT_DONE = 'not done'
+    #: It goes on without the command.
+    NOT_YET = 'not done in time'
+    FAILED = 'failed'
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A step.
+
+    :ivar action: what it does
+    :ivar subject: the name of the service, or the UUID of the node
+    :ivar words: what it does, for people
+    """
+
+    action: Action
+    subject: str
+    words: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What has come of a step.
+
+    :ivar result: that
+    :ivar error: why it has failed, in a sentence; empty if it has not
+    """
+
+    result: Result
+    error: str = ''
+
+
+DONE = Outcome(Result.DONE)
+NOT_DONE = Outcome(Result.NOT_DONE)
+NOT_YET = Outcome(Result.NOT_YET)
+
+Outcomes = Mapping[Step, Outcome]
+
+
+def failed(error: Exception) -> Outcome:
+    """Return the outcome of a step that has failed.
+
+    :param error: why
+    """
+    return Outcome(Result.FAILED, str(error))

@@ -1,0 +1,84 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Waits for what the services make of a change, and shows how far it is."""
+
+from collections.abc import Callable, Mapping
+
+from rich import console
+import tenacity
+
+from nova_ironic_ring.command import display
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command import source
+from nova_ironic_ring.command import steps
+
+#: Counts what is left to wait for.
+Left = Callable[[snapshot.Snapshot], int]
+
+_POLL = 2
+
+
+class Waiter:
+    """Waits for services."""
+
+    def __init__(self, where: source.Source, shown: console.Console) -> None:
+        """Choose the deployment.
+
+        :param where: the deployment
+        :param shown: where to show it
+        """
+        self._source = where
+        self._console = shown
+
+    def wait(self, left: Mapping[steps.Step, Left], timeout: float
+             ) -> steps.Outcomes:
+        """Wait until nothing is left to wait for, and show how far it is.
+
+        :param left: the steps that are to come about, and what says how far
+            each is
+        :param timeout: how long to wait, in seconds
+        """
+        with display.progressing(self._console) as shown:
+            counts = self._count(left, timeout, shown)
+        return {step: steps.NOT_YET if count else steps.DONE
+                for step, count in counts.items()}
+
+    def _count(self, left: Mapping[steps.Step, Left], timeout: float,
+               shown: display.Progress) -> Mapping[steps.Step, int]:
+        """Count what is left until nothing is, or the time is over."""
+        counts = dict.fromkeys(left, 1)
+
+        def is_over() -> bool:
+            try:
+                seen = self._source.read()
+            except errors.CommandError as error:
+                # What was begun goes on without this command.
+                self._console.print(str(error))
+                return False
+            for step, count in left.items():
+                counts[step] = count(seen)
+                shown.show(step.words, counts[step])
+            return not any(counts.values())
+
+        try:
+            tenacity.Retrying(
+                retry=tenacity.retry_if_not_result(bool),
+                stop=tenacity.stop_after_delay(timeout),
+                wait=tenacity.wait_fixed(_POLL))(is_over)
+        except tenacity.RetryError:
+            self._console.print(
+                f'This has not come about in {timeout:g} s, and goes on: see '
+                '"nova-ironic-ring show --watch" and "nova-ironic-ring '
+                'check".')
+        return counts

@@ -1,0 +1,99 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of what is removed, on a deployment that only answers."""
+
+import dataclasses
+import json
+
+import fixtures
+from nova import exception
+from nova import objects
+
+from nova_ironic_ring.tests.unit.command import base
+from nova_ironic_ring.tests.unit.command import deployment
+
+NODES = deployment.NODES
+
+
+class CleanTestCase(base.CommandTestCase):
+
+    def setUp(self):
+        super().setUp()
+        nodes = dict(self.source.seen.nodes)
+        del nodes[NODES[3]]
+        self.source.seen = dataclasses.replace(self.source.seen, nodes=nodes)
+        self.rows: list[str] = []
+        self.useFixture(fixtures.MockPatchObject(
+            objects.ComputeNodeList, 'get_all_by_uuids',
+            side_effect=lambda context, uuids: [
+                objects.ComputeNode(uuid=uuid) for uuid in uuids]))
+        self.destroy = self.useFixture(fixtures.MockPatchObject(
+            objects.ComputeNode, 'destroy', autospec=True,
+            side_effect=lambda row: self.rows.append(row.uuid))).mock
+
+    def test_rows(self):
+        self.run_command('clean', 'rows', '--dry-run')
+        self.assertEqual([], self.rows)
+        self.assertIn(f'* delete the row of node {NODES[3]}', self.err)
+        self.run_command('clean', 'rows', '--yes')
+        self.assertEqual([NODES[3]], self.rows)
+        self.assertEqual([NODES[3]], self.source.deleted)
+
+    def test_providers(self):
+        self.run_command('clean', 'providers', '--yes')
+        self.assertIn('There is nothing to do', self.err)
+        rows = dict(self.source.seen.rows)
+        del rows[NODES[3]]
+        self.source.seen = dataclasses.replace(self.source.seen, rows=rows)
+        self.assertEqual(
+            [('DELETE_PROVIDER', NODES[3], 'DONE')],
+            self.run_steps('clean', 'providers', '--yes'))
+        self.assertEqual([NODES[3]], self.source.deleted)
+        self.assertEqual([], self.rows)
+
+    def test_node_that_is_back(self):
+        self.source.enrolled = {NODES[3]}
+        (step,) = json.loads(self.run_command(
+            'clean', 'rows', '--yes', '-f', 'json', status=2))
+        self.assertEqual(
+            ('DELETE_RECORD', NODES[3], 'FAILED', f'Node {NODES[3]} is in '
+             'Ironic: nothing of it is removed.'),
+            (step['Action'], step['Subject'], step['Result code'],
+             step['Error']))
+        self.assertEqual([], self.rows)
+        self.assertIn('is in Ironic: nothing of it is removed', self.err)
+
+    def test_too_many(self):
+        self.source.seen = dataclasses.replace(self.source.seen, nodes={})
+        for kind in 'rows', 'providers':
+            self.run_command('clean', kind, '--yes', status=2)
+            self.assertIn('may see all nodes', self.err)
+            self.source.seen = dataclasses.replace(self.source.seen, rows={})
+        self.assertEqual([], self.source.deleted + self.rows)
+
+    def test_row_that_its_service_has_removed(self):
+        looks = []
+
+        def look(seen):
+            looks.append(seen)
+            return dataclasses.replace(seen, rows={}) if (
+                len(looks) == 1) else seen
+        self.source.step = look
+        self.run_command('clean', 'rows', '--yes')
+        self.assertEqual([], self.rows)
+
+    def test_row_that_another_has_by_now(self):
+        self.destroy.side_effect = exception.ObjectActionError(
+            action='destroy', reason='host changed')
+        self.run_command('clean', 'rows', '--yes', status=2)
+        self.assertIn('host changed', self.err)

@@ -1,0 +1,147 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of what is moved, on a deployment that only answers."""
+
+import dataclasses
+
+import fixtures
+from nova import exception
+from nova import objects
+
+from nova_ironic_ring.core import profile
+from nova_ironic_ring.tests.unit.command import base
+from nova_ironic_ring.tests.unit.command import deployment
+
+make, service, NODES = deployment.make, deployment.service, deployment.NODES
+
+INSTANCE = '11111111-1111-1111-1111-111111111111'
+
+
+class MoveTestCase(base.CommandTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.source.seen = make(instances={1: 'b', 2: 'a'})
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'get_by_uuid', side_effect=self._instance))
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'save', autospec=True, side_effect=self._save))
+        self.useFixture(fixtures.MockPatchObject(
+            objects.ComputeNodeList, 'get_all_by_host',
+            side_effect=lambda context, host: [objects.ComputeNode(
+                host=host, hypervisor_type=self.hypervisor)]))
+        self.hypervisor = 'ironic'
+        self.busy: set[str] = set()
+
+    def _instance(self, context, uuid, expected_attrs):
+        found = self.source.seen.instances[uuid]
+        return objects.Instance(
+            uuid=INSTANCE, host=found.host, node=found.node,
+            display_name=uuid)
+
+    def _save(self, instance, expected_task_state):
+        # It is moved only where nothing is being done with it.
+        self.assertEqual([None], expected_task_state)
+        if instance.display_name in self.busy:
+            raise exception.UnexpectedTaskStateError(
+                instance_uuid=instance.uuid, expected=[None],
+                actual='rebooting')
+        seen = self.give(
+            self.source.seen, instance.display_name, instance.host)
+        self.source.seen = dataclasses.replace(seen, rows={
+            **seen.rows, instance.node: dataclasses.replace(
+                seen.rows[instance.node], owner=instance.host)})
+
+    def test_move(self):
+        self.assertEqual(
+            [('GIVE_INSTANCE', NODES[1], 'DONE'),
+             ('WAIT_FOR_NODE', NODES[1], 'DONE')],
+            self.run_steps('move', 'node-1', 'C', '--yes'))
+        self.assertEqual('c', self.source.seen.rows[NODES[1]].owner)
+        self.run_command('move', 'node-1', 'c', '--yes')
+        self.assertIn('There is nothing to do', self.err)
+
+    def test_move_of_many(self):
+        self.source.seen = make(instances={1: 'b', 2: 'a', 3: 'c', 4: 'a'})
+        done = [(action, NODES[number], 'DONE') for number in (1, 2)
+                for action in ('GIVE_INSTANCE', 'WAIT_FOR_NODE')]
+        # By name and by server; one of them twice, and one that is there.
+        self.assertEqual(done, self.run_steps(
+            'move', 'node-1', 'instance-2', NODES[1], 'node-3', 'c', '--yes'))
+        self.assertEqual(
+            {NODES[1]: 'c', NODES[2]: 'c', NODES[3]: 'c', NODES[4]: 'a'},
+            {node: self.source.seen.rows[node].owner for node in NODES[1:5]})
+
+    def test_move_of_many_of_which_one_cannot_be_moved(self):
+        self.run_command('move', 'node-1', 'node-5', 'c', '--yes', status=2)
+        self.assertEqual(f'Node {NODES[5]} has no instance: free nodes are '
+                         'where the ring maps them, and would go back.\n',
+                         self.err)
+        self.assertEqual('b', self.source.seen.rows[NODES[1]].owner)
+
+    def test_move_of_many_of_which_one_is_busy_by_now(self):
+        self.busy = {'instance-1'}
+        self.assertEqual(
+            [('GIVE_INSTANCE', NODES[1], 'FAILED'),
+             ('WAIT_FOR_NODE', NODES[1], 'NOT_DONE'),
+             ('GIVE_INSTANCE', NODES[2], 'DONE'),
+             ('WAIT_FOR_NODE', NODES[2], 'DONE')],
+            self.run_steps('move', 'node-1', 'node-2', 'c', '--yes',
+                           status=2))
+
+    def test_busy_by_now(self):
+        self.busy = {'instance-1'}
+        self.assertEqual(
+            [('GIVE_INSTANCE', NODES[1], 'FAILED'),
+             ('WAIT_FOR_NODE', NODES[1], 'NOT_DONE')],
+            self.run_steps('move', 'node-1', 'c', '--yes', status=2))
+        self.assertIn('Something is being done with instance', self.err)
+
+    def test_what_cannot_be_moved(self):
+        busy = dataclasses.replace(
+            self.source.seen.instances['instance-2'], task='rebooting')
+        self.source.seen = dataclasses.replace(
+            self.source.seen, instances={
+                **self.source.seen.instances, 'instance-2': busy})
+        for arguments, message in (
+                (('node-3', 'c'), 'has no instance: free nodes are where'),
+                (('node-2', 'c'), 'Something is being done with instance'),
+                (('node-1', 'x'), 'There is no nova-compute on "x"'),
+                (('node-99', 'c'), 'Ironic has no node "node-99": see'),
+                ((INSTANCE, 'c'), f'Ironic has no node "{INSTANCE}", and no '
+                 'node with such a server: see')):
+            self.run_command('move', *arguments, '--yes', status=2)
+            self.assertIn(message, self.err)
+
+    def test_what_nova_has_elsewhere(self):
+        seen = self.source.seen
+        self.source.seen = dataclasses.replace(seen, instances={
+            **seen.instances, 'instance-1': dataclasses.replace(
+                seen.instances['instance-1'], node='kvm-1')})
+        self.run_command('move', 'node-1', 'c', '--yes', status=2)
+        self.assertIn('and Nova has it on kvm-1', self.err)
+
+    def test_what_is_of_a_host_with_another_hypervisor(self):
+        self.hypervisor = 'QEMU'
+        self.run_command('move', 'node-1', 'c', '--yes', status=2)
+        self.assertIn('b has nodes that are not of Ironic', self.err)
+
+    def test_where_it_cannot_go(self):
+        self.source.seen = dataclasses.replace(self.source.seen, services=[
+            service('a'), service('b'), service('c', 61)])
+        self.run_command('move', 'node-1', 'c', '--yes', status=2)
+        self.assertIn('The nova-compute on c is down', self.err)
+        self.source.seen = make(instances={1: 'b'}, said=profile.Profile(
+            mobility='follow'))
+        self.run_command('move', 'node-1', 'c', '--yes', status=2)
+        self.assertIn('and would go back', self.err)
