@@ -27,6 +27,7 @@ from cliff import commandmanager
 from cliff import lister
 import fixtures
 
+from nova_ironic_ring.command import watching
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
@@ -34,11 +35,10 @@ from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 
-_DRIVERS = {'ring': lab_state.RING_DRIVER, 'stock': lab_state.STOCK_DRIVER}
+_DRIVERS = {'pool': lab_state.POOL_DRIVER, 'ring': lab_state.RING_DRIVER,
+            'stock': lab_state.STOCK_DRIVER}
 #: What cliff takes for a table: its columns and its lines.
 _Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
-
-_CLEAR_SCREEN = '\033[H\033[2J'
 
 # Nova's own nova-compute waits this long, in seconds, for its work to end.
 _STOP_TIMEOUT = 180
@@ -98,7 +98,7 @@ class Up(_Table):
             help='nova-computes to start (default: 3)')
         parser.add_argument(
             '--driver', choices=sorted(_DRIVERS), default='ring',
-            help="this project's driver, or Nova's own for comparison "
+            help="one of this project's drivers, or Nova's own for comparison "
                  '(default: ring)')
         # For the help alone: tools/lab reads it, and chooses the virtual
         # environment by it.
@@ -148,7 +148,7 @@ class Down(_Lab, command.Command):
         self.say(f'The lab in {self.directory} is down.')
 
 
-class Show(_Table):
+class Show(_Table, watching.Watched):
     """Show the ring: who is in it, and which nodes each has."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -161,14 +161,8 @@ class Show(_Table):
     def run(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.watch is None:
             return super().run(parsed_args)
-        try:
-            while True:
-                self.app.stdout.write(_CLEAR_SCREEN)
-                super().run(parsed_args)
-                self.app.stdout.flush()
-                time.sleep(parsed_args.watch)
-        except KeyboardInterrupt:
-            return 0
+        self.watch(parsed_args, parsed_args.watch)
+        return 0
 
     def take_action(self, parsed_args: argparse.Namespace) -> _Rows:
         return self.ring(self.lab())

@@ -20,14 +20,16 @@ its own: pifpaf's command line.
 import os
 import pathlib
 import sys
-import time
 
 import fixtures
 import pymysql
 
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import waiting
 
+# Seconds.
 _START_TIMEOUT = 180
+_POLL = 0.05
 
 
 class _Backend(fixtures.Fixture):
@@ -70,13 +72,15 @@ class _Backend(fixtures.Fixture):
 
         :raises LabError: if it dies or takes too long
         """
-        deadline = time.monotonic() + _START_TIMEOUT
-        while not self._ready.exists() or not self._ready.read_text():
+        def is_ready() -> bool:
+            if self._ready.exists() and self._ready.read_text():
+                return True
             self.process.check()
-            if time.monotonic() > deadline:
-                raise self.process.trouble(
-                    f'is not ready after {_START_TIMEOUT} s')
-            time.sleep(0.05)
+            return False
+
+        if not waiting.until(is_ready, _START_TIMEOUT, _POLL):
+            raise self.process.trouble(
+                f'is not ready after {_START_TIMEOUT} s')
 
 
 class MariaDB(_Backend):

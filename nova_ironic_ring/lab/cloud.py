@@ -18,7 +18,6 @@ import contextlib
 import datetime
 import os
 import pathlib
-import time
 
 import fixtures
 from openstack import connection
@@ -35,6 +34,7 @@ from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import view
+from nova_ironic_ring.lab import waiting
 
 #: Points on the ring for each member, which the lab leaves at its default.
 PARTITIONS: int = conf.partitions_opt.default
@@ -225,14 +225,16 @@ class Lab:
         :param poll: seconds between two looks
         :raises LabError: if it takes longer, or a service dies
         """
-        deadline = time.monotonic() + timeout
-        while not done():
+        def is_over() -> bool:
+            if done():
+                return True
             self.check()
-            if time.monotonic() > deadline:
-                raise errors.LabError(
-                    f'{what} has not come about after {timeout:g} s: see the '
-                    f'logs in {self.state.directory / "log"}.')
-            time.sleep(poll)
+            return False
+
+        if not waiting.until(is_over, timeout, poll):
+            raise errors.LabError(
+                f'{what} has not come about after {timeout:g} s: see the '
+                f'logs in {self.state.directory / "log"}.')
 
     def check(self) -> None:
         """See that all services run, but for those that were told to end.
@@ -411,7 +413,7 @@ class Cloud(fixtures.Fixture):
     def _add_computes(self) -> None:
         """Start the nova-computes."""
         self.lab.add_compute()
-        if self.driver != lab_state.RING_DRIVER:
+        if self.driver == lab_state.STOCK_DRIVER:
             # With Nova's own driver, the first has to be alone until it has
             # taken all nodes: of several that start on an empty table, some
             # end with an error.

@@ -24,11 +24,11 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 
 import psutil
 
 from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import waiting
 
 #: Marks the environment of every process of a lab with the lab's directory.
 MARK = 'NOVA_IRONIC_RING_LAB'
@@ -293,12 +293,7 @@ def _wait(done: Callable[[], bool], timeout: float) -> bool:
     Not psutil's own wait for processes: that waits for ever on the remains of
     one whose parent does not ask how it ended.
     """
-    deadline = time.monotonic() + timeout
-    while not done():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL)
-    return True
+    return waiting.until(done, timeout, _POLL)
 
 
 def leftovers(directory: pathlib.Path) -> Iterator[psutil.Process]:

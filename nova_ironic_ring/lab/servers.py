@@ -13,7 +13,6 @@
 """Servers of the lab's cloud, booted and deleted as a user would."""
 
 from collections.abc import Iterable
-import time
 
 from openstack.compute.v2 import server as sdk_server
 from openstack import connection
@@ -27,14 +26,15 @@ _POLL = 1
 
 
 def boot(cloud: connection.Connection, name: str,
-         host: str | None = None,
-         node: str | None = None) -> sdk_server.Server:
+         host: str | None = None, node: str | None = None,
+         network: str | None = None) -> sdk_server.Server:
     """Ask for a server.
 
     :param cloud: the lab's cloud
     :param name: the server's name
     :param host: the nova-compute that is to have it
     :param node: the UUID of the node that it is to be on
+    :param network: the UUID of the network that it is to have a port on
     :returns: the server, which is still being built
     :raises LabError: if Nova refuses
     """
@@ -49,7 +49,7 @@ def boot(cloud: connection.Connection, name: str,
             tenant.FLAVOR, ignore_missing=False)
         return cloud.compute.create_server(
             name=name, image_id=image.id, flavor_id=flavor.id,
-            networks='none', **arguments)
+            networks=[{'uuid': network}] if network else 'none', **arguments)
     except exceptions.SDKException as error:
         raise errors.LabError(
             f'Nova does not boot {name}: {error}.') from error
@@ -65,20 +65,21 @@ def wait_active(cloud: connection.Connection, server: sdk_server.Server,
     :returns: the server as it is then
     :raises LabError: if it fails or takes longer
     """
-    deadline = time.monotonic() + timeout
-    while True:
+    # What is given may be of before it was rebuilt, or restarted.
+    server = cloud.compute.get_server(server.id)
+    try:
+        return cloud.compute.wait_for_server(
+            server, interval=_POLL, wait=timeout)
+    except exceptions.ResourceTimeout as error:
         server = cloud.compute.get_server(server.id)
-        if server.status == 'ACTIVE':
-            return server
-        if server.status == 'ERROR':
-            reason = (server.fault or {}).get('message', 'no reason given')
-            raise errors.LabError(
-                f'Server {server.name} has failed: {reason}')
-        if time.monotonic() > deadline:
-            raise errors.LabError(
-                f'Server {server.name} is {server.status} after {timeout:g} '
-                's: see what "openstack server show" says of it.')
-        time.sleep(_POLL)
+        raise errors.LabError(
+            f'Server {server.name} is {server.status} after {timeout:g} s: '
+            'see what "openstack server show" says of it.') from error
+    except exceptions.ResourceFailure as error:
+        server = cloud.compute.get_server(server.id)
+        reason = (server.fault or {}).get('message', 'no reason given')
+        raise errors.LabError(
+            f'Server {server.name} has failed: {reason}') from error
 
 
 def delete(cloud: connection.Connection,
@@ -94,16 +95,11 @@ def delete(cloud: connection.Connection,
     servers = list(servers)
     for server in servers:
         cloud.compute.delete_server(server)
-    deadline = time.monotonic() + timeout
     for server in servers:
-        while True:
-            try:
-                cloud.compute.get_server(server.id)
-            except exceptions.NotFoundException:
-                break
-            if time.monotonic() > deadline:
-                raise errors.LabError(
-                    f'Server {server.name} is still there {timeout:g} s after '
-                    'its deletion: see what "openstack server show" says of '
-                    'it.')
-            time.sleep(_POLL)
+        try:
+            cloud.compute.wait_for_delete(server, interval=_POLL, wait=timeout)
+        except exceptions.ResourceTimeout as error:
+            raise errors.LabError(
+                f'Server {server.name} is still there {timeout:g} s after '
+                'its deletion: see what "openstack server show" says of it.'
+            ) from error

@@ -17,11 +17,11 @@ when it answers. What is set here is the least that makes it run on loopback.
 How to run the services in production, their own documentation says.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import configparser
+import contextlib
 import pathlib
 import sys
-import time
 import urllib.error
 import urllib.request
 
@@ -33,10 +33,12 @@ from nova_ironic_ring.lab import backends
 from nova_ironic_ring.lab import process
 from nova_ironic_ring.lab import schema
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import waiting
 
 Sections = Mapping[str, Mapping[str, object]]
 
 _START_TIMEOUT = 180
+_POLL = 0.1
 REGION = 'lab'
 #: As nova.conf has it, in seconds.
 DOWN_TIME = 8
@@ -158,28 +160,28 @@ class Api(Service):
 
         :raises LabError: if the service dies or takes too long
         """
-        deadline = time.monotonic() + _START_TIMEOUT
         url = self.context.state.url(self.name) + '/'
         # Past any proxy, and only while this process has the port: something
         # else may have taken it.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         port = self.context.state.ports[self.name]
-        while True:
+
+        def answers() -> bool:
             self.process.check()
-            if self.process.listens(port):
-                try:
-                    opener.open(url, timeout=10).close()
-                    return
-                except urllib.error.HTTPError as answer:
-                    answer.close()
-                    if answer.code < 500:
-                        return
-                except OSError:
-                    pass
-            if time.monotonic() > deadline:
-                raise self.process.trouble(
-                    f'does not answer on {url} after {_START_TIMEOUT} s')
-            time.sleep(0.1)
+            if not self.process.listens(port):
+                return False
+            try:
+                opener.open(url, timeout=10).close()
+            except urllib.error.HTTPError as answer:
+                answer.close()
+                return answer.code < 500
+            except OSError:
+                return False
+            return True
+
+        if not waiting.until(answers, _START_TIMEOUT, _POLL):
+            raise self.process.trouble(
+                f'does not answer on {url} after {_START_TIMEOUT} s')
 
 
 class Keystone(Api):
@@ -312,6 +314,10 @@ class Placement(Api):
             'DEFAULT': self.context.logging(),
             'placement_database': {
                 'connection': self.context.database.url('placement')},
+            # It tries again in the same transaction, which does not show the
+            # allocation that was in the way: two instances get one node. Nova
+            # tries again as well, and gets another node.
+            'placement': {'allocation_conflict_retry_count': 1},
             'keystone_authtoken': self.context.credentials('placement'),
         })
         self.serve('placement.wsgi.api',
@@ -325,13 +331,16 @@ class Placement(Api):
 class Ironic(Api):
     """Bare metal: API and conductor in one process, with fake hardware."""
 
-    def __init__(self, context: Context, alone: bool = True) -> None:
-        """Say whether there are other conductors.
+    def __init__(self, context: Context, alone: bool = True,
+                 deploy_delay: int = 0) -> None:
+        """Say whether there are other conductors, and how fast it is.
 
         :param context: what services are given
         :param alone: whether there are no other conductors
+        :param deploy_delay: seconds that each step of a deployment takes
         """
         super().__init__(context, 'ironic')
+        self.deploy_delay = deploy_delay
         self.conf = self.etc / 'ironic.conf'
         self.policy = self.etc / 'policy.yaml'
         self.alone = alone
@@ -342,6 +351,42 @@ class Ironic(Api):
         :param rules: what differs from the defaults, by name
         """
         self.policy.write_text(yaml.safe_dump(dict(rules)))
+
+    @contextlib.contextmanager
+    def hidden(self, nodes: Collection[str]) -> Iterator[None]:
+        """Hide nodes from all but the operator, as a slip of policy would.
+
+        :param nodes: their UUIDs
+        """
+        with self.context.database.connect('ironic') as opened, \
+                opened.cursor() as cursor:
+            cursor.execute('SELECT owner, uuid FROM nodes')
+            owners = cursor.fetchall()
+            cursor.execute("SELECT id FROM keystone.project "
+                           "WHERE name = 'service'")
+            ((project,),) = cursor.fetchall()
+            change = 'UPDATE nodes SET owner = %s WHERE uuid = %s'
+            cursor.executemany(change, [
+                (project, node) for _, node in owners if node not in nodes])
+            self.set_policy({
+                'baremetal:node:list': '',
+                'baremetal:node:list_all': '!',
+                'baremetal:node:get': 'project_id:%(node.owner)s'})
+            try:
+                yield
+            finally:
+                self.set_policy({})
+                cursor.executemany(change, owners)
+
+    def restart(self) -> None:
+        """Have it run with this configuration.
+
+        :raises LabError: if it does not come up
+        """
+        self.process.kill()
+        self.configure()
+        self.process.start()
+        self.wait()
 
     def configure(self) -> None:
         interfaces = {f'enabled_{kind}_interfaces': 'fake' for kind in (
@@ -366,6 +411,7 @@ class Ironic(Api):
                     'api_workers': 1},
             'conductor': {'automated_clean': False,
                           'sync_power_state_interval': 60},
+            'fake': {'deploy_delay': self.deploy_delay},
             'database': {'connection': self.context.database.url('ironic')},
             'keystone_authtoken': self.context.credentials('ironic'),
             # Ironic asks it for the kind of an image when a server is rebuilt.

@@ -27,6 +27,7 @@ from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import process
 
 RING_DRIVER = 'ironic_ring.IronicRingDriver'
+POOL_DRIVER = 'ironic_ring.IronicPoolDriver'
 STOCK_DRIVER = 'ironic.IronicDriver'
 
 #: Services that listen on a port of their own.

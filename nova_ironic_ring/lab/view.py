@@ -38,13 +38,27 @@ class Row:
     free: bool = True
 
 
+@dataclasses.dataclass(frozen=True)
+class Pool:
+    """A pool of a service with the pool driver.
+
+    :ivar owner: the service
+    :ivar total: how many nodes Placement has of it
+    :ivar reserved: how many of these nothing can be built on
+    """
+
+    owner: str
+    total: int
+    reserved: int
+
+
 @dataclasses.dataclass
 class Member:
     """A line of the table.
 
     :ivar host: the service
     :ivar state: what it is to the ring
-    :ivar owned: nodes recorded as its own
+    :ivar owned: nodes recorded as its own, or counted in its pools
     :ivar desired: nodes that the ring maps to it
     :ivar instances: instances that belong to it
     """
@@ -64,12 +78,16 @@ class Snapshot:
     :ivar services: the nova-computes
     :ivar rows: the nodes' records
     :ivar instances: how many instances belong to each host
+    :ivar pools: the pools of services with the pool driver
+    :ivar nodes: the UUIDs of Ironic's nodes, where there are pools
     """
 
     now: datetime.datetime
     services: Sequence[model.Service]
     rows: Sequence[Row]
     instances: dict[str, int]
+    pools: Sequence[Pool] = ()
+    nodes: Sequence[str] = ()
 
     def ring(self, down_time: float, partitions: int) -> ring.Ring | None:
         """Return the ring of the members, or None if there are none.
@@ -111,7 +129,10 @@ class Snapshot:
         current = self.ring(down_time, partitions)
         for row in self.rows:
             line(row.owner).owned += 1
-            desired = current.owner(row.node) if current else None
+        for pool in self.pools:
+            line(pool.owner).owned += pool.total
+        for node in self.nodes or [row.node for row in self.rows]:
+            desired = current.owner(node) if current else None
             if desired is not None:
                 line(desired).desired += 1
         for host, count in self.instances.items():
@@ -127,6 +148,9 @@ class Snapshot:
         :param count: how many nodes there are to be
         """
         current = self.ring(down_time, partitions)
+        if self.pools:
+            return current is not None and count == sum(
+                pool.total - pool.reserved for pool in self.pools)
         return current is not None and len(self.rows) == count and all(
             model.canonical(row.owner) == current.owner(row.node)
             for row in self.rows if row.free)
@@ -141,15 +165,27 @@ def read(connection: pymysql.Connection) -> Snapshot:
         cursor.execute(
             'SELECT uuid, host, NOT EXISTS (SELECT * FROM instances WHERE '
             'deleted = 0 AND node = hypervisor_hostname) '
-            'FROM compute_nodes WHERE deleted = 0')
+            'FROM compute_nodes WHERE deleted = 0 '
+            'AND uuid = hypervisor_hostname')
         rows = [Row(node, owner, bool(free))
                 for node, owner, free in cursor.fetchall()]
+        cursor.execute(
+            'SELECT host, total, reserved FROM compute_nodes '
+            'JOIN placement.resource_providers AS providers USING (uuid) '
+            'JOIN placement.inventories '
+            'ON resource_provider_id = providers.id '
+            'WHERE deleted = 0 AND uuid <> hypervisor_hostname')
+        pools = [Pool(*found) for found in cursor.fetchall()]
+        nodes = []
+        if pools:
+            cursor.execute('SELECT uuid FROM ironic.nodes')
+            nodes = [node for (node,) in cursor.fetchall()]
         cursor.execute('SELECT host, COUNT(*) FROM instances '
                        'WHERE deleted = 0 AND host IS NOT NULL '
                        'GROUP BY host')
         instances = dict(cursor.fetchall())
     return Snapshot(datetime.datetime.now(datetime.timezone.utc),
-                    services(connection), rows, instances)
+                    services(connection), rows, instances, pools, nodes)
 
 
 def services(connection: pymysql.Connection,

@@ -12,7 +12,7 @@
 
 """What a service that dies costs the servers that it had."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import contextlib
 import dataclasses
 import time
@@ -22,15 +22,18 @@ from openstack import exceptions
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.tests.faults import operators
 
 _HOST = 'compute-2'
 _SERVERS = 3
-#: Seconds of silence after which a service is dead, where nobody says so.
-SILENCE = 12
-# Seconds: far more than it takes, and how often to look.
+#: What the cells say.
+COLUMNS = ('rebooted after (wanted)', 'lost', 'refused')
+# Seconds of silence after which a service is dead, where nobody says so.
+_SILENCE = 12
+# Seconds: far more than it takes.
 _PATIENCE = 90
-_POLL = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +47,15 @@ class Death:
     name: str
     forced: bool
 
+    @property
+    def wanted(self) -> float:
+        """Seconds until it is absent, and dead, and two passes more."""
+        return services.DOWN_TIME + 2 * services.PASS_INTERVAL + (
+            0 if self.forced else _SILENCE)
+
 
 DEATHS = [
-    Death(f'kill -9, dead after {SILENCE} s of silence', False),
+    Death(f'kill -9, dead after {_SILENCE} s of silence', False),
     Death('kill -9, and forced down at once', True),
 ]
 
@@ -55,12 +64,14 @@ DEATHS = [
 class Outcome:
     """What has become of the servers of a service that has died.
 
+    :ivar wanted: seconds that it may take
     :ivar rebooted: seconds from its death to the first reboot of the last of
         them; None if that has not come about
     :ivar lost: servers that are not active in the end
     :ivar refused: reboots after that time that were refused, or never done
     """
 
+    wanted: float
     rebooted: float | None
     lost: int
     refused: int
@@ -72,8 +83,10 @@ class Outcome:
 
     def cells(self) -> list[str]:
         """Return the cells of the table."""
-        return ['never' if self.rebooted is None else f'{self.rebooted:.0f} s',
-                str(self.lost), str(self.refused)]
+        rebooted = ('never' if self.rebooted is None
+                    else f'{self.rebooted:.0f} s')
+        return [f'{rebooted} ({self.wanted:.0f} s)', str(self.lost),
+                str(self.refused)]
 
 
 def measure(lab: cloud.Lab, death: Death) -> Outcome:
@@ -84,7 +97,7 @@ def measure(lab: cloud.Lab, death: Death) -> Outcome:
     """
     link = lab.connect()
     compute = link.compute
-    with _silence(lab, 0 if death.forced else SILENCE):
+    with _silence(lab, 0 if death.forced else _SILENCE):
         # The ring gives it more nodes than these.
         lab.wait(f'Nodes of {_HOST}', lambda: (
             list(lab.owners().values()).count(_HOST) > _SERVERS))
@@ -94,18 +107,19 @@ def measure(lab: cloud.Lab, death: Death) -> Outcome:
         lab.compute(_HOST).kill()
         start = time.monotonic()
         if death.forced:
-            _force_down(link, True)
+            operators.force_down(lab, _HOST, True)
         for server in booted:
             compute.reboot_server(server, 'HARD')
-        over = _wait(lambda: all(_is_well(link, each) for each in booted))
+        over = operators.wait(lambda: all(
+            _is_well(link, each) for each in booted), _PATIENCE)
         rebooted = time.monotonic() - start if over else None
         refused = sum(not _reboot(link, each) for each in booted)
         lost = sum(not _is_well(link, each) for each in booted)
         if death.forced:
-            _force_down(link, False)
+            operators.force_down(lab, _HOST, False)
         lab.start_compute(_HOST)
         servers.delete(link, [compute.get_server(each) for each in booted])
-    return Outcome(rebooted, lost, refused)
+    return Outcome(death.wanted, rebooted, lost, refused)
 
 
 @contextlib.contextmanager
@@ -123,12 +137,6 @@ def _silence(lab: cloud.Lab, seconds: int) -> Iterator[None]:
             lab.reconfigure(name, {})
 
 
-def _force_down(link: connection.Connection, forced: bool) -> None:
-    (service,) = link.compute.services(host=_HOST, binary='nova-compute')
-    link.compute.update_service_forced_down(
-        service, _HOST, 'nova-compute', forced)
-
-
 def _is_well(link: connection.Connection, server: str) -> bool:
     """Say whether a server is active, and nothing is being done with it."""
     found = link.compute.find_server(server)
@@ -142,14 +150,4 @@ def _reboot(link: connection.Connection, server: str) -> bool:
         link.compute.reboot_server(server, 'HARD')
     except exceptions.HttpException:
         return False
-    return _wait(lambda: _is_well(link, server))
-
-
-def _wait(done: Callable[[], bool]) -> bool:
-    """Wait until something is true, and say whether it has come about."""
-    deadline = time.monotonic() + _PATIENCE
-    while not done():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL)
-    return True
+    return operators.wait(lambda: _is_well(link, server), _PATIENCE)

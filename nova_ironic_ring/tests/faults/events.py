@@ -15,17 +15,20 @@
 Each event leaves the lab in a state that the next one can begin with.
 """
 
-from collections.abc import Callable, Iterator
-import contextlib
+from collections.abc import Callable
 import dataclasses
 import time
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import view
+from nova_ironic_ring.tests.faults import operators
 
 # Seconds: three times the service_down_time of the lab.
 _FREEZE = 25
+# Longer: a service is started meanwhile.
+_OUTAGE = 30
 _MINUTE = 60
 
 
@@ -63,22 +66,13 @@ def _start(lab: cloud.Lab) -> None:
     lab.start_compute('compute-3')
 
 
-def _set_enabled(lab: cloud.Lab, name: str, enabled: bool) -> None:
-    compute = lab.connect().compute
-    (service,) = compute.services(host=name, binary='nova-compute')
-    if enabled:
-        compute.enable_service(service)
-    else:
-        compute.disable_service(service)
-
-
 def _disable(lab: cloud.Lab) -> None:
-    _set_enabled(lab, 'compute-1', False)
+    operators.set_enabled(lab, 'compute-1', False)
     time.sleep(_MINUTE)
 
 
 def _enable(lab: cloud.Lab) -> None:
-    _set_enabled(lab, 'compute-1', True)
+    operators.set_enabled(lab, 'compute-1', True)
 
 
 def _join(lab: cloud.Lab) -> None:
@@ -102,6 +96,18 @@ def _freeze(*names: str) -> Callable[[cloud.Lab], None]:
     return happen
 
 
+def _restart_in_outage(lab: cloud.Lab) -> None:
+    conductor = lab.state.process('nova-conductor')
+    compute = lab.compute('compute-2')
+    conductor.pause()
+    over = time.monotonic() + _OUTAGE
+    compute.kill()
+    compute.start()
+    time.sleep(max(0.0, over - time.monotonic()))
+    conductor.resume()
+    lab.wait_alive('compute-2')
+
+
 def _stop_ironic(lab: cloud.Lab) -> None:
     ironic = lab.state.process('ironic')
     ironic.stop()
@@ -110,21 +116,17 @@ def _stop_ironic(lab: cloud.Lab) -> None:
     services.Ironic(lab.context).wait()
 
 
-@contextlib.contextmanager
-def _hidden_nodes(lab: cloud.Lab) -> Iterator[None]:
-    """Have a policy under which Nova's account sees no node."""
-    ironic = services.Ironic(lab.context)
-    ironic.set_policy({
-        'baremetal:node:list_all': '!',
-        'baremetal:node:get': 'project_id:%(node.owner)s'})
-    try:
-        yield
-    finally:
-        ironic.set_policy({})
-
-
 def _hide(lab: cloud.Lab) -> None:
-    with _hidden_nodes(lab):
+    with services.Ironic(lab.context).hidden(lab.owners()):
+        time.sleep(_MINUTE)
+
+
+def _hide_servers(lab: cloud.Lab) -> None:
+    """Hide one node with a server of each service."""
+    with lab.cell() as opened:
+        rows = view.read(opened).rows
+    hidden = {row.owner: row.node for row in rows if not row.free}
+    with services.Ironic(lab.context).hidden(hidden.values()):
         time.sleep(_MINUTE)
 
 
@@ -165,11 +167,14 @@ EVENTS = [
     # The nodes go to the one that is left, and come back.
     Event('two frozen', _freeze('compute-2', 'compute-3'), allowance=2),
     Event('conductor frozen', _freeze('nova-conductor')),
+    Event('one restarted while conductor is frozen', _restart_in_outage),
     Event('RabbitMQ frozen', _freeze('rabbitmq')),
     Event('MariaDB frozen', _freeze('mariadb')),
     Event('Ironic API down for a minute', _stop_ironic),
     Event('all nodes hidden for a minute', _hide,
           error='Ironic does not show'),
+    Event('three nodes with servers hidden for a minute', _hide_servers,
+          error='its record is kept'),
     Event('SIGTERM', _stop),
     Event('peer lists that differ', _differ_in_peers, allowance=2,
           settles=False, error='takes back nodes'),

@@ -290,20 +290,22 @@ class LabTestCase(base.BaseTestCase):
                     self.lab.compute(name).resume()
 
     def boot(self, name: str, host: str | None = None,
-             node: str | None = None) -> sdk_server.Server:
+             node: str | None = None,
+             network: str | None = None) -> sdk_server.Server:
         """Ask for a server, which is gone after the test.
 
         :param name: its name
         :param host: the nova-compute that is to have it
         :param node: the node that it is to be on
+        :param network: the network that it is to have a port on
         """
-        server = servers.boot(self.cloud, name, host, node)
+        server = servers.boot(self.cloud, name, host, node, network)
         self.addCleanup(self._delete, server)
         return server
 
     def boot_active(self, name: str, host: str | None = None,
                     node: str | None = None) -> sdk_server.Server:
-        """Boot a server, which is gone after the test.
+        """Boot a server without a network, which is gone after the test.
 
         The parameters are those of :meth:`boot`.
         """

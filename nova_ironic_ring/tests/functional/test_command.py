@@ -54,6 +54,8 @@ class CommandTestCase(base.LabTestCase):
             story = self.read('node', 'show', node)
             self.assertEqual(owner, story['Owner'])
             self.assertEqual(f'{owner}: KEEP', story['Decision'])
+        self.assertEqual(self.lab.owners(), {
+            line['Node']: line['Owner'] for line in self.read('node', 'list')})
         plan = self.read('plan', '--remove', 'compute-1')
         self.assertEqual(
             {member.host: member.desired for member in self.lab.ring()},
@@ -96,9 +98,9 @@ class CommandTestCase(base.LabTestCase):
         self.lab.compute('compute-3').kill()
         self.ring('failover', 'compute-3', '--alive', '--yes')
         # The node goes to whom the ring maps it now.
-        heir = base.divide([node], 'compute-1', 'compute-2')[node]
-        self.assertEqual(heir, self.lab.owners()[node])
-        self.assertEqual(heir, self.show(server).compute_host)
+        taker = base.divide([node], 'compute-1', 'compute-2')[node]
+        self.assertEqual(taker, self.lab.owners()[node])
+        self.assertEqual(taker, self.show(server).compute_host)
         self.assertNotIn('compute-3', self.lab.owners().values())
 
     def test_leftovers(self):

@@ -12,12 +12,14 @@
 
 """A service that dies leaves nothing behind."""
 
+import contextlib
 import uuid
 
 from openstack.compute.v2 import server as sdk_server
 from openstack import exceptions
 
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import services
 from nova_ironic_ring.tests.functional import base
 
 
@@ -26,7 +28,8 @@ class _FailoverTestCase(base.LabTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.heir, self.dead, self.other_heir = self.lab.state.computes
+        self.first_taker, self.dead, self.second_taker = (
+            self.lab.state.computes)
         self.addCleanup(self._bring_back)
 
     def _bring_back(self) -> None:
@@ -54,11 +57,12 @@ class _FailoverTestCase(base.LabTestCase):
 
     def _wait_taken_over(self, *wanted: sdk_server.Server) -> None:
         """Wait until servers are with those whom the ring maps them to."""
-        heirs = base.divide([server.hypervisor_hostname for server in wanted],
-                            self.heir, self.other_heir)
+        takers = base.divide(
+            [server.hypervisor_hostname for server in wanted],
+            self.first_taker, self.second_taker)
         self.lab.wait('Other services for the servers', lambda: all(
             self.show(server).compute_host
-            == heirs[server.hypervisor_hostname] for server in wanted))
+            == takers[server.hypervisor_hostname] for server in wanted))
         self._wait_rows(*wanted)
 
     def _wait_rows(self, *wanted: sdk_server.Server) -> None:
@@ -86,10 +90,17 @@ class FailoverTestCase(_FailoverTestCase):
             network_id=network.id, ip_version=4, cidr='192.0.2.0/24')
         return network
 
+    def _rebuild(self, server: sdk_server.Server) -> None:
+        # From 2.93 on Nova takes each rebuild for one of a volume, which its
+        # ironic driver refuses.
+        answer = self.cloud.compute.post(
+            f'/servers/{server.id}/action', microversion='2.92',
+            json={'rebuild': {'imageRef': server.image.id}})
+        exceptions.raise_from_response(answer)
+
     def assertWorks(self, server: sdk_server.Server, network) -> None:
         """See that a server does what it is told to."""
         compute = self.cloud.compute
-        image = server.image.id
         for what, status in (
                 (lambda: compute.reboot_server(server, 'HARD'), 'ACTIVE'),
                 (lambda: compute.reboot_server(server, 'SOFT'), 'ACTIVE'),
@@ -97,11 +108,7 @@ class FailoverTestCase(_FailoverTestCase):
                 (lambda: compute.start_server(server), 'ACTIVE'),
                 (lambda: compute.rescue_server(server), 'RESCUE'),
                 (lambda: compute.unrescue_server(server), 'ACTIVE'),
-                # From 2.93 on Nova takes each rebuild for one of a volume,
-                # which its ironic driver refuses.
-                (lambda: compute.post(
-                    f'/servers/{server.id}/action', microversion='2.92',
-                    json={'rebuild': {'imageRef': image}}), 'ACTIVE')):
+                (lambda: self._rebuild(server), 'ACTIVE')):
             what()
             self.wait_idle(server)
             self.assertEqual(status, self.show(server).status)
@@ -132,7 +139,7 @@ class FailoverTestCase(_FailoverTestCase):
         self.wait_down(self.dead)
         # That alone is reason enough for its free nodes, but not for them.
         self.lab.wait_settled(self.nodes)
-        self.wait_for_passes(self.heir, self.other_heir)
+        self.wait_for_passes(self.first_taker, self.second_taker)
         for server in wanted:
             self.assertEqual(self.dead, self.show(server).compute_host)
             self.assertEqual(
@@ -216,6 +223,66 @@ class FailoverTestCase(_FailoverTestCase):
             and not self.allocations(building)))
         self.assertIsNone(self._node_of(building))
 
+    @contextlib.contextmanager
+    def _slow_deployments(self):
+        """Have Ironic take a while for each deployment."""
+        services.Ironic(self.lab.context, deploy_delay=4).restart()
+        try:
+            yield
+        finally:
+            services.Ironic(self.lab.context).restart()
+
+    def test_deployment_that_outlives_its_service(self):
+        network = self._network()
+        (idle,) = self._boot_active('idle')
+        with self._slow_deployments():
+            server = self.boot('deploying', self.dead, network=network.id)
+            self.lab.wait('A deployment', lambda: (
+                self._provision_state(server) == 'deploying'), poll=0.05)
+            self.lab.compute(self.dead).pause()
+            self.force_down(self.dead)
+
+            # A user is quicker than the recovery.
+            self.lab.wait('A service for the idle server', lambda: (
+                self._host_of(idle) != self.dead), poll=0.02)
+            with self.frozen(self._host_of(idle)):
+                self._rebuild(self.show(idle))
+            server = servers.wait_active(self.cloud, server)
+            self._wait_taken_over(server, idle)
+            (port,) = self.cloud.network.ports(device_id=server.id)
+            self.wait_idle(idle)
+            self.assertEqual('ACTIVE', self.show(idle).status)
+
+            self._rebuild(server)
+            self._wait_for_task(server, 'rebuild_spawning')
+            self.lab.compute(self.dead).resume()
+            # It finds the node deployed, and that this is not its work.
+            self._wait_logged(
+                self.dead, f'Instance {server.id} was taken over by')
+            self.wait_idle(server)
+        self.force_down(self.dead, False)
+        self.lab.wait_settled(self.nodes)
+        self.wait_for_passes(self.dead)
+        self._wait_taken_over(server, idle)
+        self.assertEqual(
+            [(port.id, port.fixed_ips)],
+            [(each.id, each.fixed_ips)
+             for each in self.cloud.network.ports(device_id=server.id)])
+        self.assertEqual([port.id], [
+            each.port_id
+            for each in self.cloud.compute.server_interfaces(server)])
+        self.assertEqual([server.hypervisor_hostname],
+                         list(self.allocations(server)))
+        self.assertReboots(server)
+
+    def _host_of(self, server: sdk_server.Server) -> str:
+        """Read which service has a server, as soon as that changes."""
+        with self.lab.cell() as connected, connected.cursor() as cursor:
+            cursor.execute('SELECT host FROM instances WHERE uuid = %s',
+                           (server.id,))
+            ((host,),) = cursor.fetchall()
+        return host
+
     def test_service_that_is_frozen_and_wakes(self):
         rebooting, deleted = self._boot_active('rebooting', 'deleted')
         frozen = self.lab.compute(self.dead)
@@ -289,24 +356,24 @@ class FailoverTestCase(_FailoverTestCase):
     def test_service_that_returns_in_the_middle(self):
         own = [node for node, owner in self.lab.owners().items()
                if owner == self.dead]
-        heirs = base.divide(own, self.heir, self.other_heir)
-        # Two for each of the heirs.
+        takers = base.divide(own, self.first_taker, self.second_taker)
+        # Two for each of the takers.
         asked = [
-            self.boot(f'for-{heir}-{number}', self.dead, node)
-            for heir in (self.heir, self.other_heir)
+            self.boot(f'for-{taker}-{number}', self.dead, node)
+            for taker in (self.first_taker, self.second_taker)
             for number, node in enumerate(
-                [node for node in own if heirs[node] == heir][:2])]
+                [node for node in own if takers[node] == taker][:2])]
         self.assertEqual(4, len(asked))
         wanted = [servers.wait_active(self.cloud, server) for server in asked]
-        with self.frozen(self.other_heir):
+        with self.frozen(self.second_taker):
             self._die()
             self._wait_taken_over(*wanted[:2])
-            # In the middle: the others wait for an heir that is frozen.
+            # In the middle: the others wait for a taker that is frozen.
             self.force_down(self.dead, False)
             self.lab.start_compute(self.dead)
         self._wait_rows(*wanted)
         self.assertEqual(
-            [self.heir] * 2 + [self.dead] * 2,
+            [self.first_taker] * 2 + [self.dead] * 2,
             [self.show(server).compute_host for server in wanted])
         for server in wanted:
             self.assertReboots(server)

@@ -69,6 +69,15 @@ class PlanTestCase(base.LabTestCase):
     def test_nothing_to_come(self):
         self.assertForetold(self._shares())
 
+    def test_join(self):
+        foretold = self._foretold('--add', 'compute-4')
+        self.assertIn('compute-4', foretold)
+        self.lab.add_compute('compute-4')
+        self.addCleanup(self.remove_compute, 'compute-4')
+        self.lab.wait_alive('compute-4')
+        self.lab.discover_hosts()
+        self.assertForetold(foretold)
+
     def test_drain_and_undrain(self):
         self.boot_active('stays', 'compute-2')
         whole = self._shares()

@@ -11,11 +11,13 @@
 # under the License.
 
 import io
+from unittest import mock
 
 import fixtures
 from oslotest import base
 
 from nova_ironic_ring.lab import app
+from nova_ironic_ring.lab import view
 
 
 class CommandLineTestCase(base.BaseTestCase):
@@ -36,6 +38,20 @@ class CommandLineTestCase(base.BaseTestCase):
             return app.main()
         except SystemExit as end:
             return int(end.code or 0)
+
+    def test_watch(self):
+        ring = mock.Mock(side_effect=[
+            [view.Member('compute-1', 'member', 3, 3)],
+            [view.Member('compute-1', 'absent', 2)], KeyboardInterrupt()])
+        self.useFixture(fixtures.MockPatchObject(
+            app.cloud.Lab, 'load', lambda directory: mock.Mock(ring=ring)))
+        self.useFixture(fixtures.MockPatch('time.sleep'))
+        self.assertEqual(0, self._run('show', '--watch'))
+        shown = self.output.getvalue()
+        # No terminal: one table after the other.
+        self.assertEqual(2, shown.count('| Member    |'))
+        self.assertIn('| compute-1 | absent |           2 |', shown)
+        self.assertNotIn('\x1b', shown)
 
     def test_help_names_every_command(self):
         self.assertEqual(0, self._run())

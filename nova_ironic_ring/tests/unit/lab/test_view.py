@@ -79,6 +79,23 @@ class SnapshotTestCase(base.BaseTestCase):
         self.assertTrue(
             _snapshot(owners, busy=(one, two)).is_settled(8, 32, 20))
 
+    def _pools(self, *pools: view.Pool) -> view.Snapshot:
+        return view.Snapshot(
+            NOW, [model.Service('a', NOW), model.Service('b', NOW)], [],
+            {}, pools, NODES)
+
+    def test_table_with_pools(self):
+        share = list(_desired().values()).count('a')
+        found = self._pools(view.Pool('a', 7, 0), view.Pool('a', 3, 1),
+                            view.Pool('b', 10, 0)).table(8, 32)
+        self.assertEqual([('a', 10, share), ('b', 10, 20 - share)], [
+            (line.host, line.owned, line.desired) for line in found])
+
+    def test_settled_with_pools(self):
+        snapshot = self._pools(view.Pool('a', 11, 1), view.Pool('b', 10, 0))
+        self.assertTrue(snapshot.is_settled(8, 32, 20))
+        self.assertFalse(snapshot.is_settled(8, 32, 21))
+
     def test_settled_without_members(self):
         self.assertFalse(
             view.Snapshot(NOW, [], [], {}).is_settled(8, 32, 0))

@@ -1,0 +1,65 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Builds that wait inside nova-compute while services come and go."""
+
+import concurrent.futures
+
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.tests.functional import base
+
+_SERVERS = 12
+
+
+class WaitingBuildsTestCase(base.LabTestCase):
+    """Each service builds one server at a time, and lets the others wait."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.computes = list(self.lab.state.computes)
+        self.addCleanup(self._restart, {})
+        self._restart({'DEFAULT': {'max_concurrent_builds': 1}})
+
+    def _restart(self, sections: dict[str, dict[str, object]]) -> None:
+        for name in self.computes:
+            self.lab.compute(name).kill()
+            self.lab.configure_compute(name, sections)
+            self.lab.compute(name).start()
+        for name in self.computes:
+            self.lab.wait_alive(name)
+        self.lab.wait_settled(self.nodes)
+
+    def test_service_that_is_disabled_and_one_that_joins(self):
+        (service,) = self.cloud.compute.services(
+            host=self.computes[1], binary='nova-compute')
+        newcomer = self.lab.next_name()
+        with concurrent.futures.ThreadPoolExecutor(_SERVERS) as pool:
+            asked = list(pool.map(
+                lambda number: self.boot(f'waits-{number}'),
+                range(_SERVERS)))
+        self.lab.wait('The first build', lambda: any(
+            self.show(server).task_state == 'spawning' for server in asked))
+        self.cloud.compute.disable_service(service)
+        self.addCleanup(self.cloud.compute.enable_service, service)
+        self.lab.add_compute(newcomer)
+        self.addCleanup(self.remove_compute, newcomer)
+        built = [servers.wait_active(self.cloud, server) for server in asked]
+        nodes = {server.hypervisor_hostname for server in built}
+        self.assertEqual(_SERVERS, len(nodes))
+        for server in built:
+            self.assertEqual([server.hypervisor_hostname],
+                             list(self.allocations(server)))
+        # Its builds are over: now it gives up what is free.
+        self.lab.wait('No free node of the disabled one', lambda: {
+            node for node, owner in self.lab.owners().items()
+            if owner == self.computes[1]} <= nodes)
+        servers.delete(self.cloud, built)

@@ -1,0 +1,87 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of waiting for servers, with the SDK and without a cloud."""
+
+import functools
+from unittest import mock
+
+import fixtures
+from openstack.compute.v2 import _proxy
+from openstack.compute.v2 import server as sdk_server
+from openstack import exceptions
+from oslotest import base
+
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import servers
+
+
+def _server(status: str | None, **fields) -> sdk_server.Server:
+    return sdk_server.Server(id='1', name='web', status=status, **fields)
+
+
+class ServersTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MockPatchObject(servers, '_POLL', 0.01))
+        self.cloud = mock.Mock()
+        compute = self.cloud.compute
+        for name in 'wait_for_server', 'wait_for_delete':
+            setattr(compute, name, functools.partial(
+                getattr(_proxy.Proxy, name), compute))
+        self.fetch = self.useFixture(fixtures.MockPatchObject(
+            sdk_server.Server, 'fetch', autospec=True)).mock
+        compute.get_server.side_effect = lambda uuid: self._look(None)
+        self.fetch.side_effect = lambda server, *_, **__: self._look(server)
+
+    def _look(self, server: sdk_server.Server | None) -> sdk_server.Server:
+        """Return what there is by now; the last for ever."""
+        found = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        if found is None:
+            raise exceptions.NotFoundException()
+        return found
+
+    def test_active(self):
+        self.looks = [_server('BUILD'), _server('BUILD'), _server('ACTIVE')]
+        # What is given is of before.
+        self.assertEqual('ACTIVE', servers.wait_active(
+            self.cloud, _server('ACTIVE')).status)
+        self.assertEqual(1, len(self.looks))
+
+    def test_failed(self):
+        self.looks = [_server('BUILD'), _server(
+            'ERROR', fault={'message': 'No valid host was found.'})]
+        error = self.assertRaises(
+            errors.LabError, servers.wait_active, self.cloud, _server(None))
+        self.assertEqual('Server web has failed: No valid host was found.',
+                         str(error))
+
+    def test_never_active(self):
+        self.looks = [_server('BUILD')]
+        error = self.assertRaises(
+            errors.LabError, servers.wait_active, self.cloud, _server(None),
+            0.05)
+        self.assertIn('Server web is BUILD after 0.05 s', str(error))
+
+    def test_delete(self):
+        self.looks = [_server('ACTIVE'), None]
+        servers.delete(self.cloud, [_server('ACTIVE')])
+        self.cloud.compute.delete_server.assert_called_once()
+        self.assertEqual([None], self.looks)
+
+    def test_never_gone(self):
+        self.looks = [_server('ACTIVE')]
+        error = self.assertRaises(
+            errors.LabError, servers.delete, self.cloud, [_server('ACTIVE')],
+            0.05)
+        self.assertIn('Server web is still there 0.05 s after', str(error))
