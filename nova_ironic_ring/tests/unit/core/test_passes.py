@@ -1495,6 +1495,15 @@ class NotWorkingTestCase(base.PassTestCase):
         self.assertEqual(before.keys(), self._shown().keys())
         self.assertNotEqual(before, self._shown())
 
+    def test_row_of_an_instance_is_preferred(self):
+        (before,) = self._shown()
+        node = max(self.owned() - {before})
+        self.place(node, 'server', 'me')
+        self._pass('a', 'b')
+        self._pass('a', 'b')
+        said = max(self._shown().values())
+        self.assertEqual(said, self._shown()[node])
+
     def test_row_that_cannot_be_written(self):
         (node,) = self._shown()
         take = self.tracker.take
