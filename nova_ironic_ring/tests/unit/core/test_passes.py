@@ -675,6 +675,18 @@ class DisputeTestCase(base.PassTestCase):
         self.record(self.node, 'a', 'me')
         self.assertIn(self.node, self.run_pass())
 
+    def test_node_that_was_out_of_the_scope_meanwhile(self):
+        self.record(self.node, 'a')
+        self._seconds_until_taken()
+        node = self.cloud.nodes.pop(self.node)
+        self.run_pass()
+        # Others had the right to it.
+        self.cloud.nodes[self.node] = node
+        self.record(self.node, 'a')
+        self.run_pass()
+        self.assertEqual([], self.happened(events.DisputeFound))
+        self.assertEqual([], self.memory.disputes.hosts)
+
     def test_owner_that_takes_back_for_a_build(self):
         for _ in range(3):
             self.record(self.node, 'a')
