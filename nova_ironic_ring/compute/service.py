@@ -47,7 +47,7 @@ from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import settings as core_settings
 from nova_ironic_ring.core import takeover
-from nova_ironic_ring.process import pulse
+from nova_ironic_ring.process import heartbeats
 from nova_ironic_ring.process import sighup
 
 LOG = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Process:
         :param driver: the driver that its manager has
         """
         self._driver = driver
-        self.pulse = pulse.Pulse(self.now)
+        self.heartbeats = heartbeats.OwnHeartbeats(self.now)
         #: The instances whose build waits for its turn here.
         self.builds: set[str] = set()
 
@@ -81,11 +81,11 @@ class Process:
         return timeutils.utcnow(with_timezone=True)
 
     def longest_gap(self) -> float:
-        upstream.watch_heartbeats(self._driver, self.pulse.beat)
-        return self.pulse.longest_gap()
+        upstream.watch_heartbeats(self._driver, self.heartbeats.beat)
+        return self.heartbeats.longest_gap()
 
     def is_ending(self) -> bool:
-        return self.pulse.is_ended
+        return self.heartbeats.is_ended
 
     def tracked(self) -> Container[str]:
         return upstream.tracked_nodes(self._driver)
@@ -200,12 +200,12 @@ class Service:
             result = run(self.world, self.memory, current)
         except look.UnansweredError as error:
             self.memory = error.memory
-            self.process.pulse.forget_told()
+            self.process.heartbeats.forget_reported()
             log.write(error.happened, current)
             assert error.__cause__ is not None
             raise error.__cause__
         self.memory = result.memory
-        self.process.pulse.forget_told()
+        self.process.heartbeats.forget_reported()
         self.passes += 1
         self.ended = Ended(timeutils.utcnow(with_timezone=True),
                            self.process.now() - start)

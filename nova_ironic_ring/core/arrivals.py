@@ -41,7 +41,7 @@ class Arrival:
 def decide(world: ports.Ports, arrival: Arrival) -> planner.Step | None:
     """Say whether this service takes a node for a build.
 
-    To be asked for a node that the tracker does not have in hand.
+    To be asked for a node that is not tracked.
 
     :param world: the ports
     :param arrival: the build

@@ -244,7 +244,7 @@ def _assess(this: Run, before: observation.Memory,
     said = this.world.nova.last_passes(sorted(suspects))
     failing = before.standing.membership.with_state(
         membership.State.NOT_WORKING)
-    services = [dataclasses.replace(service, last_pass=_in_any_row(
+    services = [dataclasses.replace(service, last_pass=_last_pass_of_suspect(
         said.get(service.name, service.last_pass),
         service.name in suspects - failing)) for service in services]
     work_watch = work_watch.look(services, watch, this.current)
@@ -252,8 +252,8 @@ def _assess(this: Run, before: observation.Memory,
         services, this.current, watch, work_watch), work_watch
 
 
-def _in_any_row(said: model.LastPass | None, is_new: bool
-                ) -> model.LastPass | None:
+def _last_pass_of_suspect(said: model.LastPass | None, is_new: bool
+                          ) -> model.LastPass | None:
     """Return what a service that does not seem to work says in all its rows.
 
     The row that said when the last good pass was may just have gone to another

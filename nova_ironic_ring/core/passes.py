@@ -138,7 +138,7 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
     """Look at a node once more before Nova's tracker takes it.
 
     The tracker takes every node that is listed, whoever has it. To be asked
-    for a node that the tracker does not have in hand yet.
+    for a node that is not tracked yet.
 
     :param world: the ports
     :param node: the node's UUID

@@ -211,7 +211,7 @@ class Process(clouds.Process):
         return self.ending
 
     def tracked(self) -> Container[str]:
-        return frozenset(self.in_hand)
+        return frozenset(self.tracked_nodes)
 
 
 class Tracker(clouds.Tracker):
@@ -236,7 +236,7 @@ class Tracker(clouds.Tracker):
         :returns: the rows of those that are left
         """
         rows = self.world.nova.rows_of(self.current.host)
-        self.process.in_hand &= rows.keys()
+        self.process.tracked_nodes &= rows.keys()
         self._written = {node: offer for node, offer in self._written.items()
                          if node in rows}
         return rows
@@ -250,7 +250,8 @@ class Tracker(clouds.Tracker):
         """
         said = (result.plan.steps[node].offer,
                 result.work.of(node, self.current))
-        if node in self.process.in_hand and self._written.get(node) == said:
+        if node in self.process.tracked_nodes and (
+                self._written.get(node) == said):
             return core_builds.Settled()
         self._service.pause()
         self._service.reach()
@@ -258,7 +259,7 @@ class Tracker(clouds.Tracker):
         self._service.reach_placement()
         self._began = self.cloud.now
         settled = super().take(node, result)
-        if node in self.process.in_hand and node in self.cloud.rows:
+        if node in self.process.tracked_nodes and node in self.cloud.rows:
             self._written[node] = said
         return settled
 
@@ -268,7 +269,7 @@ class Tracker(clouds.Tracker):
         :param arrival: the build
         :returns: whether the service has the node
         """
-        if arrival.node in self.process.in_hand:
+        if arrival.node in self.process.tracked_nodes:
             return True
         host = self._service
         # At once: this is not the greenlet of the passes.
@@ -282,7 +283,7 @@ class Tracker(clouds.Tracker):
         before = self.cloud.rows[arrival.node].owner
         super().record(arrival.node)
         host.world.rules.row_taken(host, arrival.node, before)
-        self.process.in_hand.add(arrival.node)
+        self.process.tracked_nodes.add(arrival.node)
         self._written.pop(arrival.node, None)
         row = self.cloud.rows[arrival.node]
         row.giver, row.taker = host.me, ''
@@ -586,7 +587,7 @@ class Host:
             self._remove(node)
         for node in self.result.listed:
             step = self.result.plan.steps[node]
-            is_known = node in self.process.in_hand
+            is_known = node in self.process.tracked_nodes
             try:
                 if is_known:
                     self.memory = dataclasses.replace(
@@ -595,7 +596,7 @@ class Host:
                 settled = self.tracker.take(node, self.result)
             except Unreachable:
                 continue
-            if not is_known and node in self.process.in_hand:
+            if not is_known and node in self.process.tracked_nodes:
                 self.memory = passes.claimed(self.memory, node, step, settled)
             for each in settled.taken:
                 self._recover(each.instance)
@@ -612,5 +613,5 @@ class Host:
             self.memory, vanished=self.memory.vanished.noted(
                 node, self.process.now()))
         if self.ports.nova.delete_row(node, self.name):
-            self.process.in_hand.discard(node)
+            self.process.tracked_nodes.discard(node)
             self.ports.placement.delete_provider(node)
