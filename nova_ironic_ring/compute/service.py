@@ -305,18 +305,13 @@ class RingService(Service):
         :returns: False if the build cannot be done here
         """
         found = self.ironic.found.get(arrival.node)
-        step = (arrivals.decide(self.world, arrival)
-                if found is not None else None)
-        if found is None or step is None:
+        taken = (arrivals.take(self.world, arrival, self.result.plan)
+                 if found is not None else None)
+        if found is None or taken is None:
             return False
-        steps = {**self.result.plan.steps, arrival.node: step}
-        self.result = dataclasses.replace(
-            self.result, plan=dataclasses.replace(
-                self.result.plan, steps=steps))
+        self.result = dataclasses.replace(self.result, plan=taken.plan)
         self.nodes = {**self.nodes, arrival.node: found}
-        assert step.claim is not None
-        log.write([events.NodeTaken(
-            arrival.node, step.claim.owner, step.decision)], self.settings)
+        log.write([taken.happened], self.settings)
         return True
 
     def _look_at_handover(self, node: str) -> None:

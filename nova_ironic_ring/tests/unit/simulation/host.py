@@ -34,7 +34,6 @@ from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
-from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.tests.unit.simulation import builds
@@ -273,20 +272,18 @@ class Tracker(clouds.Tracker):
             return True
         host = self._service
         # At once: this is not the greenlet of the passes.
-        world = clouds.connect(self.cloud, self.current).world
-        step = arrivals.decide(dataclasses.replace(
-            world, process=self.process), arrival)
-        if step is None or arrival.node not in self.cloud.nodes:
+        world = dataclasses.replace(
+            clouds.connect(self.cloud, self.current).world,
+            process=self.process)
+        taken = arrivals.take(world, arrival, host.result.plan)
+        if taken is None or arrival.node not in self.cloud.nodes:
             return False
-        host.result = dataclasses.replace(host.result, plan=planner.Plan(
-            {**host.result.plan.steps, arrival.node: step}))
-        before = self.cloud.rows[arrival.node].owner
-        super().record(arrival.node)
-        host.world.rules.row_taken(host, arrival.node, before)
-        self.process.tracked_nodes.add(arrival.node)
+        host.result = dataclasses.replace(host.result, plan=taken.plan)
+        tracker = clouds.Tracker(
+            self.cloud, self.process, world, self.current)
+        tracker.take(arrival.node, host.result)
+        host.world.rules.row_taken(host, arrival.node, taken.happened.owner)
         self._written.pop(arrival.node, None)
-        row = self.cloud.rows[arrival.node]
-        row.giver, row.taker = host.me, ''
         return True
 
     def record(self, node: str) -> None:
