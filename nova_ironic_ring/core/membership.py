@@ -41,7 +41,8 @@ _PATIENCE_AFTER_OUTAGE = 2
 # A service that works and has thousands of nodes may need two passes, and what
 # Ironic takes to list them, until it says again that it works.
 _PATIENT_PASSES = 4
-# What of a long pass is remembered in the next one.
+# What of a long pass is remembered in the next one: a short one may be
+# followed by a long one, but a single long one must not count for ever.
 _FADING = 0.75
 
 

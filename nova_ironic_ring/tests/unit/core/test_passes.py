@@ -415,7 +415,7 @@ class ConsentTestCase(base.PassTestCase):
     def test_offered_node_is_not_taken_that_something_is_allocated_of(self):
         node = min(self.owned())
         self.record(node, 'a', 'me')
-        self.tracker.process.in_hand.discard(node)
+        self.tracker.process.tracked_nodes.discard(node)
         self.cloud.allocations[node] = {'late'}
         self.assertIn(node, self.run_pass())
         self.assertEqual('a', self.cloud.rows[node].owner)
@@ -530,8 +530,8 @@ class LastLookTestCase(base.PassTestCase):
     """What is looked at once more before Nova's tracker takes a node."""
 
     def _take(self, node: str) -> None:
-        """Have the tracker take a node that it does not have in hand."""
-        self.tracker.process.in_hand.discard(node)
+        """Have the tracker take a node that it does not track."""
+        self.tracker.process.tracked_nodes.discard(node)
         self.tracker.take(node, self.result)
 
     def test_free_node_that_another_has_taken_meanwhile(self):
@@ -721,13 +721,13 @@ class DisputeTestCase(base.PassTestCase):
     def test_update_that_failed_is_no_dispute(self):
         for _ in range(3):
             self.record(self.node, 'a')
-            self.tracker.process.in_hand.discard(self.node)
+            self.tracker.process.tracked_nodes.discard(self.node)
             self.wait(1)
             self.run_pass()
         self.wait(1)
         self.assertIn(self.node, self.run_pass())
         self.record(self.node, 'a')
-        self.tracker.process.in_hand.discard(self.node)
+        self.tracker.process.tracked_nodes.discard(self.node)
         self.run_pass()
         self.assertEqual([], self.happened(events.DisputeFound))
 
