@@ -123,22 +123,44 @@ def begin(this: Run, before: observation.Memory) -> Beginning:
     """
     world, current = this.world, this.current
     with asking(this, Port.NOVA, before):
-        memory, is_recorded = _at_services(this, before)
+        memory, is_recorded = _at_services(this, before, is_pass=True)
     with asking(this, Port.IRONIC, memory):
         nodes: model.Nodes = world.ironic.nodes(current.scope)
     with asking(this, Port.NOVA, memory):
         mine = world.nova.instances_of(current.host)
     with asking(this, Port.IRONIC, memory):
         nodes = _with_own(this, nodes, mine)
-    return Beginning(memory, is_recorded, nodes, mine)
+    return Beginning(dataclasses.replace(memory, nodes=nodes), is_recorded,
+                     nodes, mine)
 
 
-def _at_services(this: Run, before: observation.Memory
+def between_passes(this: Run, before: observation.Memory
+                   ) -> observation.Memory:
+    """Read the services, and nothing else.
+
+    What they say of their passes is looked at once a pass, which tells how
+    long the passes of this one take as well.
+
+    :param this: what shares the ports
+    :param before: what this service remembers
+    :raises UnansweredError: if Nova could not be asked
+    """
+    with asking(this, Port.NOVA, before):
+        memory, _ = _at_services(this, before, is_pass=False)
+    if memory.standing.trust is trust.Trust.FULL:
+        return memory
+    # All may be well again when the next pass looks.
+    return dataclasses.replace(
+        memory, waits={}, disputes=memory.disputes.forgotten())
+
+
+def _at_services(this: Run, before: observation.Memory, is_pass: bool
                  ) -> tuple[observation.Memory, bool]:
     """Look at the services, which makes the ring.
 
     Where what is seen is not to be trusted, the last members stay in force.
 
+    :param is_pass: whether to look at what they say of their passes
     :returns: what is to be remembered, and whether this service has a record
     """
     world, current = this.world, this.current
@@ -158,11 +180,14 @@ def _at_services(this: Run, before: observation.Memory
         own, world.process.longest_gap()), watch, current)
     if confidence.bad_at == watch.at:
         watch = watch.restarted(watch.at)
-    members = before.standing.membership
+    members, work_watch = before.standing.membership, before.work_watch
     if confidence.trust is trust.Trust.FULL or (
             not confidence.is_started or not members.members):
-        members, work_watch = _assess(this, before, services, watch)
-    else:
+        members, work_watch = (
+            _assess(this, before, services, watch) if is_pass else
+            (membership.assess(services, current, watch).working_as(members),
+             work_watch))
+    elif is_pass:
         work_watch = _look_at_work(this, before, services, watch)
     standing = observation.Standing(
         members, confidence.trust, before.standing.ring.rebuilt(

@@ -357,6 +357,17 @@ class Membership:
         return frozenset(host for host, each in self.states.items()
                          if each is wanted)
 
+    def working_as(self, before: 'Membership') -> 'Membership':
+        """Return this membership, where passes were not looked at anew.
+
+        :param before: what the services were when they were
+        """
+        failing = {host for host in before.with_state(State.NOT_WORKING)
+                   if self.state(host) is State.MEMBER}
+        return Membership(
+            self.members - failing, {**self.states, **dict.fromkeys(
+                failing, State.NOT_WORKING)}, self.silences)
+
     def joined(self, more: 'Membership') -> 'Membership':
         """Return this membership, which knows more services as well.
 

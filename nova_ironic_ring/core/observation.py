@@ -221,6 +221,7 @@ class Memory:
         that they have handed over
     :ivar cleaning: the search for what is left of nodes of dead services
     :ivar pooled: its pools, where it has the pool driver
+    :ivar nodes: the instance on each node, as Ironic has listed them last
     """
 
     settings: Settings | None = None
@@ -242,6 +243,7 @@ class Memory:
     handovers: Handovers = Handovers()
     cleaning: Cleaning = Cleaning()
     pooled: Pooled = Pooled()
+    nodes: model.Nodes = dataclasses.field(default_factory=dict)
 
     def failed(self, at: float) -> 'Memory':
         """Return the memory after Nova could not be asked.
