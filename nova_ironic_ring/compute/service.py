@@ -45,6 +45,7 @@ from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import profile
+from nova_ironic_ring.core import reaction
 from nova_ironic_ring.core import settings as core_settings
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.process import heartbeats
@@ -199,18 +200,21 @@ class Service:
         try:
             result = run(self.world, self.memory, current)
         except look.UnansweredError as error:
-            self.memory = error.memory
-            self.process.heartbeats.forget_reported()
+            self._keep(error.memory)
             log.write(error.happened, current)
             assert error.__cause__ is not None
             raise error.__cause__
-        self.memory = result.memory
-        self.process.heartbeats.forget_reported()
+        self._keep(result.memory)
         self.passes += 1
         self.ended = Ended(timeutils.utcnow(with_timezone=True),
                            self.process.now() - start)
         log.write(result.happened, current, self.ended.seconds)
         return result
+
+    def _keep(self, memory: observation.Memory) -> None:
+        """Keep what is to be remembered, the gaps in the heartbeats too."""
+        self.memory = memory
+        self.process.heartbeats.forget_reported()
 
     @property
     def orphans(self) -> frozenset[str]:
@@ -272,6 +276,30 @@ class RingService(Service):
         self.nodes = {node: self.ironic.found[node]
                       for node in self.result.listed}
         return self.result
+
+    def react(self) -> Sequence[takeover.Takeover]:
+        """Look at the services between two passes, and log what comes of it.
+
+        :returns: instances that have become this service's by it
+        """
+        try:
+            result = reaction.run(self.world, self.memory, self.settings)
+        except look.UnansweredError as error:
+            self._keep(error.memory)
+            log.write(error.happened, self.settings)
+            assert error.__cause__ is not None
+            raise error.__cause__
+        self._keep(result.memory)
+        log.write(result.happened, self.settings)
+        if result.steps:
+            found = self.ironic.found
+            self.result = dataclasses.replace(
+                self.result, plan=dataclasses.replace(
+                    self.result.plan,
+                    steps={**self.result.plan.steps, **result.steps}))
+            self.nodes = {**self.nodes, **{
+                node: found[node] for node in result.steps if node in found}}
+        return result.taken
 
     def claim(self, node: str) -> Sequence[takeover.Takeover]:
         """Look at a node once more before the resource tracker takes it.
