@@ -197,6 +197,8 @@ def _at_services(this: Run, before: observation.Memory, is_pass: bool
         before, watch=watch, work_watch=work_watch, confidence=confidence,
         standing=standing)
     this.happened.extend(_work_changed(before, memory))
+    if is_pass:
+        this.happened.extend(_timeout_is_short(this, before, memory))
     if members.members != before.standing.membership.members:
         # Read the instances again: they may belong to others now.
         memory = dataclasses.replace(memory, instances={})
@@ -304,6 +306,22 @@ def _work_changed(before: observation.Memory, memory: observation.Memory
     for host in sorted(were - are):
         if members.state(host).gives:
             yield events.PassesWork(host)
+
+
+def _timeout_is_short(this: Run, before: observation.Memory,
+                      memory: observation.Memory) -> Iterator[events.Event]:
+    """Say if the handover timeout has become too short, or is found to be.
+
+    Two passes are also what this service needs.
+    """
+    current = this.current
+    were = before.work_watch.too_slow(
+        before.standing.membership.members, current)
+    are = memory.work_watch.too_slow(
+        memory.standing.membership.members, current)
+    if current.cooperative and are and not were:
+        host, needed = max(sorted(are.items()), key=lambda each: each[1])
+        yield events.TimeoutTooShort(host, needed, current.handover_timeout)
 
 
 def at_missing_nodes(this: Run, memory: observation.Memory,
