@@ -32,7 +32,7 @@ class Reactions:
     """Looks at the other services as often as they are heard of."""
 
     def __init__(self, source: upstream.NovaIronicDriver,
-                 ring: service.Service,
+                 ring: service.RingService,
                  look: Callable[[], Iterable[str]]) -> None:
         """Begin with nothing.
 
@@ -82,7 +82,8 @@ class Reactions:
 
         :param node: the node's UUID
         """
-        if node in self._ring.process.tracked():
+        # A pass may have come to another decision since.
+        if node in self._ring.process.tracked() or not self._ring.lists(node):
             return
         try:
             upstream.track(self._source, node)

@@ -301,6 +301,14 @@ class RingService(Service):
                 node: found[node] for node in result.steps if node in found}}
         return result.taken
 
+    def lists(self, node: str) -> bool:
+        """Say whether a node is this service's, by what was decided last.
+
+        :param node: the node's UUID
+        """
+        step = self.result.plan.steps.get(node)
+        return step is not None and step.decision.lists
+
     def claim(self, node: str) -> Sequence[takeover.Takeover]:
         """Look at a node once more before the resource tracker takes it.
 

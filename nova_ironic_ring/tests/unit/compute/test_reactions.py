@@ -107,6 +107,17 @@ class ReactionsTestCase(base.DriverTestCase):
         self.assertNotIn(self.node, self.me.tracked)
         self.assertIn('is recorded in the next pass', self.log.output)
 
+    def test_a_pass_has_come_to_another_decision(self):
+        self._die()
+        self._look()
+        self.nova.advance()
+        self.nova.change_instance('theirs', host='a')
+        self.me.begin_pass()
+        self.nova.asked.clear()
+        self.reactions.track(self.node)
+        self.assertNotIn(self.node, self.me.tracked)
+        self.assertEqual([], self.nova.asked)
+
     def test_the_next_pass_keeps_it(self):
         self._die()
         self._look()
