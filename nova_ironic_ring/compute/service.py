@@ -296,7 +296,9 @@ class RingService(Service):
             self.result = dataclasses.replace(
                 self.result, plan=dataclasses.replace(
                     self.result.plan,
-                    steps={**self.result.plan.steps, **result.steps}))
+                    steps={**self.result.plan.steps, **result.steps}),
+                orphans=self.result.orphans.difference(
+                    each.instance for each in result.taken))
             self.nodes = {**self.nodes, **{
                 node: found[node] for node in result.steps if node in found}}
         return result.taken

@@ -101,9 +101,11 @@ def _observe(this: look.Run, memory: observation.Memory
         {node: instance for node, instance in memory.nodes.items()
          if instance is not None}, {},
         observation.Instances(nova.instances_of(current.host)))
-    needs = planner.needs(seen, current)
-    of_others, other_drivers = others.instances(
-        this, memory, needs.of_others, {})
+    # Whoever uses Ironic without Nova may have many, which the passes look for.
+    nowhere = memory.nowhere - memory.instances.keys()
+    wanted = {uuid: node for uuid, node in planner.needs(
+        seen, current).of_others.items() if uuid not in nowhere}
+    of_others, other_drivers = others.instances(this, memory, wanted, {})
     known, memory = others.services(
         this, memory, {str(instance.host) for instance in of_others.values()
                        if instance.host})
@@ -113,10 +115,12 @@ def _observe(this: look.Run, memory: observation.Memory
             other_drivers=other_drivers))
     this.happened.extend(others.elsewhere(memory, seen))
     memory = dataclasses.replace(
-        memory, instances=of_others, other_drivers=other_drivers)
+        memory, instances=of_others, other_drivers=other_drivers,
+        nowhere=nowhere.intersection(seen.nodes.values())
+        | wanted.keys() - of_others.keys())
     members = memory.standing.membership.joined(known.membership)
     nodes = {
-        node: uuid for uuid, node in needs.of_others.items()
+        node: uuid for uuid, node in wanted.items()
         if (instance := of_others.get(uuid)) is not None and instance.host
         and members.is_dead(instance.host, current.failover_after)}
     if not nodes or not (rows := nova.rows_of(current.host)):

@@ -12,6 +12,7 @@
 
 """Tests of looking at the other services between two passes."""
 
+import dataclasses
 import threading
 import time
 
@@ -79,6 +80,21 @@ class ReactionsTestCase(base.DriverTestCase):
         self.assertEqual('me', self.nova.host_of('theirs'))
         self.reactions.track(self.node)
         self.assertIn(self.node, self.nova.owned('me'))
+
+    def test_it_counts_as_an_own_instance_at_once(self):
+        self._die()
+        # It is on a node for this service, but not its own yet.
+        self.nova.change_instance('theirs', host='a')
+        self.me.begin_pass()
+        self.assertEqual({'theirs'}, self.me.ring.orphans)
+        self.nova.advance()
+        self.nova.change_instance('theirs', host='b')
+        self.me.ring.memory = dataclasses.replace(
+            self.me.ring.memory, instances={})
+        self._look()
+        self.assertEqual(frozenset(), self.me.ring.orphans)
+        self.assertEqual(['theirs'], self.driver.list_instance_uuids())
+        self.assertEqual(1, self.driver.get_num_instances())
 
     def test_the_tracker_records_the_node(self):
         self._die()

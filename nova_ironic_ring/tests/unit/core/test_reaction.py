@@ -16,14 +16,14 @@ import dataclasses
 
 import ddt
 
+from nova_ironic_ring.core.decisions import Decision
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import look
+from nova_ironic_ring.core.membership import State
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import reaction
 from nova_ironic_ring.core import settings
-from nova_ironic_ring.core.decisions import Decision
-from nova_ironic_ring.core.membership import State
 from nova_ironic_ring.core.trust import Trust
 from nova_ironic_ring.tests.unit.core import base
 from nova_ironic_ring.tests.unit.core.base import desired
@@ -98,6 +98,19 @@ class QuietTestCase(_ReactionTestCase):
         self.assertIn('instances', self.asked)
         self.react()
         self.assertNotIn('instances', self.asked)
+
+    def test_what_nova_does_not_have_is_read_once(self):
+        self.cloud.nodes[min(self.owned())].instance = 'unknown'
+        self.run_pass()
+        self.react()
+        self.assertIn('instances', self.asked)
+        self.react()
+        self.assertNotIn('instances', self.asked)
+        # Something else is on the node by now.
+        self.cloud.nodes[min(self.owned())].instance = None
+        self.run_pass()
+        self.react()
+        self.assertEqual(frozenset(), self.memory.nowhere)
 
     def test_handover_at_once(self):
         self.configure(cooperative=False)

@@ -25,8 +25,8 @@ PARTITIONS = 32
 DETECTION = 2 * DOWN_TIME + 3 * PASS_INTERVAL
 #: From the last event until all is where it belongs: what has gone is found
 #: out; who has only begun to take over may be gone as well; a service that is
-#: left without a node takes one first; three passes; and a pass that took long,
-#: because of what has happened, is forgotten in as many more.
+#: left without a node takes one first; three passes; and a pass that took
+#: long, because of what has happened, is forgotten in as many more.
 QUIET = DETECTION + HANDOVER_TIMEOUT + 12 * PASS_INTERVAL
 #: For how long the passes of a service may fail until the others go without
 #: it: four passes, each of which takes some seconds itself, and twice that
