@@ -53,9 +53,11 @@ class Service:
                     self.world, self.memory, name):
                 del self.cloud.rows[pools.uuid_of(name)]
         for name in self.result.found:
-            self.cloud.rows[pools.uuid_of(name)] = clouds.Row(
-                self.host, pool=name)
-            self.cloud.inventories[pools.uuid_of(name)] = (
+            uuid = pools.uuid_of(name)
+            row = self.cloud.rows.setdefault(
+                uuid, clouds.Row(self.host, pool=name))
+            row.say(self.host, self.result.work.of(uuid, self.current))
+            self.cloud.inventories[uuid] = (
                 self.result.found[name].inventory())
         return self.result
 
@@ -96,14 +98,19 @@ class PoolPassTestCase(base.BaseTestCase):
         self.services[host] = Service(self.cloud, host, **options)
         return self.services[host]
 
-    def run_passes(self, count=1, seconds=10.0, silent=()):
+    def run_passes(self, count=1, seconds=10.0, silent=(), failing=()):
+        """Let time pass, and the services run their passes.
+
+        :param silent: services without heartbeats and passes
+        :param failing: services without passes
+        """
         for _ in range(count):
             self.cloud.now += seconds
             for host in self.services:
                 if host not in silent:
                     self.cloud.beat(host)
             for host, service in self.services.items():
-                if host not in silent:
+                if host not in silent and host not in failing:
                     service.run_pass()
 
     def build(self, host, instance, node=None, allocates=True):
