@@ -36,7 +36,8 @@ class Service:
         self.cloud = cloud
         self.host = host
         self.current = settings.Settings(host, **options)
-        self.world = clouds.connect(cloud, self.current).world
+        self.tracker = clouds.connect(cloud, self.current)
+        self.world = self.tracker.world
         self.memory = observation.Memory()
         self.result = pool_passes.Result()
 
@@ -48,17 +49,7 @@ class Service:
             self.memory = error.memory
             raise
         self.memory = self.result.memory
-        for name in sorted(self.world.nova.pools_of(self.host)):
-            if name not in self.result.found and pool_passes.is_deleted(
-                    self.world, self.memory, name):
-                del self.cloud.rows[pools.uuid_of(name)]
-        for name in self.result.found:
-            uuid = pools.uuid_of(name)
-            row = self.cloud.rows.setdefault(
-                uuid, clouds.Row(self.host, pool=name))
-            row.say(self.host, self.result.work.of(uuid, self.current))
-            self.cloud.inventories[uuid] = (
-                self.result.found[name].inventory())
+        self.tracker.count(self.result)
         return self.result
 
     @property
