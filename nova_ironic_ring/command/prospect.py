@@ -256,14 +256,14 @@ def _allocations(seen: snapshot.Snapshot) -> dict[str, set[str]]:
 
 def _last_pass(seen: snapshot.Snapshot, row: snapshot.Row
                ) -> model.LastPass | None:
-    """Return what a row says of passes: that they fail, or nothing yet.
+    """Return what a row says of passes: that they failed always, or nothing.
 
     A service whose passes work says so as soon as it runs one.
     """
     if row.last_pass is None or (
             seen.state(row.owner) is not membership.State.NOT_WORKING):
         return None
-    return dataclasses.replace(row.last_pass, at=None)
+    return dataclasses.replace(row.last_pass, at=model.NEVER)
 
 
 def _last_seen(service: model.Service, seen: snapshot.Snapshot,
