@@ -25,6 +25,7 @@ from nova_ironic_ring.core import look
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
@@ -49,6 +50,7 @@ class Result:
     :ivar orphans: instances of others, or of nobody, on nodes that are for
         this service
     :ivar happened: the events for the log
+    :ivar work: what this service says of its passes
     """
 
     found: Mapping[str, pools.Pool] = dataclasses.field(default_factory=dict)
@@ -56,6 +58,7 @@ class Result:
     taken: Sequence[takeover.Takeover] = ()
     orphans: frozenset[str] = frozenset()
     happened: Sequence[events.Event] = ()
+    work: own_work.Work = own_work.Work()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +72,7 @@ class _Seen:
     :ivar of_others: the instances of others on nodes that are for this
         service, by UUID
     :ivar others: what all services are
+    :ivar rows: the rows that Nova has for this service, by UUID
     """
 
     nodes: _Nodes
@@ -77,6 +81,7 @@ class _Seen:
     recorded: frozenset[str]
     of_others: Mapping[str, model.Instance]
     others: membership.Membership = membership.Membership()
+    rows: dict[str, model.Row] = dataclasses.field(default_factory=dict)
 
 
 def run(world: ports.Ports, before: observation.Memory,
@@ -115,6 +120,8 @@ def run(world: ports.Ports, before: observation.Memory,
             _revert(this, seen, found, consumers)
             _reclaim(this, seen, found)
             taken += _settle(this, memory, seen)
+    said, memory = own_work.say(
+        this, {pool.uuid: True for pool in found.values()}, memory, seen.rows)
     this.happened.extend(_count(memory.pooled.pools, found))
     return Result(
         found, dataclasses.replace(
@@ -122,7 +129,7 @@ def run(world: ports.Ports, before: observation.Memory,
         taken,
         # Nova refuses to start a new service that names instances.
         _of_others_here(this, memory, nodes, mine) if begun.is_recorded
-        else frozenset(), this.happened)
+        else frozenset(), this.happened, said)
 
 
 def is_deleted(world: ports.Ports, memory: observation.Memory,
@@ -168,7 +175,8 @@ def _observe(this: look.Run, memory: observation.Memory, nodes: _Nodes,
     members = memory.standing.membership.joined(others.membership)
     seen = _Seen(nodes, mine, places | {
         uuid: instance.node for uuid, instance in unknown.items()},
-        nova.pools_of(this.current.host), of_others, members)
+        nova.pools_of(this.current.host), of_others, members,
+        nova.rows_of(this.current.host))
     return seen, dataclasses.replace(
         memory, instances=of_others, pooled=dataclasses.replace(
             memory.pooled, places=settled))
@@ -409,7 +417,8 @@ def _settle(this: look.Run, memory: observation.Memory, seen: _Seen
     """Settle what lost services have left that is on no node of Ironic.
 
     Of each pool of those, one service does so: that which the ring maps the
-    pool to. An error here does not fail the pass.
+    pool to. It reserves the pools of those that do not work as well: their
+    free nodes count for others. An error here does not fail the pass.
 
     :returns: what has become this service's by it
     """
@@ -418,12 +427,15 @@ def _settle(this: look.Run, memory: observation.Memory, seen: _Seen
                          if node.instance is not None)
     current = this.current
     for host, state in sorted(seen.others.states.items()):
-        if not state.is_lost:
+        if not (state.is_lost or state is membership.State.NOT_WORKING):
             continue
         try:
             for name in sorted(this.world.nova.pools_of(host)):
                 if memory.standing.ring.owner(
                         pools.uuid_of(name)) != current.me:
+                    continue
+                if not state.is_lost:
+                    this.world.placement.reserve_all(name)
                     continue
                 outcome = pool_takeover.settle(
                     this.world, pool_takeover.Left(
