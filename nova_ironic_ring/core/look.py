@@ -17,7 +17,8 @@ nodes and this service's instances. What of that is to be trusted is decided
 here, and nowhere else.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import enum
@@ -172,6 +173,8 @@ def _at_services(this: Run, before: observation.Memory
         before, watch=watch, work_watch=work_watch, confidence=confidence,
         standing=standing)
     this.happened.extend(_work_changed(before, memory))
+    this.happened.extend(_list_differs(
+        before.standing.membership, memory.standing.membership))
     if members.members != before.standing.membership.members:
         # Read the instances again: they may belong to others now.
         memory = dataclasses.replace(memory, instances={})
@@ -183,7 +186,8 @@ def _at_services(this: Run, before: observation.Memory
     return memory, own is not None
 
 
-def at_all_services(this: Run, memory: observation.Memory
+def at_all_services(this: Run, memory: observation.Memory,
+                    scopes: Mapping[str, model.Scope | None]
                     ) -> tuple[observation.Others, observation.Memory]:
     """Look at all services of Nova, also those that are not in the ring.
 
@@ -191,8 +195,12 @@ def at_all_services(this: Run, memory: observation.Memory
 
     :param this: the pass
     :param memory: what is remembered
+    :param scopes: which nodes services say they divide, by canonical name
     """
-    services = this.world.nova.all_services()
+    services = [dataclasses.replace(
+        service, is_asked=True, scope=scopes[service.name])
+        if service.name in scopes else service
+        for service in this.world.nova.all_services()]
     watch = memory.watch.look(services, memory.watch.at)
     others = observation.Others(
         membership.assess(services, this.current, watch),
@@ -212,6 +220,37 @@ def _with_own(this: Run, nodes: model.Nodes, mine: frozenset[str]
     if not missing:
         return nodes
     return {**nodes, **this.world.ironic.nodes_of(missing)}
+
+
+def scopes_of(this: Run, memory: observation.Memory,
+              rows: Iterable[model.Row], hosts: Iterable[str]
+              ) -> dict[str, model.Scope | None]:
+    """Find out which nodes services divide that are not in the ring.
+
+    :param this: the pass
+    :param memory: what is remembered, and the present states of the others
+    :param rows: the rows of nodes that were read
+    :param hosts: the names of more services
+    :returns: by canonical name, of those that have rows
+    """
+    known = memory.standing.membership.states
+    found = {row.owner_name: row.scope for row in rows
+             if row.owner_name not in known}
+    if this.current.peers is not None or not this.current.scope.is_limited:
+        # Nobody else needs to be asked: most that say nothing are peers.
+        return found
+    wanted = sorted({host for host in map(model.canonical, hosts)
+                     if host not in known and host not in found})
+    return found | (this.world.nova.scopes(wanted) if wanted else {})
+
+
+def _list_differs(before: membership.Membership, now: membership.Membership
+                  ) -> Iterator[events.Event]:
+    """Say once how the peer list differs from what the services say."""
+    differs = now.unlisted | now.elsewhere
+    if differs and (now.unlisted, now.elsewhere) != (
+            before.unlisted, before.elsewhere):
+        yield events.PeerListDiffers(now.unlisted, now.elsewhere)
 
 
 def _look_at_work(this: Run, before: observation.Memory,

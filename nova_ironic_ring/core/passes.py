@@ -121,6 +121,7 @@ def run(world: ports.Ports, before: observation.Memory,
     plan, memory = _after_takeover(plan, memory, outcome)
     memory = _look_at_givers(this, memory, plan, nodes)
     memory, settled = _clean_up_after_dead_services(this, memory, nodes)
+    own_work.say_scope(this, rows)
     listed = {node: nodes[node] for node, step in plan.steps.items()
               if step.decision.lists}
     said, memory = own_work.say(this, {
@@ -209,7 +210,8 @@ def _observe(this: look.Run, memory: observation.Memory,
     if (needs.rows and not seen.rows) or any(
             model.canonical(host) not in seen.standing.membership.states
             for host in hosts):
-        others, memory = look.at_all_services(this, memory)
+        others, memory = look.at_all_services(
+            this, memory, look.scopes_of(this, memory, rows.values(), hosts))
     instances = observation.Instances(
         seen.instances.mine, idle, building, of_others, other_drivers)
     return dataclasses.replace(
@@ -316,7 +318,7 @@ def _look_at_givers(this: look.Run, memory: observation.Memory,
     if not found or memory.standing.trust is not trust.Trust.FULL:
         return memory
     try:
-        others, later = look.at_all_services(this, memory)
+        others, later = look.at_all_services(this, memory, {})
         lost = {each.host for each in found
                 if others.membership.is_lost(str(each.host))}
         waiting = builds.of_live_givers(this.world, tuple(

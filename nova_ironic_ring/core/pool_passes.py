@@ -171,7 +171,9 @@ def _observe(this: look.Run, memory: observation.Memory, nodes: _Nodes,
     of_others = _of_others(
         this, memory, _of_others_here(this, memory, nodes, mine))
     # One that is disabled is in no ring, and may have died with builds.
-    others, memory = look.at_all_services(this, memory)
+    others, memory = look.at_all_services(this, memory, look.scopes_of(
+        this, memory, (), (each.host for each in of_others.values()
+                           if each.host)))
     members = memory.standing.membership.joined(others.membership)
     seen = _Seen(nodes, mine, places | {
         uuid: instance.node for uuid, instance in unknown.items()},
