@@ -339,6 +339,17 @@ class World:
         self.log(f'node {invariants.short(node)} is deleted in Ironic')
         del self.cloud.nodes[node]
 
+    def change_group(self, host: hosts.Host, group: str | None) -> None:
+        """Give a service another conductor group.
+
+        :param host: the service
+        :param group: the group; None for the nodes of all groups
+        """
+        self.log(f'{host.name} is now in "{group}"')
+        host.group = self.groups[host.me] = group
+        self.disturb(host, self.now)
+        self._change()
+
     def regroup(self, node: str, group: str) -> None:
         """Give a node another conductor group.
 
