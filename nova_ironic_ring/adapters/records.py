@@ -59,6 +59,8 @@ class Nova:
         self._is_up = liveness()
         #: A row of each service, by canonical name.
         self._samples: dict[str, str] = {}
+        #: The same of services that are not in the ring.
+        self._others: dict[str, str] = {}
 
     @property
     def context(self) -> nova_context.RequestContext:
@@ -93,9 +95,10 @@ class Nova:
         self._say(node, stats.say_last_pass(self._host or CONF.host, said))
 
     def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
-        return {model.canonical(host): row_of(row).scope for host in hosts
-                if (row := self._sample(host)) is not None
-                and row.hypervisor_type == fields.HVType.IRONIC}
+        found = self._read_samples(self._others, hosts)
+        self._others = {host: row.uuid for host, row in found.items()}
+        return {host: row_of(row).scope for host, row in found.items()
+                if row.hypervisor_type == fields.HVType.IRONIC}
 
     def say_settings(self, node: str, current: settings.Settings) -> None:
         self._say(node, stats.publish(current.host, profile.of(current)))
@@ -244,21 +247,35 @@ class Nova:
 
         :returns: with that row
         """
-        kept = {model.canonical(row.host): row
-                for row in objects.ComputeNodeList.get_all_by_uuids(
-                    self.context, sorted(self._samples.values()))
-                if self._samples.get(model.canonical(row.host)) == row.uuid
-                # Its former owner may have written last.
-                and not stats.is_of_another(row.stats, row.host)
-                } if self._samples else {}
-        for service in services:
-            host = model.canonical(service.host)
-            if host not in kept and (row := self._sample(service.host)):
-                kept[host] = row
+        kept = self._read_samples(
+            self._samples, [service.host for service in services])
         self._samples = {host: row.uuid for host, row in kept.items()}
         return [(service, row) for service in services
                 if (row := kept.get(model.canonical(service.host)))
                 and row.hypervisor_type == fields.HVType.IRONIC]
+
+    def _read_samples(self, samples: Mapping[str, str], hosts: Collection[str]
+                      ) -> dict[str, objects.ComputeNode]:
+        """Read a row of each service.
+
+        :param samples: the UUIDs of those that were read before, by canonical
+            name, which are all read at once
+        :param hosts: the names of the services
+        :returns: by canonical name, of those that have one
+        """
+        wanted = {model.canonical(host): host for host in hosts}
+        known = {host: row for host, row in samples.items() if host in wanted}
+        kept = {host: row
+                for row in objects.ComputeNodeList.get_all_by_uuids(
+                    self.context, sorted(known.values()))
+                if known.get(host := model.canonical(row.host)) == row.uuid
+                # Its former owner may have written last.
+                and not stats.is_of_another(row.stats, row.host)
+                } if known else {}
+        for name, host in wanted.items():
+            if name not in kept and (row := self._sample(host)):
+                kept[name] = row
+        return kept
 
     def _sample(self, host: str) -> objects.ComputeNode | None:
         """Read a row of a service, of a node of Ironic if there is one.

@@ -449,9 +449,10 @@ class Tracker:
             if pool_passes.is_deleted(self.world, result.memory, name):
                 del self.cloud.rows[pools.uuid_of(name)]
         for pool in result.found.values():
-            self.cloud.rows.setdefault(
-                pool.uuid, Row(host, pool=pool.name)).say(
-                    host, result.work.of(pool.uuid, self.current))
+            row = self.cloud.rows.setdefault(
+                pool.uuid, Row(host, pool=pool.name))
+            row.say(host, result.work.of(pool.uuid, self.current))
+            row.say_scope(host, self.current.scope)
             self.cloud.inventories[pool.uuid] = pool.inventory()
 
     def record(self, node: str) -> None:

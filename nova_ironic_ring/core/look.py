@@ -17,8 +17,7 @@ nodes and this service's instances. What of that is to be trusted is decided
 here, and nowhere else.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 import contextlib
 import dataclasses
 import enum
@@ -186,8 +185,7 @@ def _at_services(this: Run, before: observation.Memory
     return memory, own is not None
 
 
-def at_all_services(this: Run, memory: observation.Memory,
-                    scopes: Mapping[str, model.Scope | None]
+def at_all_services(this: Run, memory: observation.Memory
                     ) -> tuple[observation.Others, observation.Memory]:
     """Look at all services of Nova, also those that are not in the ring.
 
@@ -195,16 +193,13 @@ def at_all_services(this: Run, memory: observation.Memory,
 
     :param this: the pass
     :param memory: what is remembered
-    :param scopes: which nodes services say they divide, by canonical name
     """
-    services = [dataclasses.replace(
-        service, is_asked=True, scope=scopes[service.name])
-        if service.name in scopes else service
-        for service in this.world.nova.all_services()]
+    services = this.world.nova.all_services()
     watch = memory.watch.look(services, memory.watch.at)
+    found = membership.assess(
+        _with_scopes(this, memory, services, watch), this.current, watch)
     others = observation.Others(
-        membership.assess(services, this.current, watch),
-        {service.name for service in services} == {this.current.me})
+        found, {service.name for service in services} == {this.current.me})
     return others, dataclasses.replace(memory, watch=watch)
 
 
@@ -222,26 +217,25 @@ def _with_own(this: Run, nodes: model.Nodes, mine: frozenset[str]
     return {**nodes, **this.world.ironic.nodes_of(missing)}
 
 
-def scopes_of(this: Run, memory: observation.Memory,
-              rows: Iterable[model.Row], hosts: Iterable[str]
-              ) -> dict[str, model.Scope | None]:
-    """Find out which nodes services divide that are not in the ring.
+def _with_scopes(this: Run, memory: observation.Memory,
+                 services: Sequence[model.Service], watch: membership.Watch
+                 ) -> Sequence[model.Service]:
+    """Have services that are not in the ring say which nodes they divide.
 
-    :param this: the pass
-    :param memory: what is remembered, and the present states of the others
-    :param rows: the rows of nodes that were read
-    :param hosts: the names of more services
-    :returns: by canonical name, of those that have rows
+    Those are not asked that live and are enabled: from these nothing is taken
+    for that, and they are about to be in a ring.
     """
+    if this.current.peers is not None:
+        return services
     known = memory.standing.membership.states
-    found = {row.owner_name: row.scope for row in rows
-             if row.owner_name not in known}
-    if this.current.peers is not None or not this.current.scope.is_limited:
-        # Nobody else needs to be asked: most that say nothing are peers.
-        return found
-    wanted = sorted({host for host in map(model.canonical, hosts)
-                     if host not in known and host not in found})
-    return found | (this.world.nova.scopes(wanted) if wanted else {})
+    wanted = sorted(
+        host for host, state in membership.assess(
+            services, this.current, watch).states.items()
+        if host not in known and state is not membership.State.MEMBER)
+    scopes = this.world.nova.scopes(wanted) if wanted else {}
+    return [dataclasses.replace(
+        service, is_asked=True, scope=scopes[service.name])
+        if service.name in scopes else service for service in services]
 
 
 def _list_differs(before: membership.Membership, now: membership.Membership

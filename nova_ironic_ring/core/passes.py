@@ -210,8 +210,7 @@ def _observe(this: look.Run, memory: observation.Memory,
     if (needs.rows and not seen.rows) or any(
             model.canonical(host) not in seen.standing.membership.states
             for host in hosts):
-        others, memory = look.at_all_services(
-            this, memory, look.scopes_of(this, memory, rows.values(), hosts))
+        others, memory = look.at_all_services(this, memory)
     instances = observation.Instances(
         seen.instances.mine, idle, building, of_others, other_drivers)
     return dataclasses.replace(
@@ -318,7 +317,7 @@ def _look_at_givers(this: look.Run, memory: observation.Memory,
     if not found or memory.standing.trust is not trust.Trust.FULL:
         return memory
     try:
-        others, later = look.at_all_services(this, memory, {})
+        others, later = look.at_all_services(this, memory)
         lost = {each.host for each in found
                 if others.membership.is_lost(str(each.host))}
         waiting = builds.of_live_givers(this.world, tuple(

@@ -120,6 +120,7 @@ def run(world: ports.Ports, before: observation.Memory,
             _revert(this, seen, found, consumers)
             _reclaim(this, seen, found)
             taken += _settle(this, memory, seen)
+    own_work.say_scope(this, seen.rows)
     said, memory = own_work.say(
         this, {pool.uuid: True for pool in found.values()}, memory, seen.rows)
     this.happened.extend(_count(memory.pooled.pools, found))
@@ -171,9 +172,7 @@ def _observe(this: look.Run, memory: observation.Memory, nodes: _Nodes,
     of_others = _of_others(
         this, memory, _of_others_here(this, memory, nodes, mine))
     # One that is disabled is in no ring, and may have died with builds.
-    others, memory = look.at_all_services(this, memory, look.scopes_of(
-        this, memory, (), (each.host for each in of_others.values()
-                           if each.host)))
+    others, memory = look.at_all_services(this, memory)
     members = memory.standing.membership.joined(others.membership)
     seen = _Seen(nodes, mine, places | {
         uuid: instance.node for uuid, instance in unknown.items()},

@@ -163,6 +163,8 @@ class World:
         me = model.canonical(name)
         self.log(f'{name} starts' + (f' in "{group}"' if group else ''))
         self.lives[me] = self.lives.get(me, 0) + 1
+        if self.groups.get(me, group) != group:
+            self.rules.rescoped[me] = self.now
         self.groups[me] = group
         self.dead_since.pop(me, None)
         self.changed_at = max(self.changed_at, self.now)
@@ -347,6 +349,7 @@ class World:
         """
         self.log(f'{host.name} is now in "{group}"')
         host.group = self.groups[host.me] = group
+        self.rules.rescoped[host.me] = self.now
         self.disturb(host, self.now)
         self._change()
 
