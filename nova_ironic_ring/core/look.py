@@ -172,9 +172,9 @@ def _at_services(this: Run, before: observation.Memory, is_pass: bool
         own = world.nova.service(current.host)
         services = services + ([own] if own else [])
     if before.settings != current:
-        # New settings may have ended the disputes.
+        # New settings may have ended the disputes, and divide other nodes.
         before = dataclasses.replace(
-            before, settings=current, disputes=disputes.Disputes())
+            before, settings=current, disputes=disputes.Disputes(), nodes={})
     watch = before.watch.look(services, world.process.now())
     confidence = trust.look(before.confidence, trust.Heartbeat(
         own, world.process.longest_gap()), watch, current)
@@ -199,6 +199,8 @@ def _at_services(this: Run, before: observation.Memory, is_pass: bool
     this.happened.extend(_work_changed(before, memory))
     if is_pass:
         this.happened.extend(_timeout_is_short(this, before, memory))
+    this.happened.extend(_list_differs(
+        before.standing.membership, memory.standing.membership))
     if members.members != before.standing.membership.members:
         # Read the instances again: they may belong to others now.
         memory = dataclasses.replace(memory, instances={})
@@ -221,9 +223,10 @@ def at_all_services(this: Run, memory: observation.Memory
     """
     services = this.world.nova.all_services()
     watch = memory.watch.look(services, memory.watch.at)
+    found = membership.assess(
+        _with_scopes(this, memory, services, watch), this.current, watch)
     others = observation.Others(
-        membership.assess(services, this.current, watch),
-        {service.name for service in services} == {this.current.me})
+        found, {service.name for service in services} == {this.current.me})
     return others, dataclasses.replace(memory, watch=watch)
 
 
@@ -239,6 +242,36 @@ def _with_own(this: Run, nodes: model.Nodes, mine: frozenset[str]
     if not missing:
         return nodes
     return {**nodes, **this.world.ironic.nodes_of(missing)}
+
+
+def _with_scopes(this: Run, memory: observation.Memory,
+                 services: Sequence[model.Service], watch: membership.Watch
+                 ) -> Sequence[model.Service]:
+    """Have services that are not in the ring say which nodes they divide.
+
+    Those are not asked that live and are enabled: from these nothing is taken
+    for that, and they are about to be in a ring.
+    """
+    if this.current.peers is not None:
+        return services
+    known = memory.standing.membership.states
+    wanted = sorted(
+        host for host, state in membership.assess(
+            services, this.current, watch).states.items()
+        if host not in known and state is not membership.State.MEMBER)
+    scopes = this.world.nova.scopes(wanted) if wanted else {}
+    return [dataclasses.replace(
+        service, is_asked=True, scope=scopes[service.name])
+        if service.name in scopes else service for service in services]
+
+
+def _list_differs(before: membership.Membership, now: membership.Membership
+                  ) -> Iterator[events.Event]:
+    """Say once how the peer list differs from what the services say."""
+    differs = now.unlisted | now.elsewhere
+    if differs and (now.unlisted, now.elsewhere) != (
+            before.unlisted, before.elsewhere):
+        yield events.PeerListDiffers(now.unlisted, now.elsewhere)
 
 
 def _look_at_work(this: Run, before: observation.Memory,

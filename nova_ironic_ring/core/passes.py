@@ -122,6 +122,7 @@ def run(world: ports.Ports, before: observation.Memory,
     plan, memory = others.after_takeover(plan, memory, outcome)
     memory = _look_at_givers(this, memory, plan, nodes)
     memory, settled = _clean_up_after_dead_services(this, memory, nodes)
+    own_work.say_scope(this, rows)
     listed = {node: nodes[node] for node, step in plan.steps.items()
               if step.decision.lists}
     said, memory = own_work.say(this, {

@@ -120,6 +120,7 @@ def run(world: ports.Ports, before: observation.Memory,
             _revert(this, seen, found, consumers)
             _reclaim(this, seen, found)
             taken += _settle(this, memory, seen)
+    own_work.say_scope(this, seen.rows)
     said, memory = own_work.say(
         this, {pool.uuid: True for pool in found.values()}, memory, seen.rows)
     this.happened.extend(_count(memory.pooled.pools, found))

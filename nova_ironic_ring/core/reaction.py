@@ -101,7 +101,7 @@ def _observe(this: look.Run, memory: observation.Memory
         {node: instance for node, instance in memory.nodes.items()
          if instance is not None}, {},
         observation.Instances(nova.instances_of(current.host)))
-    # Whoever uses Ironic without Nova may have many, which the passes look for.
+    # Whoever uses Ironic without Nova may have many: passes look for these.
     nowhere = memory.nowhere - memory.instances.keys()
     wanted = {uuid: node for uuid, node in planner.needs(
         seen, current).of_others.items() if uuid not in nowhere}

@@ -247,6 +247,12 @@ class FailoverTestCase(_ReactionTestCase):
         self.react()
         self.assertTaken()
 
+    def test_nodes_of_another_scope(self):
+        self.force_down('b')
+        self.configure(scope=settings.Scope(shard='another'))
+        self.react()
+        self.assertTaken()
+
     def test_before_the_first_pass(self):
         self.memory = observation.Memory()
         self.force_down('b')
