@@ -172,9 +172,12 @@ def _at_services(this: Run, before: observation.Memory, is_pass: bool
         own = world.nova.service(current.host)
         services = services + ([own] if own else [])
     if before.settings != current:
-        # New settings may have ended the disputes, and divide other nodes.
+        # New settings may have ended the disputes.
+        nodes = before.nodes if before.settings is None or (
+            before.settings.scope == current.scope) else {}
         before = dataclasses.replace(
-            before, settings=current, disputes=disputes.Disputes(), nodes={})
+            before, settings=current, disputes=disputes.Disputes(),
+            nodes=nodes)
     watch = before.watch.look(services, world.process.now())
     confidence = trust.look(before.confidence, trust.Heartbeat(
         own, world.process.longest_gap()), watch, current)

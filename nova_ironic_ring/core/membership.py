@@ -411,9 +411,10 @@ class Membership:
         """
         failing = {host for host in before.with_state(State.NOT_WORKING)
                    if self.state(host) is State.MEMBER}
-        return Membership(
-            self.members - failing, {**self.states, **dict.fromkeys(
-                failing, State.NOT_WORKING)}, self.silences)
+        return dataclasses.replace(
+            self, members=self.members - failing,
+            states={**self.states, **dict.fromkeys(
+                failing, State.NOT_WORKING)})
 
     def joined(self, more: 'Membership') -> 'Membership':
         """Return this membership, which knows more services as well.

@@ -361,6 +361,19 @@ class DeadTestCase(base.BaseTestCase):
             frozenset(), {'a': state}).is_lost('A'))
 
 
+    def test_passes_that_are_not_looked_at(self):
+        before = membership.Membership(states=dict.fromkeys(
+            'abc', State.NOT_WORKING))
+        found = membership.Membership(
+            frozenset('ad'), {'a': State.MEMBER, 'b': State.ABSENT,
+                              'd': State.MEMBER}, {'b': 60},
+            frozenset('e'), frozenset('f'))
+        self.assertEqual(dataclasses.replace(
+            found, members=frozenset('d'),
+            states={**found.states, 'a': State.NOT_WORKING}),
+            found.working_as(before))
+
+
 class WorkTestCase(base.BaseTestCase):
     """Whose passes have failed for long, by what this process has watched."""
 
