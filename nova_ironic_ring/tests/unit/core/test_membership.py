@@ -360,7 +360,6 @@ class DeadTestCase(base.BaseTestCase):
         self.assertIs(state.is_lost, membership.Membership(
             frozenset(), {'a': state}).is_lost('A'))
 
-
     def test_passes_that_are_not_looked_at(self):
         before = membership.Membership(states=dict.fromkeys(
             'abc', State.NOT_WORKING))
