@@ -94,11 +94,14 @@ class Row:
         owner says nothing
     :ivar last_pass: what the owner says of its passes in this row; None if
         it says nothing
+    :ivar pool: the name of the pool, if the row is that of one and not of a
+        node
     """
 
     owner: str
     taker: str | None = None
     last_pass: LastPass | None = None
+    pool: str | None = None
 
     @property
     def owner_name(self) -> str:

@@ -39,6 +39,8 @@ from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import pool_return
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
@@ -104,6 +106,7 @@ def run(world: ports.Ports, before: observation.Memory,
         nodes = look.with_own(this, nodes, mine)
     with look.asking_nova(this, memory):
         rows = world.nova.rows_of(current.host)
+    own = pool_return.Own(current.me, nodes, rows)
     with look.asking_ironic(this, memory):
         memory = _guard(this, memory, nodes, rows)
     with look.asking_nova(this, memory):
@@ -120,22 +123,27 @@ def run(world: ports.Ports, before: observation.Memory,
         other_drivers=seen.instances.other_drivers)
 
     with look.asking_nova(this, memory):
-        outcome = takeover.take_over(world, takeover.Request(
+        request = takeover.Request(
             {node: step.decision for node, step in plan.steps.items()
              if step.decision.takes_instance},
-            nodes, seen.instances.of_others, current.handover_timeout),
-            memory.without_row)
-    this.happened.extend(outcome.happened)
-    plan, memory = _after_takeover(plan, memory, outcome)
+            nodes, seen.instances.of_others, current.handover_timeout)
+        outcome = takeover.take_over(world, request, memory.without_row)
+        this.happened.extend(outcome.happened)
+        plan, memory = _after_takeover(plan, memory, outcome)
+        plan, memory, from_pools = _take_out_of_pools(
+            this, plan, memory, request)
+    this.happened.extend(pool_return.close(world, own))
+    if memory.standing.trust is trust.Trust.FULL:
+        this.happened.extend(pool_return.take_back(world, own, own.pools))
     memory = _look_at_givers(this, memory, plan, nodes)
-    memory, settled = _clean_up_after_dead_services(this, memory, nodes)
+    memory, settled = _clean_up_after_dead_services(this, memory, own)
     said, memory = own_work.say(this, plan, memory, rows)
     this.happened.append(_count(plan))
     return Result(
         plan, memory,
         {node: nodes[node] for node, step in plan.steps.items()
          if step.decision.lists},
-        (*outcome.taken, *settled),
+        (*outcome.taken, *from_pools, *settled),
         # Nova refuses to start a new service that names instances.
         _orphans(plan, seen, current) if is_recorded else frozenset(),
         this.happened, said)
@@ -162,7 +170,8 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
         raise NodeLostError(node)
     if claimed.instance is not None:
         found = world.nova.instances([claimed.instance]).get(claimed.instance)
-        if found is None or found.host_name != me:
+        host = me if claimed.host is None else model.canonical(claimed.host)
+        if found is None or found.host_name != host:
             raise NodeLostError(node)
     elif claimed.checks_owner:
         row = world.nova.rows([node]).get(node)
@@ -201,6 +210,7 @@ def claimed(before: observation.Memory, node: str, step: planner.Step,
 def _guard(this: look.Run, memory: observation.Memory, nodes: model.Nodes,
            rows: dict[str, model.Row]) -> observation.Memory:
     """Find out whether too many nodes have vanished to believe it."""
+    rows = {node: row for node, row in rows.items() if row.pool is None}
     missing = sorted(rows.keys() - nodes.keys())
     guard = vanished.look(
         memory.vanished,
@@ -282,7 +292,7 @@ def _of_others(this: look.Run, memory: observation.Memory,
     unknown = [
         uuid for uuid, node in needs.of_others.items()
         if (instance := known.get(uuid)) is None
-        or instance.host is None or instance.node != node
+        or instance.host is None or not pools.has(instance, node)
         or (node in rows and rows[node].owner != instance.host)]
     read = this.world.nova.instances(unknown) if unknown else {}
     hosts = {instance.host for instance in read.values() if instance.host}
@@ -305,7 +315,7 @@ def _elsewhere(memory: observation.Memory, seen: observation.Observation
         if uuid is not None and uuid not in memory.instances
         and (instance := known.of_others.get(uuid)) is not None
         and instance.host is not None and (
-            instance.node != node
+            not pools.has(instance, node)
             or instance.host_name in known.other_drivers)]
 
 
@@ -326,6 +336,37 @@ def _after_takeover(plan: planner.Plan, memory: observation.Memory,
         memory, without_row=outcome.without_row,
         instances={uuid: instance for uuid, instance
                    in memory.instances.items() if uuid not in tried})
+
+
+def _take_out_of_pools(
+    this: look.Run, plan: planner.Plan, memory: observation.Memory,
+    request: takeover.Request
+) -> tuple[planner.Plan, observation.Memory, tuple[takeover.Takeover, ...]]:
+    """Take over the instances of dead services that are in pools."""
+    wanted = takeover.in_pools(request)
+    if not wanted:
+        return plan, memory, ()
+    others, memory = look.at_all_services(this, memory)
+    sources = {pool for host, state in sorted(others.membership.states.items())
+               if state.is_lost for pool in this.world.nova.pools_of(host)}
+    outcome = pool_return.take_over(
+        this.world, wanted, this.current.me, sources)
+    this.happened.extend(outcome.happened)
+    taken = {each.node for each in outcome.taken}
+    first, lost = decisions.record_first(), decisions.not_taken()
+    steps = dict(plan.steps)
+    for each in wanted:
+        if each.node in outcome.prepared:
+            steps[each.node] = planner.Step(
+                first.decision, first.why,
+                claim=planner.Claim(each.instance, host=each.host))
+        elif each.node not in taken:
+            steps[each.node] = planner.Step(lost.decision, lost.why)
+    gone = {each.instance for each in wanted}
+    return dataclasses.replace(plan, steps=steps), dataclasses.replace(
+        memory, instances={
+            uuid: instance for uuid, instance in memory.instances.items()
+            if uuid not in gone}), outcome.taken
 
 
 def _look_at_givers(this: look.Run, memory: observation.Memory,
@@ -359,7 +400,7 @@ def _look_at_givers(this: look.Run, memory: observation.Memory,
 
 
 def _clean_up_after_dead_services(
-    this: look.Run, memory: observation.Memory, nodes: model.Nodes
+    this: look.Run, memory: observation.Memory, own: pool_return.Own
 ) -> tuple[observation.Memory, tuple[takeover.Takeover, ...]]:
     """End builds and remove records that dead services have left.
 
@@ -367,11 +408,12 @@ def _clean_up_after_dead_services(
     """
     world, at = this.world, this.world.process.now()
     settled = builds.Settled(memory.left_builds)
+    taken: tuple[takeover.Takeover, ...] = ()
     try:
         settled = builds.look_again(world, memory.left_builds)
         this.happened.extend(settled.happened)
         memory = dataclasses.replace(memory, left_builds=settled.left)
-        seen = leftovers.Seen(memory.standing, nodes, this.current)
+        seen = leftovers.Seen(memory.standing, own, this.current)
         if leftovers.is_due(memory.cleaning, at, seen):
             memory = dataclasses.replace(
                 memory, cleaning=dataclasses.replace(
@@ -379,11 +421,12 @@ def _clean_up_after_dead_services(
             cleaned = leftovers.clean(
                 world, memory.cleaning, memory.watch, seen)
             this.happened.extend(cleaned.happened)
+            taken = cleaned.taken
             memory = dataclasses.replace(
                 memory, cleaning=cleaned.cleaning, watch=cleaned.watch)
     except Exception as error:
         this.happened.append(events.RecordNotRemoved(None, None, error))
-    return memory, settled.taken
+    return memory, settled.taken + taken
 
 
 def _orphans(plan: planner.Plan, seen: observation.Observation,

@@ -23,6 +23,7 @@ from openstack import exceptions as sdk_exceptions
 from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute import report
+from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base
@@ -132,12 +133,15 @@ class NodesTestCase(PoolDriverTestCase):
         self.assertFalse(self.driver.is_node_deleted(
             'me.CUSTOM_GOLD.01234567'))
 
-    def test_record_of_a_node_of_another_driver_goes(self):
-        self.assertTrue(self.driver.is_node_deleted(NODES[0]))
-
-    def test_record_of_a_node_of_another_driver_with_an_instance_stays(self):
+    def test_record_of_a_node_of_another_driver_goes_in_a_pass(self):
         self.nova.put('i', NODES[0], 'me')
-        self.assertFalse(self.driver.is_node_deleted(NODES[0]))
+        for node in NODES[:2]:
+            self.cloud.rows[node] = clouds.Row('me')
+            self.assertFalse(self.driver.is_node_deleted(node))
+        self.nova.change_instance('i', task='rebuilding')
+        self.me.run_pass()
+        self.assertIn(NODES[0], self.cloud.rows)
+        self.assertNotIn(NODES[1], self.cloud.rows)
 
     def test_two_services(self):
         self.nova.add_service('b')

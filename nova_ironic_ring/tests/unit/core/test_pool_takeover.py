@@ -167,9 +167,9 @@ class DeadServiceTestCase(TakeoverTestCase):
         self.run_passes()
         self.assert_whole()
 
-    def test_instance_on_a_node_of_ironic_is_left(self):
-        # As the ring driver has it: a pool does not count its allocation.
-        self.cloud.instances['i0'] = model.Instance('b', self.held[0])
+    def test_instance_on_another_node_is_left(self):
+        # Whoever owns a node in Ironic may write any instance into it.
+        self.cloud.instances['i0'] = model.Instance('b', 'another')
         self.die()
         self.run_passes(2)
         self.assertEqual('b', self.cloud.instances['i0'].host)
@@ -261,7 +261,7 @@ class InterruptedTestCase(TakeoverTestCase):
 
     def test_before_the_instance_is_changed_and_the_taker_goes_on(self):
         self.die()
-        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.interrupt('a', 'nova', 'place_instance')
         self.services['a'].memory = observation.Memory()
         self.run_passes(3)
         self.assertEqual({'a', 'c'}, self.hosts())
@@ -269,7 +269,7 @@ class InterruptedTestCase(TakeoverTestCase):
 
     def test_before_the_instance_is_changed_and_the_taker_is_dead(self):
         self.die()
-        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.interrupt('a', 'nova', 'place_instance')
         self.die('a')
         self.run_passes(3)
         self.assertEqual({'c'}, self.hosts())
@@ -277,7 +277,7 @@ class InterruptedTestCase(TakeoverTestCase):
 
     def test_before_the_instance_is_changed_and_its_service_comes_back(self):
         dead = self.die()
-        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.interrupt('a', 'nova', 'place_instance')
         self.come_back(dead)
         self.run_passes(3)
         self.assertEqual({'b'}, self.hosts())
@@ -285,7 +285,7 @@ class InterruptedTestCase(TakeoverTestCase):
 
     def test_its_service_comes_back_and_the_taker_is_dead(self):
         dead = self.die()
-        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.interrupt('a', 'nova', 'place_instance')
         self.come_back(dead)
         self.die('a')
         self.run_passes(3)
@@ -294,7 +294,7 @@ class InterruptedTestCase(TakeoverTestCase):
 
     def test_placement_cannot_be_written_to_take_it_back(self):
         dead = self.die()
-        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.interrupt('a', 'nova', 'place_instance')
         self.come_back(dead)
         self.die('a')
 
