@@ -167,7 +167,7 @@ def is_deleted(source: NovaIronicDriver, node: str) -> bool:
 
 
 def tracked_nodes(source: NovaIronicDriver) -> Container[str]:
-    """Name the nodes that Nova's resource tracker has in hand.
+    """Name the nodes tracked by Nova's resource tracker.
 
     It takes one when it first updates it, and lets go of one that another
     service has when a pass begins, after it has asked for the nodes.
@@ -328,7 +328,7 @@ def _around(owner: object, name: str,
 
 
 def track(source: NovaIronicDriver, node: str) -> None:
-    """Have the resource tracker take a node in hand, as in a pass.
+    """Have the resource tracker track a node, as in a pass.
 
     :param source: the driver that the manager has
     :param node: the node's UUID, which has to be in the driver's cache

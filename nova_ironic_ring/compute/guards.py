@@ -113,7 +113,7 @@ def destroy_if_mine(instance: objects.Instance, call: Call) -> Any:
     """Destroy an instance, unless another service has it.
 
     One that was deleted, is being deleted, or whose build has failed and that
-    nobody has brought to life since, is destroyed all the same.
+    nobody builds again, is destroyed all the same.
 
     :param instance: the instance
     :param call: destroys it

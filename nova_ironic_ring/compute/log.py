@@ -27,7 +27,8 @@ from nova_ironic_ring.core import trust
 
 LOG = logging.getLogger(__name__)
 
-# More events of a kind in a pass become one line.
+# More events of a kind in a pass become one line: a failover moves hundreds of
+# nodes, and so many lines would hide all others.
 _MOST = 20
 
 

@@ -24,7 +24,7 @@ from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.compute import ledger
+from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pools
@@ -44,7 +44,7 @@ class PoolService(service.Service):
     def __init__(self, driver: upstream.NovaIronicDriver) -> None:
         super().__init__(driver)
         self._records = records.Nova()
-        self._ledger = ledger.Ledger()
+        self._recent = recent_nodes.RecentNodes()
         #: How large the flavors of this service's instances are.
         self._sizes: Mapping[str, pools.Size] = {}
         #: What has come of the last pass: replaced as a whole, for threads
@@ -68,7 +68,7 @@ class PoolService(service.Service):
         :raises nova.exception.InvalidConfiguration: if there is no good
             configuration
         """
-        self._ledger.begin()
+        self._recent.begin()
         result = self._run(pool_passes.run)
         found = self.ironic.found
         self.nodes = {
@@ -76,7 +76,7 @@ class PoolService(service.Service):
             for node in pool.nodes if node in found}
         self._sizes = self._read_sizes(result)
         self.result = result
-        self._ledger.end()
+        self._recent.end()
         return result
 
     def describe(self, name: str) -> dict[str, object] | None:
@@ -115,7 +115,7 @@ class PoolService(service.Service):
         """
         pool = self.result.found.get(name, pools.Pool(name))
         tree.update_inventory(name, placement.inventory(
-            pool, pool.inventory(self._ledger.released(name)),
+            pool, pool.inventory(self._recent.released(name)),
             tree.data(name).inventory))
         if pool.kind is not None:
             tree.update_traits(name, sorted(pool.kind.traits))
@@ -130,7 +130,7 @@ class PoolService(service.Service):
         """
         pool = self.result.found.get(instance.node, pools.Pool(instance.node))
         return reservation.reserve(self.ironic, reservation.Wanted(
-            instance.uuid, pool.kind, self._ledger.untried(
+            instance.uuid, pool.kind, self._recent.untried(
                 reservation.in_turn(pool.free, instance.uuid)), avoid),
             self.settings.scope)
 
@@ -143,13 +143,13 @@ class PoolService(service.Service):
         :param node: the UUID of the node
         :param name: the name of the pool that the instance was in
         """
-        self._ledger.release(node, name)
+        self._recent.release(node, name)
         pool = self.result.found.get(name)
         if pool is None or pool.kind is None:
             return
         try:
             self.world.placement.write(
-                pool, pool.inventory(self._ledger.released(name)))
+                pool, pool.inventory(self._recent.released(name)))
         except Exception as error:
             # The resource tracker writes it as well, a little later.
             LOG.warning('Placement cannot be told yet that node %(node)s of '

@@ -47,7 +47,7 @@ from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import settings as core_settings
 from nova_ironic_ring.core import takeover
-from nova_ironic_ring.process import pulse
+from nova_ironic_ring.process import heartbeats
 from nova_ironic_ring.process import sighup
 
 LOG = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Process:
         :param driver: the driver that its manager has
         """
         self._driver = driver
-        self.pulse = pulse.Pulse(self.now)
+        self.heartbeats = heartbeats.OwnHeartbeats(self.now)
         #: The instances whose build waits for its turn here.
         self.builds: set[str] = set()
 
@@ -81,11 +81,11 @@ class Process:
         return timeutils.utcnow(with_timezone=True)
 
     def longest_gap(self) -> float:
-        upstream.watch_heartbeats(self._driver, self.pulse.beat)
-        return self.pulse.longest_gap()
+        upstream.watch_heartbeats(self._driver, self.heartbeats.beat)
+        return self.heartbeats.longest_gap()
 
     def is_ending(self) -> bool:
-        return self.pulse.is_ended
+        return self.heartbeats.is_ended
 
     def tracked(self) -> Container[str]:
         return upstream.tracked_nodes(self._driver)
@@ -200,12 +200,12 @@ class Service:
             result = run(self.world, self.memory, current)
         except look.UnansweredError as error:
             self.memory = error.memory
-            self.process.pulse.forget_told()
+            self.process.heartbeats.forget_reported()
             log.write(error.happened, current)
             assert error.__cause__ is not None
             raise error.__cause__
         self.memory = result.memory
-        self.process.pulse.forget_told()
+        self.process.heartbeats.forget_reported()
         self.passes += 1
         self.ended = Ended(timeutils.utcnow(with_timezone=True),
                            self.process.now() - start)
@@ -305,18 +305,13 @@ class RingService(Service):
         :returns: False if the build cannot be done here
         """
         found = self.ironic.found.get(arrival.node)
-        step = (arrivals.decide(self.world, arrival)
-                if found is not None else None)
-        if found is None or step is None:
+        taken = (arrivals.take(self.world, arrival, self.result.plan)
+                 if found is not None else None)
+        if found is None or taken is None:
             return False
-        steps = {**self.result.plan.steps, arrival.node: step}
-        self.result = dataclasses.replace(
-            self.result, plan=dataclasses.replace(
-                self.result.plan, steps=steps))
+        self.result = dataclasses.replace(self.result, plan=taken.plan)
         self.nodes = {**self.nodes, arrival.node: found}
-        assert step.claim is not None
-        log.write([events.NodeTaken(
-            arrival.node, step.claim.owner, step.decision)], self.settings)
+        log.write([taken.happened], self.settings)
         return True
 
     def _look_at_handover(self, node: str) -> None:

@@ -64,7 +64,7 @@ class SharedMixin(upstream.NodeCache):
             lambda: report.make(ring, self.ring_recovery.pending))
         metrics.start(ring, lambda: self.ring_recovery.pending,
                       CONF.ironic_ring.metrics_listen)
-        sigterm.install(ring.process.pulse.end)
+        sigterm.install(ring.process.heartbeats.end)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
         upstream.guard_rebuilt(self, guards.is_where_it_was)
 

@@ -22,6 +22,7 @@ over once more when the instance is gone.
 import dataclasses
 
 from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import events
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import ports
 
@@ -38,10 +39,42 @@ class Arrival:
     node: str
 
 
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """What has come of a build for which this service takes a node.
+
+    :ivar plan: what was decided in the last pass, and now on the node
+    :ivar happened: the event for the log
+    """
+
+    plan: planner.Plan
+    happened: events.NodeTaken
+
+
+def take(world: ports.Ports, arrival: Arrival, before: planner.Plan
+         ) -> Taken | None:
+    """Plan to take a node for a build.
+
+    The tracker has to record the node then, after the last look.
+
+    :param world: the ports
+    :param arrival: the build
+    :param before: what was decided in the last pass
+    :returns: None if the build cannot be done here
+    """
+    step = decide(world, arrival)
+    if step is None or step.claim is None:
+        return None
+    return Taken(
+        dataclasses.replace(
+            before, steps={**before.steps, arrival.node: step}),
+        events.NodeTaken(arrival.node, step.claim.owner, step.decision))
+
+
 def decide(world: ports.Ports, arrival: Arrival) -> planner.Step | None:
     """Say whether this service takes a node for a build.
 
-    To be asked for a node that the tracker does not have in hand.
+    To be asked for a node that is not tracked.
 
     :param world: the ports
     :param arrival: the build

@@ -362,8 +362,8 @@ class Process:
         :param cloud: the cloud
         """
         self.cloud = cloud
-        #: The nodes that Nova's resource tracker has in hand.
-        self.in_hand: set[str] = set()
+        #: The nodes tracked by Nova's resource tracker.
+        self.tracked_nodes: set[str] = set()
         #: The instances whose build waits for its turn.
         self.waiting: set[str] = set()
 
@@ -380,7 +380,7 @@ class Process:
         return False
 
     def tracked(self) -> Container[str]:
-        return frozenset(self.in_hand)
+        return frozenset(self.tracked_nodes)
 
     def waiting_builds(self) -> Container[str]:
         return frozenset(self.waiting)
@@ -405,7 +405,7 @@ class Tracker:
 
     def drop(self) -> None:
         """Let go of the nodes that another service has by now."""
-        self.process.in_hand &= self.world.nova.rows_of(
+        self.process.tracked_nodes &= self.world.nova.rows_of(
             self.current.host).keys()
 
     def take(self, node: str, result: passes.Result) -> builds.Settled:
@@ -417,14 +417,14 @@ class Tracker:
         """
         step = result.plan.steps[node]
         settled = builds.Settled()
-        if node not in self.process.in_hand:
+        if node not in self.process.tracked_nodes:
             try:
                 settled = passes.claim(
                     self.world, node, step, self.current.me)
             except passes.NodeLostError:
                 return settled
             self.record(node)
-            self.process.in_hand.add(node)
+            self.process.tracked_nodes.add(node)
         row = self.cloud.rows.get(node)
         if row is not None:
             row.giver = None if step.offer is None else self.current.me

@@ -16,7 +16,7 @@ Each is right by its own ring, as with peer lists that differ. One of them has
 to stop, and the one whose taking was undone does.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import membership
@@ -88,20 +88,20 @@ class Disputes:
         """
         return Disputes(back_offs=self.back_offs)
 
-    def noted(self, taken: Mapping[str, str], offered: Iterable[str]
+    def noted(self, taken: Mapping[str, str], kept: Container[str]
               ) -> 'Disputes':
         """Return them after a pass.
 
         :param taken: the former owners of the nodes that are taken without
             consent in this pass, by the node
-        :param offered: the nodes that are offered, and may go to anybody
+        :param kept: the nodes that this service goes on having; the others,
+            offered or out of its scope, may go to anybody
         """
         if not taken and not self.taken:
             return self
-        kept = {**self.taken, **taken}
-        for node in offered:
-            kept.pop(node, None)
-        return dataclasses.replace(self, taken=kept)
+        return dataclasses.replace(self, taken={
+            node: former for node, former in {**self.taken, **taken}.items()
+            if node in kept})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -142,9 +142,10 @@ def _copy(cloud: clouds.Cloud) -> clouds.Cloud:
 
 def _connect(cloud: clouds.Cloud, current: settings.Settings
              ) -> clouds.Tracker:
-    """Connect a service that has its own nodes in hand."""
+    """Connect a service that tracks its own nodes."""
     tracker = clouds.connect(cloud, current)
-    tracker.process.in_hand = set(tracker.world.nova.rows_of(current.host))
+    tracker.process.tracked_nodes = set(
+        tracker.world.nova.rows_of(current.host))
     return tracker
 
 

@@ -33,7 +33,8 @@ from nova_ironic_ring.core import takeover
 from nova_ironic_ring.core import trust
 from nova_ironic_ring.core import vanished
 
-# Passes between two looks.
+# Passes between two looks: each reads the rows of all lost services, and what
+# they have left does no harm for some minutes.
 _PASSES = 10
 
 

@@ -12,13 +12,15 @@
 
 """What every pass begins with, whatever the driver makes of it then.
 
-The services are read, of which the members and the ring are made, and what of
-that is to be trusted is decided here, and nowhere else.
+The services are read, of which the members and the ring are made, then the
+nodes and this service's instances. What of that is to be trusted is decided
+here, and nowhere else.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 import contextlib
 import dataclasses
+import enum
 
 from nova_ironic_ring.core import disputes
 from nova_ironic_ring.core import events
@@ -28,6 +30,11 @@ from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
+from nova_ironic_ring.core import vanished
+
+# Nodes that were believed deleted count for so many passes, so that those that
+# vanish one by one reach the limit as well.
+_VANISHING_PASSES = 10
 
 
 class UnansweredError(Exception):
@@ -60,45 +67,78 @@ class Run:
     happened: list[events.Event] = dataclasses.field(default_factory=list)
 
 
+class Port(enum.Enum):
+    """A port without whose answers a pass cannot go on."""
+
+    NOVA = enum.auto()
+    IRONIC = enum.auto()
+
+
 @contextlib.contextmanager
-def asking_nova(this: Run, memory: observation.Memory) -> Iterator[None]:
-    """Remember when Nova could not be asked.
+def asking(this: Run, port: Port, memory: observation.Memory
+           ) -> Iterator[None]:
+    """Remember what was seen until Nova or Ironic could not be asked.
+
+    Nova's silence says that heartbeats may have been missed; Ironic's says
+    nothing of them.
 
     :param this: the pass
+    :param port: which of the two is asked
     :param memory: what is remembered until then
-    :raises UnansweredError: if Nova could not be asked
+    :raises UnansweredError: if it could not be asked
     """
     try:
         yield
     except Exception as error:
         raise UnansweredError(
-            memory.failed(this.world.process.now()), this.happened) from error
+            memory.failed(this.world.process.now()) if port is Port.NOVA
+            else memory.unanswered(), this.happened) from error
 
 
-@contextlib.contextmanager
-def asking_ironic(this: Run, memory: observation.Memory) -> Iterator[None]:
-    """Remember what was seen until Ironic could not be asked.
+@dataclasses.dataclass(frozen=True)
+class Beginning:
+    """What every pass has read first.
 
-    Its silence says nothing of the heartbeats.
+    :ivar memory: what is to be remembered
+    :ivar is_recorded: whether this service has a record
+    :ivar nodes: the instance on each node of Ironic
+    :ivar mine: the UUIDs of this service's instances
+    """
+
+    memory: observation.Memory
+    is_recorded: bool
+    nodes: model.Nodes
+    mine: frozenset[str]
+
+
+def begin(this: Run, before: observation.Memory) -> Beginning:
+    """Read the services, the nodes, and *then* this service's instances.
+
+    The listing of nodes takes seconds, and an instance that appears meanwhile
+    is then known to be this service's.
 
     :param this: the pass
-    :param memory: what is remembered until then
-    :raises UnansweredError: if Ironic could not be asked
+    :param before: what this service remembers
+    :raises UnansweredError: if Nova or Ironic could not be asked
     """
-    try:
-        yield
-    except Exception as error:
-        raise UnansweredError(memory.unanswered(), this.happened) from error
+    world, current = this.world, this.current
+    with asking(this, Port.NOVA, before):
+        memory, is_recorded = _at_services(this, before)
+    with asking(this, Port.IRONIC, memory):
+        nodes: model.Nodes = world.ironic.nodes(current.scope)
+    with asking(this, Port.NOVA, memory):
+        mine = world.nova.instances_of(current.host)
+    with asking(this, Port.IRONIC, memory):
+        nodes = _with_own(this, nodes, mine)
+    return Beginning(memory, is_recorded, nodes, mine)
 
 
-def at_services(this: Run, before: observation.Memory
-                ) -> tuple[observation.Memory, bool]:
+def _at_services(this: Run, before: observation.Memory
+                 ) -> tuple[observation.Memory, bool]:
     """Look at the services, which makes the ring.
 
     Where what is seen is not to be trusted, the last members stay in force.
 
-    :param this: the pass
-    :param before: what this service remembers
     :returns: what is to be remembered, and whether this service has a record
     """
     world, current = this.world, this.current
@@ -160,6 +200,20 @@ def at_all_services(this: Run, memory: observation.Memory
     return others, dataclasses.replace(memory, watch=watch)
 
 
+def _with_own(this: Run, nodes: model.Nodes, mine: frozenset[str]
+              ) -> model.Nodes:
+    """Add the nodes of this service's instances that have left its scope.
+
+    Such a node stays with its instance.
+    """
+    if not this.current.scope.is_limited:
+        return nodes
+    missing = mine - {instance for instance in nodes.values() if instance}
+    if not missing:
+        return nodes
+    return {**nodes, **this.world.ironic.nodes_of(missing)}
+
+
 def _look_at_work(this: Run, before: observation.Memory,
                   services: Sequence[model.Service], watch: membership.Watch
                   ) -> membership.WorkWatch:
@@ -190,7 +244,7 @@ def _assess(this: Run, before: observation.Memory,
     said = this.world.nova.last_passes(sorted(suspects))
     failing = before.standing.membership.with_state(
         membership.State.NOT_WORKING)
-    services = [dataclasses.replace(service, last_pass=_in_any_row(
+    services = [dataclasses.replace(service, last_pass=_last_pass_of_suspect(
         said.get(service.name, service.last_pass),
         service.name in suspects - failing)) for service in services]
     work_watch = work_watch.look(services, watch, this.current)
@@ -198,8 +252,8 @@ def _assess(this: Run, before: observation.Memory,
         services, this.current, watch, work_watch), work_watch
 
 
-def _in_any_row(said: model.LastPass | None, is_new: bool
-                ) -> model.LastPass | None:
+def _last_pass_of_suspect(said: model.LastPass | None, is_new: bool
+                          ) -> model.LastPass | None:
     """Return what a service that does not seem to work says in all its rows.
 
     The row that said when the last good pass was may just have gone to another
@@ -227,22 +281,30 @@ def _work_changed(before: observation.Memory, memory: observation.Memory
             yield events.PassesWork(host)
 
 
-def with_own(this: Run, nodes: model.Nodes, mine: frozenset[str]
-             ) -> model.Nodes:
-    """Add the nodes of this service's instances that have left its scope.
-
-    Such a node stays with its instance.
+def at_missing_nodes(this: Run, memory: observation.Memory,
+                     before: Collection[str], listed: Collection[str]
+                     ) -> observation.Memory:
+    """Find out whether too many nodes have vanished to believe it.
 
     :param this: the pass
-    :param nodes: the nodes that were listed
-    :param mine: the UUIDs of this service's instances
+    :param memory: what is remembered
+    :param before: UUIDs of the nodes that this service has had
+    :param listed: UUIDs of the nodes that Ironic has listed
     """
-    if not this.current.scope.is_limited:
-        return nodes
-    missing = mine - {instance for instance in nodes.values() if instance}
-    if not missing:
-        return nodes
-    return {**nodes, **this.world.ironic.nodes_of(missing)}
+    missing = sorted(set(before) - set(listed))
+    was, current = memory.vanished, this.current
+    guard = vanished.look(
+        was, vanished.Missing(
+            missing, len(before), this.world.ironic.is_deleted),
+        vanished.Limits(current.vanished_nodes_limit,
+                        _VANISHING_PASSES * current.pass_interval),
+        this.world.process.now())
+    if guard.has_too_many and not was.has_too_many:
+        this.happened.append(events.NodesVanished(
+            current.host, True, missing, len(before)))
+    elif was.has_too_many and not guard.has_too_many:
+        this.happened.append(events.NodesBack())
+    return dataclasses.replace(memory, vanished=guard)
 
 
 def at_own_heartbeat(this: Run, memory: observation.Memory

@@ -41,7 +41,8 @@ _PATIENCE_AFTER_OUTAGE = 2
 # A service that works and has thousands of nodes may need two passes, and what
 # Ironic takes to list them, until it says again that it works.
 _PATIENT_PASSES = 4
-# What of a long pass is remembered in the next one.
+# What of a long pass is remembered in the next one: a short one may be
+# followed by a long one, but a single long one must not count for ever.
 _FADING = 0.75
 
 
@@ -282,7 +283,9 @@ class WorkWatch:
         """Return the watch of an observer that looks once.
 
         The observer takes what is older than some passes of the service to
-        have stood still since then.
+        have stood still since then. Of a service that says it in no row, one
+        look tells nothing: the row that said it may just have become another
+        service's.
 
         :param services: the records of the services, with what they say of
             their passes
@@ -290,7 +293,7 @@ class WorkWatch:
         """
         found = Watch()
         for service in services:
-            if service.last_pass:
+            if service.last_pass and service.last_pass.at:
                 found = found.joined(Watch.of_one_look(
                     [_pass_of(service)], now,
                     _PATIENT_PASSES * service.last_pass.cycle))

@@ -90,7 +90,7 @@ class Observation:
         are for this service
     :ivar instances: what is known of instances
     :ivar others: what all services are, where that is needed
-    :ivar tracked: the nodes that Nova's resource tracker has in hand
+    :ivar tracked: the nodes tracked by Nova's resource tracker
     """
 
     at: float

@@ -21,6 +21,7 @@ import dataclasses
 import datetime
 import hashlib
 
+from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
@@ -93,6 +94,10 @@ def say(this: look.Run, plan: planner.Plan, memory: observation.Memory,
     last = None if is_lost else at
     listed = [node for node, step in plan.steps.items()
               if step.decision.lists]
+    if not is_lost:
+        # These stay with a service that fails, so that all see that it does.
+        listed = [node for node in listed if node in rows and plan.steps[
+            node].decision is decisions.Decision.KEEP_INSTANCE] or listed
     listing = _choose([node for node in listed if node in rows] or listed,
                       rows, last, said)
     node = listing or _choose(rows, rows, last, said)

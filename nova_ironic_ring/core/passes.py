@@ -45,13 +45,9 @@ from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.core import trust
-from nova_ironic_ring.core import vanished
 
 #: Raised by :func:`run`.
 UnansweredError = look.UnansweredError
-
-# The limit of vanished nodes holds for so many passes.
-_VANISHING_PASSES = 10
 
 
 class NodeLostError(Exception):
@@ -96,23 +92,19 @@ def run(world: ports.Ports, before: observation.Memory,
     :raises UnansweredError: if Nova or Ironic could not be asked
     """
     this = look.Run(world, current)
-    with look.asking_nova(this, before):
-        memory, is_recorded = look.at_services(this, before)
-    with look.asking_ironic(this, memory):
-        nodes: model.Nodes = world.ironic.nodes(current.scope)
-    with look.asking_nova(this, memory):
-        mine = world.nova.instances_of(current.host)
-    with look.asking_ironic(this, memory):
-        nodes = look.with_own(this, nodes, mine)
-    with look.asking_nova(this, memory):
+    begun = look.begin(this, before)
+    memory, nodes = begun.memory, begun.nodes
+    with look.asking(this, look.Port.NOVA, memory):
         rows = world.nova.rows_of(current.host)
     own = pool_return.Own(current.me, nodes, rows)
-    with look.asking_ironic(this, memory):
-        memory = _guard(this, memory, nodes, rows)
-    with look.asking_nova(this, memory):
+    with look.asking(this, look.Port.IRONIC, memory):
+        memory = look.at_missing_nodes(this, memory, own.recorded, nodes)
+    memory = dataclasses.replace(memory, kept=memory.kept - nodes.keys())
+    with look.asking(this, look.Port.NOVA, memory):
         seen, memory = _observe(this, memory, observation.Observation(
             world.process.now(), memory.standing, nodes, rows,
-            observation.Instances(mine), tracked=world.process.tracked()))
+            observation.Instances(begun.mine),
+            tracked=world.process.tracked()))
     this.happened.extend(_elsewhere(memory, seen))
     memory = look.at_own_heartbeat(this, memory)
     seen = dataclasses.replace(seen, standing=memory.standing)
@@ -122,7 +114,7 @@ def run(world: ports.Ports, before: observation.Memory,
         memory, instances=seen.instances.of_others,
         other_drivers=seen.instances.other_drivers)
 
-    with look.asking_nova(this, memory):
+    with look.asking(this, look.Port.NOVA, memory):
         request = takeover.Request(
             {node: step.decision for node, step in plan.steps.items()
              if step.decision.takes_instance},
@@ -145,7 +137,7 @@ def run(world: ports.Ports, before: observation.Memory,
          if step.decision.lists},
         (*outcome.taken, *from_pools, *settled),
         # Nova refuses to start a new service that names instances.
-        _orphans(plan, seen, current) if is_recorded else frozenset(),
+        _orphans(plan, seen, current) if begun.is_recorded else frozenset(),
         this.happened, said)
 
 
@@ -154,7 +146,7 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
     """Look at a node once more before Nova's tracker takes it.
 
     The tracker takes every node that is listed, whoever has it. To be asked
-    for a node that the tracker does not have in hand yet.
+    for a node that is not tracked yet.
 
     :param world: the ports
     :param node: the node's UUID
@@ -205,27 +197,6 @@ def claimed(before: observation.Memory, node: str, step: planner.Step,
     return dataclasses.replace(
         before, left_builds=(*before.left_builds, *settled.left),
         handovers=handovers)
-
-
-def _guard(this: look.Run, memory: observation.Memory, nodes: model.Nodes,
-           rows: dict[str, model.Row]) -> observation.Memory:
-    """Find out whether too many nodes have vanished to believe it."""
-    rows = {node: row for node, row in rows.items() if row.pool is None}
-    missing = sorted(rows.keys() - nodes.keys())
-    guard = vanished.look(
-        memory.vanished,
-        vanished.Missing(missing, len(rows), this.world.ironic.is_deleted),
-        vanished.Limits(this.current.vanished_nodes_limit,
-                        _VANISHING_PASSES * this.current.pass_interval),
-        this.world.process.now())
-    had_too_many = memory.vanished.has_too_many
-    if guard.has_too_many and not had_too_many:
-        this.happened.append(events.NodesVanished(
-            this.current.host, True, missing, len(rows)))
-    elif had_too_many and not guard.has_too_many:
-        this.happened.append(events.NodesBack())
-    return dataclasses.replace(
-        memory, vanished=guard, kept=memory.kept - nodes.keys())
 
 
 def _observe(this: look.Run, memory: observation.Memory,
@@ -385,17 +356,17 @@ def _look_at_givers(this: look.Run, memory: observation.Memory,
         return memory
     try:
         others, later = look.at_all_services(this, memory)
-        lost = tuple(dataclasses.replace(each, looks=observation.LOOKS)
-                     for each in found
-                     if others.membership.is_lost(str(each.host)))
+        lost = {each.host for each in found
+                if others.membership.is_lost(str(each.host))}
         waiting = builds.of_live_givers(this.world, tuple(
-            each for each in found
-            if not others.membership.is_lost(str(each.host))))
+            each for each in found if each.host not in lost))
     except Exception as error:
         this.happened.append(events.HandoversUnknown(error))
         return memory
     return dataclasses.replace(
-        later, left_builds=later.left_builds + lost,
+        later, left_builds=later.left_builds + tuple(
+            dataclasses.replace(each, looks=observation.LOOKS)
+            for each in found if each.host in lost),
         handovers=dataclasses.replace(later.handovers, builds=waiting))
 
 

@@ -201,8 +201,8 @@ class _Planner:
             disputes=self.disputes.noted(
                 {node: self.seen.rows[node].owner_name
                  for node, step in steps.items() if step.decision.forces},
-                [node for node, step in steps.items()
-                 if step.offer is not None]))
+                {node for node, step in steps.items()
+                 if step.decision.lists and step.offer is None}))
 
     # The circumstances of a node, for the tables
 

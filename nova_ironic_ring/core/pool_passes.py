@@ -32,10 +32,7 @@ from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.core import trust
-from nova_ironic_ring.core import vanished
 
-# The limit of vanished nodes holds for so many passes.
-_VANISHING_PASSES = 10
 # So many pools are worth a warning, where they have hardly more nodes.
 _MANY_POOLS = 20
 
@@ -100,21 +97,16 @@ def run(world: ports.Ports, before: observation.Memory,
     :raises UnansweredError: if Nova or Ironic could not be asked
     """
     this = look.Run(world, current)
-    with look.asking_nova(this, before):
-        memory, is_recorded = look.at_services(this, before)
-    with look.asking_ironic(this, memory):
-        listed: model.Nodes = world.ironic.nodes(current.scope)
-    with look.asking_nova(this, memory):
-        mine = world.nova.instances_of(current.host)
-    with look.asking_ironic(this, memory):
-        listed = look.with_own(this, listed, mine)
-        nodes: _Nodes = world.ironic.describe(listed)
-    with look.asking_nova(this, memory):
+    begun = look.begin(this, before)
+    memory, mine = begun.memory, begun.mine
+    with look.asking(this, look.Port.IRONIC, memory):
+        nodes: _Nodes = world.ironic.describe(begun.nodes)
+    with look.asking(this, look.Port.NOVA, memory):
         seen, memory = _observe(this, memory, nodes, mine)
-    with look.asking_ironic(this, memory):
+    with look.asking(this, look.Port.IRONIC, memory):
         kept, memory = _guard(this, memory, seen)
     memory = look.at_own_heartbeat(this, memory)
-    with look.asking_nova(this, memory):
+    with look.asking(this, look.Port.NOVA, memory):
         claimed, memory = pool_records.claim(
             this, memory, seen.records, _free(this, memory, nodes))
     seen = dataclasses.replace(
@@ -124,7 +116,7 @@ def run(world: ports.Ports, before: observation.Memory,
     taken = claimed.instances
     if memory.standing.trust is trust.Trust.FULL and (
             not memory.standing.is_ending):
-        with look.asking_nova(this, memory):
+        with look.asking(this, look.Port.NOVA, memory):
             wanted = _wanted(this, memory, seen)
             outcome = _take_over(this, seen, found, wanted)
             taken += outcome.taken
@@ -141,7 +133,7 @@ def run(world: ports.Ports, before: observation.Memory,
             memory, pooled=dataclasses.replace(memory.pooled, pools=found)),
         taken,
         # Nova refuses to start a new service that names instances.
-        _of_others_here(this, memory, nodes, mine) if is_recorded
+        _of_others_here(this, memory, nodes, mine) if begun.is_recorded
         else frozenset(), this.happened)
 
 
@@ -235,20 +227,10 @@ def _guard(this: look.Run, memory: observation.Memory, seen: _Seen
     """
     before = {uuid: node for pool in memory.pooled.pools.values()
               for uuid, node in pool.nodes.items()}
-    missing = sorted(before.keys() - seen.nodes.keys())
-    now, was = this.world.process.now(), memory.vanished
-    guard = vanished.look(
-        was, vanished.Missing(
-            missing, len(before), this.world.ironic.is_deleted),
-        vanished.Limits(this.current.vanished_nodes_limit,
-                        _VANISHING_PASSES * this.current.pass_interval), now)
-    if guard.has_too_many and not was.has_too_many:
-        this.happened.append(events.NodesVanished(
-            this.current.host, True, missing, len(before)))
-    elif was.has_too_many and not guard.has_too_many:
-        this.happened.append(events.NodesBack())
-    kept = {}
-    for uuid in missing:
+    now = this.world.process.now()
+    memory = look.at_missing_nodes(this, memory, before, seen.nodes)
+    guard, kept = memory.vanished, {}
+    for uuid in sorted(before.keys() - seen.nodes.keys()):
         # A node goes after its instance: the allocation is there still.
         if guard.has_too_many or before[uuid].instance in seen.mine:
             kept[uuid] = dataclasses.replace(before[uuid], is_ready=False)

@@ -46,6 +46,12 @@ class Own:
     rows: Mapping[str, model.Row]
 
     @property
+    def recorded(self) -> dict[str, model.Row]:
+        """Its records of nodes."""
+        return {node: row for node, row in self.rows.items()
+                if row.pool is None}
+
+    @property
     def pools(self) -> list[str]:
         """The names of its pools."""
         return sorted(row.pool for row in self.rows.values() if row.pool)

@@ -297,7 +297,7 @@ class Process(Protocol):
         """Say whether this service is about to end."""
 
     def tracked(self) -> Container[str]:
-        """Name the nodes that Nova's resource tracker has in hand."""
+        """Name the nodes tracked by Nova's resource tracker."""
 
     def waiting_builds(self) -> Container[str]:
         """Name the instances whose build waits for its turn here, by UUID."""

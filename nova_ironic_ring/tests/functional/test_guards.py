@@ -67,11 +67,16 @@ class FailingPassesTestCase(base.LabTestCase):
     def test_its_free_nodes_go_to_the_others(self):
         failing, *others = self.lab.state.computes
         self.addCleanup(self._restart, failing, {})
-        self._restart(failing, {'ironic': {
-            'endpoint_override': 'http://127.0.0.1:1'}})
+        # Nobody takes it for dead, however long the restart takes.
+        with base.Heartbeats(self.lab, failing):
+            self._restart(failing, {'ironic': {
+                'endpoint_override': 'http://127.0.0.1:1'}})
+            self.lab.wait('A pass that fails', lambda: (
+                'http://127.0.0.1:1' in
+                self.lab.compute(failing).log.read_text()))
         self.lab.wait(f'No node of {failing}', lambda: (
             failing not in self.lab.owners().values()))
-        # It lives: nobody has taken it for dead.
+        # It lives.
         (service,) = self.cloud.compute.services(
             host=failing, binary='nova-compute')
         self.assertEqual('up', service.state)

@@ -232,7 +232,7 @@ class World:
     def _connect(self, cloud: clouds.Cloud, current: settings.Settings
                  ) -> clouds.Tracker:
         tracker = clouds.connect(cloud, current)
-        tracker.process.in_hand = set(
+        tracker.process.tracked_nodes = set(
             tracker.world.nova.rows_of(current.host))
         return tracker
 

@@ -443,7 +443,7 @@ class LastLookTestCase(base.DriverTestCase):
         self.assertRaises(exception.ComputeHostNotFound,
                           self.driver.get_available_resource, self.node)
 
-    def test_node_in_hand_is_not_looked_at_again(self):
+    def test_tracked_node_is_not_looked_at_again(self):
         self.me.begin_pass()
         self.nova.asked.clear()
         self.driver.get_available_resource(self.node)
@@ -595,7 +595,7 @@ class TakeoverTestCase(base.DriverTestCase):
 
     def test_service_that_is_about_to_end_takes_nothing(self):
         self._die()
-        self.me.ring.process.pulse.end()
+        self.me.ring.process.heartbeats.end()
         self.assertNotIn(self.node, self.me.run_pass())
 
     def test_silence_of_a_service_in_memcached_begins_when_it_is_seen(self):

@@ -80,7 +80,7 @@ class PassTestCase(base.BaseTestCase):
         self.before: dict[str, Callable[[], object]] = {}
         self.restart()
         self.memory = forecast.start(self.cloud, self.current)
-        self.tracker.process.in_hand = self.owned()
+        self.tracker.process.tracked_nodes = self.owned()
         self.run_pass()
 
     def restart(self) -> None:
@@ -188,14 +188,14 @@ class PassTestCase(base.BaseTestCase):
         result = self.decide()
         self.tracker.drop()
         for node in result.listed:
-            step, tracked = result.plan.steps[node], self.tracker.process
-            if node in tracked.in_hand:
+            step, process = result.plan.steps[node], self.tracker.process
+            if node in process.tracked_nodes:
                 self.memory = dataclasses.replace(
                     self.memory, handovers=builds.look_at_handover(
                         self.tracker.world, self.memory.handovers, node))
-            is_known = node in tracked.in_hand
+            is_known = node in process.tracked_nodes
             settled = self.tracker.take(node, result)
-            if not is_known and node in tracked.in_hand:
+            if not is_known and node in process.tracked_nodes:
                 self.memory = passes.claimed(self.memory, node, step, settled)
         return set(result.listed)
 

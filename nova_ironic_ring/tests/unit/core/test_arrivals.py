@@ -18,6 +18,7 @@ from oslotest import base
 from nova_ironic_ring.core import arrivals
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import planner
@@ -58,6 +59,21 @@ class ArrivalTestCase(base.BaseTestCase):
             planner.Plan({'node': step})))
         row = self.cloud.rows['node']
         self.assertEqual(('me', 'me', ''), (row.owner, row.giver, row.taker))
+
+    def test_what_was_decided_on_other_nodes_stays(self):
+        kept = planner.Step(decisions.Decision.KEEP, 'so')
+        before = planner.Plan({'other': kept}, happened=('x',))
+        taken = arrivals.take(self.tracker.world, ARRIVAL, before)
+        self.assertEqual(dataclasses.replace(before, steps={
+            'other': kept, 'node': self._decide()}), taken.plan)
+        self.assertEqual(events.NodeTaken(
+            'node', 'Other', decisions.Decision.TAKE_FOR_BUILD),
+            taken.happened)
+
+    def test_nothing_is_planned_that_cannot_be_built(self):
+        self.cloud.instances.clear()
+        self.assertIsNone(arrivals.take(
+            self.tracker.world, ARRIVAL, planner.Plan()))
 
     def test_node_that_goes_to_yet_another(self):
         step = self._decide()

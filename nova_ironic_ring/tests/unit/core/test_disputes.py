@@ -41,7 +41,8 @@ class DisputesTestCase(base.BaseTestCase):
     def _take(self, **owners: str) -> None:
         """Take nodes, whose names begin with a letter here, from owners."""
         self.known = self.known.noted(
-            {node.lstrip('n'): owner for node, owner in owners.items()}, ())
+            {node.lstrip('n'): owner for node, owner in owners.items()},
+            {'1', '2', '3'})
 
     def _have_taken_back(self, at: float) -> list[disputes.Dispute]:
         """Take a node of a's, and have a take it back."""
@@ -135,7 +136,7 @@ class DisputesTestCase(base.BaseTestCase):
 
     def test_offered_nodes_may_go_to_anybody(self):
         self._take(n1='a')
-        self.known = self.known.noted({}, ['1', '2'])
+        self.known = self.known.noted({}, {'3'})
         self.rows['1'] = 'a'
         self.assertEqual([], self._look())
 

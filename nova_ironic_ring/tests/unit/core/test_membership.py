@@ -415,6 +415,12 @@ class WorkTestCase(base.BaseTestCase):
                 service, self.CURRENT, self.watch,
                 membership.WorkWatch.of_one_look([service], NOW)))
 
+    def test_one_look_at_a_service_that_says_when_nowhere(self):
+        service = _service('a', 0, last_pass=model.LastPass(10))
+        self.assertEqual(State.MEMBER, membership.state(
+            service, self.CURRENT, self.watch,
+            membership.WorkWatch.of_one_look([service], NOW)))
+
     def test_it_keeps_what_it_has(self):
         found = membership.Membership(states={'a': State.NOT_WORKING})
         self.assertFalse(found.is_lost('a'))

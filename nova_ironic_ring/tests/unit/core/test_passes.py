@@ -415,7 +415,7 @@ class ConsentTestCase(base.PassTestCase):
     def test_offered_node_is_not_taken_that_something_is_allocated_of(self):
         node = min(self.owned())
         self.record(node, 'a', 'me')
-        self.tracker.process.in_hand.discard(node)
+        self.tracker.process.tracked_nodes.discard(node)
         self.cloud.allocations[node] = {'late'}
         self.assertIn(node, self.run_pass())
         self.assertEqual('a', self.cloud.rows[node].owner)
@@ -530,8 +530,8 @@ class LastLookTestCase(base.PassTestCase):
     """What is looked at once more before Nova's tracker takes a node."""
 
     def _take(self, node: str) -> None:
-        """Have the tracker take a node that it does not have in hand."""
-        self.tracker.process.in_hand.discard(node)
+        """Have the tracker take a node that it does not track."""
+        self.tracker.process.tracked_nodes.discard(node)
         self.tracker.take(node, self.result)
 
     def test_free_node_that_another_has_taken_meanwhile(self):
@@ -675,6 +675,18 @@ class DisputeTestCase(base.PassTestCase):
         self.record(self.node, 'a', 'me')
         self.assertIn(self.node, self.run_pass())
 
+    def test_node_that_was_out_of_the_scope_meanwhile(self):
+        self.record(self.node, 'a')
+        self._seconds_until_taken()
+        node = self.cloud.nodes.pop(self.node)
+        self.run_pass()
+        # Others had the right to it.
+        self.cloud.nodes[self.node] = node
+        self.record(self.node, 'a')
+        self.run_pass()
+        self.assertEqual([], self.happened(events.DisputeFound))
+        self.assertEqual([], self.memory.disputes.hosts)
+
     def test_owner_that_takes_back_for_a_build(self):
         for _ in range(3):
             self.record(self.node, 'a')
@@ -709,13 +721,13 @@ class DisputeTestCase(base.PassTestCase):
     def test_update_that_failed_is_no_dispute(self):
         for _ in range(3):
             self.record(self.node, 'a')
-            self.tracker.process.in_hand.discard(self.node)
+            self.tracker.process.tracked_nodes.discard(self.node)
             self.wait(1)
             self.run_pass()
         self.wait(1)
         self.assertIn(self.node, self.run_pass())
         self.record(self.node, 'a')
-        self.tracker.process.in_hand.discard(self.node)
+        self.tracker.process.tracked_nodes.discard(self.node)
         self.run_pass()
         self.assertEqual([], self.happened(events.DisputeFound))
 
@@ -1494,6 +1506,15 @@ class NotWorkingTestCase(base.PassTestCase):
         self._pass('a', 'b')
         self.assertEqual(before.keys(), self._shown().keys())
         self.assertNotEqual(before, self._shown())
+
+    def test_row_of_an_instance_is_preferred(self):
+        (before,) = self._shown()
+        node = max(self.owned() - {before})
+        self.place(node, 'server', 'me')
+        self._pass('a', 'b')
+        self._pass('a', 'b')
+        said = max(self._shown().values())
+        self.assertEqual(said, self._shown()[node])
 
     def test_row_that_cannot_be_written(self):
         (node,) = self._shown()

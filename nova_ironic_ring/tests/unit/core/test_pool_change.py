@@ -54,13 +54,13 @@ class RingService:
                 del self.cloud.rows[pools.uuid_of(name)]
         for node in self.result.listed:
             step = self.result.plan.steps[node]
-            if node in self.tracker.process.in_hand:
+            if node in self.tracker.process.tracked_nodes:
                 self.memory = dataclasses.replace(
                     self.memory, handovers=builds.look_at_handover(
                         self.world, self.memory.handovers, node))
-            is_known = node in self.tracker.process.in_hand
+            is_known = node in self.tracker.process.tracked_nodes
             settled = self.tracker.take(node, self.result)
-            if not is_known and node in self.tracker.process.in_hand:
+            if not is_known and node in self.tracker.process.tracked_nodes:
                 self.memory = passes.claimed(self.memory, node, step, settled)
         return self.result
 
@@ -283,7 +283,7 @@ class RollingTestCase(ChangeTestCase):
         self.services['a'].run_pass()
         self.assertNotIn(node, self.services['a'].nodes())
         # And its owner offers it.
-        ring.tracker.process.in_hand.add(node)
+        ring.tracker.process.tracked_nodes.add(node)
         self.run_passes(3)
         self.assertIn(node, self.services['a'].nodes())
         self.assertNotIn(node, self.cloud.rows)

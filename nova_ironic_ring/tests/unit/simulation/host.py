@@ -34,7 +34,6 @@ from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
-from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.tests.unit.simulation import builds
@@ -211,7 +210,7 @@ class Process(clouds.Process):
         return self.ending
 
     def tracked(self) -> Container[str]:
-        return frozenset(self.in_hand)
+        return frozenset(self.tracked_nodes)
 
 
 class Tracker(clouds.Tracker):
@@ -236,7 +235,7 @@ class Tracker(clouds.Tracker):
         :returns: the rows of those that are left
         """
         rows = self.world.nova.rows_of(self.current.host)
-        self.process.in_hand &= rows.keys()
+        self.process.tracked_nodes &= rows.keys()
         self._written = {node: offer for node, offer in self._written.items()
                          if node in rows}
         return rows
@@ -250,7 +249,8 @@ class Tracker(clouds.Tracker):
         """
         said = (result.plan.steps[node].offer,
                 result.work.of(node, self.current))
-        if node in self.process.in_hand and self._written.get(node) == said:
+        if node in self.process.tracked_nodes and (
+                self._written.get(node) == said):
             return core_builds.Settled()
         self._service.pause()
         self._service.reach()
@@ -258,7 +258,7 @@ class Tracker(clouds.Tracker):
         self._service.reach_placement()
         self._began = self.cloud.now
         settled = super().take(node, result)
-        if node in self.process.in_hand and node in self.cloud.rows:
+        if node in self.process.tracked_nodes and node in self.cloud.rows:
             self._written[node] = said
         return settled
 
@@ -268,24 +268,22 @@ class Tracker(clouds.Tracker):
         :param arrival: the build
         :returns: whether the service has the node
         """
-        if arrival.node in self.process.in_hand:
+        if arrival.node in self.process.tracked_nodes:
             return True
         host = self._service
         # At once: this is not the greenlet of the passes.
-        world = clouds.connect(self.cloud, self.current).world
-        step = arrivals.decide(dataclasses.replace(
-            world, process=self.process), arrival)
-        if step is None or arrival.node not in self.cloud.nodes:
+        world = dataclasses.replace(
+            clouds.connect(self.cloud, self.current).world,
+            process=self.process)
+        taken = arrivals.take(world, arrival, host.result.plan)
+        if taken is None or arrival.node not in self.cloud.nodes:
             return False
-        host.result = dataclasses.replace(host.result, plan=planner.Plan(
-            {**host.result.plan.steps, arrival.node: step}))
-        before = self.cloud.rows[arrival.node].owner
-        super().record(arrival.node)
-        host.world.rules.row_taken(host, arrival.node, before)
-        self.process.in_hand.add(arrival.node)
+        host.result = dataclasses.replace(host.result, plan=taken.plan)
+        tracker = clouds.Tracker(
+            self.cloud, self.process, world, self.current)
+        tracker.take(arrival.node, host.result)
+        host.world.rules.row_taken(host, arrival.node, taken.happened.owner)
         self._written.pop(arrival.node, None)
-        row = self.cloud.rows[arrival.node]
-        row.giver, row.taker = host.me, ''
         return True
 
     def record(self, node: str) -> None:
@@ -586,7 +584,7 @@ class Host:
             self._remove(node)
         for node in self.result.listed:
             step = self.result.plan.steps[node]
-            is_known = node in self.process.in_hand
+            is_known = node in self.process.tracked_nodes
             try:
                 if is_known:
                     self.memory = dataclasses.replace(
@@ -595,7 +593,7 @@ class Host:
                 settled = self.tracker.take(node, self.result)
             except Unreachable:
                 continue
-            if not is_known and node in self.process.in_hand:
+            if not is_known and node in self.process.tracked_nodes:
                 self.memory = passes.claimed(self.memory, node, step, settled)
             for each in settled.taken:
                 self._recover(each.instance)
@@ -612,5 +610,5 @@ class Host:
             self.memory, vanished=self.memory.vanished.noted(
                 node, self.process.now()))
         if self.ports.nova.delete_row(node, self.name):
-            self.process.in_hand.discard(node)
+            self.process.tracked_nodes.discard(node)
             self.ports.placement.delete_provider(node)

@@ -413,12 +413,12 @@ class Invariants:
                     and node not in host.result.listed and host.IS_OURS):
                 self.world.fail(f'{host.name} does not list node '
                                 f'{short(node)}, with its own {uuid}')
-        for node in host.process.in_hand:
+        for node in host.process.tracked_nodes:
             row = self.cloud.rows.get(node)
             if (row is None or model.canonical(row.owner) != host.me) and (
                     self._row_since[node] < host.cleaned_at):
-                self.world.fail(f'{host.name} has node {short(node)} '
-                                'in hand, and it is not its own')
+                self.world.fail(f'{host.name} tracks node {short(node)}, '
+                                'and it is not its own')
         self._check_unowned()
 
     def _check_unowned(self) -> None:

@@ -30,7 +30,7 @@ from typing import Any
 
 import greenlet
 
-from nova_ironic_ring.compute import ledger
+from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
@@ -238,7 +238,7 @@ class Service:
             failover_after=times.FAILOVER_AFTER)
         self.memory = observation.Memory()
         self.result = pool_passes.Result()
-        self.ledger = ledger.Ledger()
+        self.recent = recent_nodes.RecentNodes()
         self.lives = True
         self.is_receiving = False
         self.frozen_until = 0.0
@@ -338,14 +338,14 @@ class Service:
             self._pass()
 
     def _pass(self) -> None:
-        self.ledger.begin()
+        self.recent.begin()
         try:
             self.result = pool_passes.run(
                 self.ports, self.memory, self.current)
         except look.UnansweredError as error:
             self.world.check(False, f'{error.__cause__!r}')
         self.memory = self.result.memory
-        self.ledger.end()
+        self.recent.end()
         for each in self.result.taken:
             self.world.log(f'{self.name} takes {each.instance} over')
             self.do(functools.partial(self._recover, each.instance))
@@ -376,7 +376,7 @@ class Service:
             cloud.inventories[pool.uuid] = (
                 dataclasses.replace(before, reserved=before.total)
                 if pool.is_hidden and before else
-                pool.inventory(self.ledger.released(name)))
+                pool.inventory(self.recent.released(name)))
 
     def build(self, uuid: str, pool: str, tries: int) -> None:
         """Build an instance, or have another service do so."""
@@ -391,7 +391,7 @@ class Service:
             self.name, pool, is_building=True, task='spawning')
         found = self.result.found[pool]
         node = reservation.reserve(self.ports.ironic, reservation.Wanted(
-            uuid, found.kind, self.ledger.untried(
+            uuid, found.kind, self.recent.untried(
                 reservation.in_turn(found.free, uuid))), self.current.scope)
         if self._is_ended(uuid):
             self._release(uuid)
@@ -457,10 +457,10 @@ class Service:
             return
         node, pool = self._release(uuid), str(known.node)
         if node is not None:
-            self.ledger.release(node, pool)
+            self.recent.release(node, pool)
             found = self.result.found.get(pool)
             if found is not None:
                 self.ports.placement.write(
-                    found, found.inventory(self.ledger.released(pool)))
+                    found, found.inventory(self.recent.released(pool)))
         cloud.instances.pop(uuid, None)
         self.ports.placement.free(uuid)

@@ -10,14 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What this process has done with nodes since they were last counted."""
+"""The nodes that this process has tried or released since the last count."""
 
 from collections.abc import Iterable, Iterator
 import threading
 
 
-class Ledger:
-    """Remembers nodes from one pass to the next, for all threads.
+class RecentNodes:
+    """Remembers which nodes were tried and released, for all threads.
 
     What happens while a pass is under way may not be in what it has read, and
     stays until the one after it.
@@ -36,7 +36,7 @@ class Ledger:
             self._pass += 1
 
     def end(self) -> None:
-        """End a pass: forget what it has seen."""
+        """End a pass: forget what its reads have shown."""
         with self._lock:
             self._tried = {node: then for node, then in self._tried.items()
                            if then >= self._pass}

@@ -10,13 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The heartbeat of this service, watched where it beats."""
+"""The heartbeats of this service, timed where they are written."""
 
 from collections.abc import Callable
 import time
 
 
-class Pulse:
+class OwnHeartbeats:
     """Knows when heartbeats succeeded, and can end them.
 
     The database cannot tell: it has the last one alone, and counts those that
@@ -31,7 +31,7 @@ class Pulse:
         self._clock = clock
         self._last: float | None = None
         self._longest = 0.0
-        self._told = 0.0
+        self._reported = 0.0
         #: Whether there are to be no more.
         self.is_ended = False
 
@@ -55,18 +55,18 @@ class Pulse:
     def longest_gap(self) -> float:
         """Return the longest time without a heartbeat.
 
-        Of all that was not told yet, and of what was told since the last
-        :meth:`forget_told`.
+        Of the gaps that were not reported yet, and of those that were since
+        the last :meth:`forget_reported`.
 
         :returns: seconds; 0 before the first heartbeat
         """
         if self._last is None:
             return 0.0
-        self._told = max(
-            self._told, self._longest, self._clock() - self._last)
+        self._reported = max(
+            self._reported, self._longest, self._clock() - self._last)
         self._longest = 0.0
-        return self._told
+        return self._reported
 
-    def forget_told(self) -> None:
-        """Forget what was told: whoever asked remembers it."""
-        self._told = 0.0
+    def forget_reported(self) -> None:
+        """Forget the gaps that were reported: whoever asked remembers them."""
+        self._reported = 0.0

@@ -14,45 +14,45 @@ from unittest import mock
 
 from oslotest import base
 
-from nova_ironic_ring.process import pulse
+from nova_ironic_ring.process import heartbeats
 
 
-class PulseTestCase(base.BaseTestCase):
+class OwnHeartbeatsTestCase(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
         self.now = 100.0
-        self.pulse = pulse.Pulse(lambda: self.now)
+        self.heartbeats = heartbeats.OwnHeartbeats(lambda: self.now)
         self.write = mock.Mock()
 
     def _beat_at(self, now: float) -> None:
         self.now = now
-        self.pulse.beat(self.write)
+        self.heartbeats.beat(self.write)
 
     def test_before_the_first(self):
-        self.assertEqual(0, self.pulse.longest_gap())
+        self.assertEqual(0, self.heartbeats.longest_gap())
         self.now = 200
-        self.assertEqual(0, self.pulse.longest_gap())
+        self.assertEqual(0, self.heartbeats.longest_gap())
 
     def test_longest_gap_since_it_was_let_go(self):
         for now in 110, 120, 150, 160:
             self._beat_at(now)
         self.now = 165
-        self.assertEqual(30, self.pulse.longest_gap())
+        self.assertEqual(30, self.heartbeats.longest_gap())
         # Whoever has looked may not have made anything of it.
-        self.assertEqual(30, self.pulse.longest_gap())
-        self.pulse.forget_told()
-        self.assertEqual(5, self.pulse.longest_gap())
+        self.assertEqual(30, self.heartbeats.longest_gap())
+        self.heartbeats.forget_reported()
+        self.assertEqual(5, self.heartbeats.longest_gap())
         self._beat_at(170)
-        self.assertEqual(10, self.pulse.longest_gap())
+        self.assertEqual(10, self.heartbeats.longest_gap())
 
     def test_gap_that_is_not_over(self):
         self._beat_at(110)
         self.now = 150
-        self.assertEqual(40, self.pulse.longest_gap())
-        self.pulse.forget_told()
+        self.assertEqual(40, self.heartbeats.longest_gap())
+        self.heartbeats.forget_reported()
         self._beat_at(160)
-        self.assertEqual(50, self.pulse.longest_gap())
+        self.assertEqual(50, self.heartbeats.longest_gap())
 
     def test_those_that_fail_do_not_count(self):
         self._beat_at(110)
@@ -61,12 +61,12 @@ class PulseTestCase(base.BaseTestCase):
             self.assertRaises(ValueError, self._beat_at, now)
         self.write.side_effect = None
         self._beat_at(140)
-        self.assertEqual(30, self.pulse.longest_gap())
+        self.assertEqual(30, self.heartbeats.longest_gap())
 
     def test_ended(self):
         self._beat_at(110)
-        self.assertFalse(self.pulse.is_ended)
-        self.pulse.end()
-        self.assertTrue(self.pulse.is_ended)
+        self.assertFalse(self.heartbeats.is_ended)
+        self.heartbeats.end()
+        self.assertTrue(self.heartbeats.is_ended)
         self._beat_at(120)
         self.write.assert_called_once_with()
