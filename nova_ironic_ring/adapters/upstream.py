@@ -258,7 +258,6 @@ def guard_rebuilt(source: NovaIronicDriver,
     tracker = source.virtapi._compute.rt
     write = tracker.finish_evacuation
 
-    @functools.wraps(write)
     def finish(instance: objects.Instance, node: str | None,
                migration: objects.Migration | None) -> None:
         if guard(instance, node is None or node in tracker.compute_nodes):

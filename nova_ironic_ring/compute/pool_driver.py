@@ -29,6 +29,8 @@ from nova_ironic_ring.core import pools
 
 LOG = logging.getLogger(__name__)
 
+_SPAWN = upstream.signature('spawn')
+
 
 class _CountingMixin(shared.OnNodeMixin):
     """Has Nova see pools for nodes."""
@@ -157,7 +159,7 @@ class _CountingMixin(shared.OnNodeMixin):
         deploy = super().spawn  # type: ignore[misc]
         if not pools.is_pool(instance.get('node')):
             return deploy(context, instance, *args, **kwargs)
-        given = upstream.signature('spawn').bind(
+        given = _SPAWN.bind(
             self, context, instance, *args, **kwargs).arguments
         failed: frozenset[str] = frozenset()
         with contextlib.suppress(exception.InstanceNotFound):
@@ -177,7 +179,9 @@ class _CountingMixin(shared.OnNodeMixin):
             self.destroy(context, instance, network_info)
             if self.ring_service.reserve(instance, failed) is None:
                 raise
-            self.prepare_networks_before_block_device_mapping(
+            # By the guard, for another service may have it by now.
+            whole: Any = self
+            whole.prepare_networks_before_block_device_mapping(
                 instance, network_info)
         return deploy(context, instance, *args, **kwargs)
 

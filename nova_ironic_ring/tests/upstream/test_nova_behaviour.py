@@ -199,6 +199,23 @@ class InstanceTestCase(NovaTestCase):
         self.assertFalse(self.nova.place_instance(
             uuid, ports.Expected('me', pool, is_idle=True), pool))
 
+    def test_given_a_node(self):
+        pool = 'me.CUSTOM_GOLD.01234567'
+        uuid = self._instance(node=pool)
+        wanted = ports.Expected('b', pool, is_idle=True)
+        theirs = self._tracker('b')
+        theirs._init_compute_node(self.context, self._resources())
+        # The row is another service's.
+        self.assertFalse(self.nova.place_instance(uuid, wanted, NODE))
+        self.assertTrue(self.nova.delete_row(NODE, 'b'))
+        mine = self._tracker('me')
+        mine._init_compute_node(self.context, self._resources())
+        self.assertTrue(self.nova.place_instance(uuid, wanted, NODE))
+        found = objects.Instance.get_by_uuid(self.context, uuid)
+        self.assertEqual(
+            ('me', NODE, mine.compute_nodes[NODE].id),
+            (found.host, found.node, found.compute_id))
+
     def test_node_is_not_changed_without_its_row(self):
         # Therefore the three are changed together.
         instance = objects.Instance.get_by_uuid(

@@ -14,12 +14,14 @@
 
 from unittest import mock
 
+import fixtures
 from nova.compute import power_state
 from nova.compute import provider_tree
 from nova import exception
 from nova.virt.ironic import driver as nova_driver
 from openstack import exceptions as sdk_exceptions
 
+from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute import report
@@ -369,6 +371,84 @@ class DestroyTestCase(PoolDriverTestCase):
             self.assertRaises(ValueError, self.driver.destroy, mock.Mock(),
                               instance, [])
         self.me.placement.set_inventory_for_provider.assert_not_called()
+
+
+class SpawnTestCase(PoolDriverTestCase):
+    """A deployment that fails."""
+
+    def setUp(self):
+        super().setUp()
+        #: The nodes on which a deployment was tried.
+        self.tried = []
+        #: How many of these fail.
+        self.failing = 1
+        self.networks = self.useFixture(fixtures.MockPatchObject(
+            nova_driver.IronicDriver,
+            'prepare_networks_before_block_device_mapping')).mock
+        self.useFixture(fixtures.MockPatchObject(
+            nova_driver.IronicDriver, 'spawn', side_effect=self._deploy))
+        self.useFixture(fixtures.MockPatchObject(
+            nova_driver.IronicDriver, 'destroy', side_effect=self._unprovision
+        ))
+        self.instance, self.node = self.build()
+        self.nova.change_instance('i', task='spawning')
+        self.allocate('i')
+
+    def _deploy(self, context, instance, *_, **__):
+        self.tried.append(instance.node)
+        if len(self.tried) <= self.failing:
+            raise exception.InstanceDeployFailure(reason='bad')
+
+    def _unprovision(self, context, instance, *_, **__):
+        self.cloud.nodes[instance.node].instance = None
+
+    def spawn(self, **more):
+        self.driver.spawn(mock.Mock(), self.instance, mock.Mock(), [], None,
+                          {}, network_info=['vif'], **more)
+
+    def assertGivesUp(self, **more):
+        self.failing = 2
+        self.assertRaises(exception.NovaException, self.spawn, **more)
+
+    def test_another_node_is_tried(self):
+        self.spawn()
+        bad, good = self.tried
+        self.assertEqual(self.node, bad)
+        self.assertIsNone(self.cloud.nodes[bad].instance)
+        self.assertEqual('i', self.cloud.nodes[good].instance)
+        (call,) = self.networks.call_args_list
+        self.assertEqual((good, ['vif']), (call.args[0].node, call.args[1]))
+        # Nothing else is built on the bad one before the next pass.
+        self.assertEqual((30, 1), self.counted())
+
+    def test_it_is_tried_once(self):
+        self.assertGivesUp()
+        self.assertEqual(2, len(set(self.tried)))
+
+    def test_no_other_node(self):
+        for name, node in self.cloud.nodes.items():
+            if name != self.node:
+                node.instance = 'other'
+        self.assertGivesUp()
+        self.assertEqual([self.node], self.tried)
+
+    def test_volumes_are_attached_to_the_node(self):
+        self.assertGivesUp(block_device_info={
+            'block_device_mapping': [{'mount_device': 'sda'}]})
+        self.assertEqual([self.node], self.tried)
+
+    def test_instance_that_is_not_wanted_any_more(self):
+        self.nova.change_instance('i', task='deleting')
+        self.assertGivesUp()
+        del self.cloud.instances['i']
+        self.assertFalse(guards.is_to_be_built(
+            self.instance, ValueError('no')))
+        self.assertEqual([self.node], self.tried)
+
+    def test_what_no_other_node_would_mend(self):
+        self.assertFalse(guards.is_to_be_built(
+            self.instance, exception.BuildAbortException(
+                instance_uuid='i', reason='image')))
 
 
 class StartTestCase(PoolDriverTestCase):
