@@ -154,9 +154,8 @@ class Snapshot:
         current = self.ring(down_time, partitions)
         counted = sum(pool.total - pool.reserved for pool in self.pools)
         return current is not None and len(self.rows) + counted == count and (
-            all(
-            model.canonical(row.owner) == current.owner(row.node)
-            for row in self.rows if row.free))
+            all(model.canonical(row.owner) == current.owner(row.node)
+                for row in self.rows if row.free))
 
 
 def read(connection: pymysql.Connection) -> Snapshot:

@@ -13,6 +13,8 @@
 """Services of one ring that change from the ring driver to pools, and back."""
 
 import dataclasses
+import os
+import random
 
 from oslotest import base
 
@@ -28,6 +30,7 @@ from nova_ironic_ring.core import settings
 from nova_ironic_ring.tests.unit.core import pool_base
 
 NODES, KIND = pool_base.NODES, pool_base.KIND
+_STORIES = int(os.environ.get('SIMULATION_EXAMPLES', '40')) // 2
 
 
 class RingService:
@@ -510,3 +513,53 @@ class InterruptedTakeoverTestCase(DyingTestCase):
             self.run_passes(14)
             self.start('a', after)
         self._test_takeover(change)
+
+
+class StoryTestCase(DyingTestCase):
+    """Whatever befalls services of both kinds, told at random from a seed."""
+
+    def _tell(self, told):
+        self.begin(told.choice(tuple(KINDS)))
+        for _ in range(25):
+            lost = [host for host in self.HOSTS if host not in self.services]
+            match told.randrange(6):
+                case 0 if lost:
+                    self.start(told.choice(lost), told.choice(tuple(KINDS)))
+                case 1 if len(self.services) > 1:
+                    self.die(told.choice(sorted(self.services)),
+                             forced=told.random() < .7)
+                case 2 | 3:
+                    host = told.choice(sorted(self.services))
+                    if self.interrupt(host, told.choice(
+                            sorted({*TO_POOLS, *TO_NODES}))):
+                        del self.services[host]
+                        self.start(host, told.choice(tuple(KINDS)))
+                case 4:
+                    self.start(told.choice(sorted(self.services)),
+                               told.choice(tuple(KINDS)))
+            self.cloud.now += told.choice((1, 10, 40))
+            for host in self.services:
+                self.cloud.beat(host)
+            for host in sorted(self.services):
+                if told.random() < .8:
+                    self.services[host].run_pass()
+        for host in self.HOSTS:
+            if host not in self.services and told.random() < .5:
+                self.start(host, told.choice(tuple(KINDS)))
+        for host in self.HOSTS:
+            if host not in self.services:
+                self.cloud.services[host] = dataclasses.replace(
+                    self.cloud.services[host], forced_down=True)
+        self.run_passes(10)
+        for _ in range(3):
+            # What dead services have left is looked for now and then.
+            self.cloud.now += 600
+            for host in self.services:
+                self.cloud.beat(host)
+            self.run_passes(4)
+        self.assert_whole()
+
+    def test_stories(self):
+        for seed in range(_STORIES):
+            with self.subTest(seed=seed):
+                self._tell(random.Random(seed))
