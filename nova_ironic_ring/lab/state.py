@@ -12,9 +12,12 @@
 
 """What a lab is made of, kept on disk for the commands that follow."""
 
+from collections.abc import Collection, Iterator
 import contextlib
 import dataclasses
+import fcntl
 import json
+import os
 import pathlib
 import random
 import secrets
@@ -40,13 +43,14 @@ _FIRST_PORT = 20000
 _LAST_PORT = 30000
 
 
-def free_ports(count: int) -> list[int]:
+def free_ports(count: int, taken: Collection[int] = ()) -> list[int]:
     """Choose ports of the loopback interface that nobody uses.
 
     :param count: how many
+    :param taken: ports that are meant for something else
     :raises LabError: if there are not so many
     """
-    candidates = list(range(_FIRST_PORT, _LAST_PORT))
+    candidates = sorted(set(range(_FIRST_PORT, _LAST_PORT)).difference(taken))
     random.shuffle(candidates)
     free: list[int] = []
     for port in candidates:
@@ -61,6 +65,27 @@ def free_ports(count: int) -> list[int]:
     raise errors.LabError(
         f'Fewer than {count} ports between {_FIRST_PORT} and {_LAST_PORT} '
         'are free on 127.0.0.1: end what uses them.')
+
+
+@contextlib.contextmanager
+def _locked(directory: pathlib.Path) -> Iterator[None]:
+    """Wait until no other process has locked a directory, and lock it."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _ports_of_labs(directory: pathlib.Path) -> set[int]:
+    """Read which ports are meant for the labs in a directory."""
+    ports: set[int] = set()
+    for path in directory.glob('*/lab.json'):
+        # It may be going, or be of another version.
+        with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
+            ports.update(json.loads(path.read_text())['ports'].values())
+    return ports
 
 
 @dataclasses.dataclass
@@ -94,10 +119,13 @@ class State:
         :param driver: as the attribute
         :raises LabError: if there are no ports for it
         """
-        state = cls(directory, driver,
-                    dict(zip(_PORTS, free_ports(len(_PORTS)))),
-                    secrets.token_hex(16), secrets.token_hex(16))
-        state.save()
+        # A lab that comes up beside this one does not listen on all of its
+        # ports yet.
+        with _locked(directory.parent):
+            ports = free_ports(len(_PORTS), _ports_of_labs(directory.parent))
+            state = cls(directory, driver, dict(zip(_PORTS, ports)),
+                        secrets.token_hex(16), secrets.token_hex(16))
+            state.save()
         return state
 
     @classmethod

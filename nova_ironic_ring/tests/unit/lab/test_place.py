@@ -83,6 +83,24 @@ class StateTestCase(DirectoryTestCase):
         self.assertEqual(len(set(made.ports.values())), len(made.ports))
         self.assertNotEqual(made.secret, made.broker_secret)
 
+    def test_ports_of_labs_that_come_up_together(self):
+        # Chosen at random, some would be the same.
+        ports: list[int] = []
+        for number in range(60):
+            directory = place.directory(f'lab-{number}')
+            os.close(place.make(directory))
+            ports += state.State.create(
+                directory, state.STOCK_DRIVER).ports.values()
+        self.assertEqual(len(ports), len(set(ports)))
+
+    def test_ports_beside_a_lab_of_another_version(self):
+        for name, content in ('a', '[]'), ('b', '{}'), ('c', '{'):
+            os.close(place.make(place.directory(name)))
+            (place.directory(name) / 'lab.json').write_text(content)
+        os.close(place.make(place.directory('d')))
+        made = state.State.create(place.directory('d'), state.STOCK_DRIVER)
+        self.assertEqual(len(made.ports), len(set(made.ports.values())))
+
     def test_none(self):
         error = self.assertRaises(
             errors.LabError, state.State.load, place.directory('a'))
