@@ -113,7 +113,7 @@ def run(world: ports.Ports, before: observation.Memory,
         seen, nodes={**kept, **nodes}, claimed=claimed)
     consumers = _Consumers(this)
     found = _pools(this, memory, seen, consumers)
-    taken = claimed.instances
+    taken, outcome = claimed.instances, pool_takeover.Outcome()
     if memory.standing.trust is trust.Trust.FULL and (
             not memory.standing.is_ending):
         with look.asking(this, look.Port.NOVA, memory):
@@ -125,8 +125,7 @@ def run(world: ports.Ports, before: observation.Memory,
             _revert(this, seen, found, consumers)
             _reclaim(this, seen, found)
             taken += _settle(this, memory, seen)
-            memory = pool_records.remove(
-                this, memory, _replaced(seen, outcome))
+    memory = pool_records.remove(this, memory, _replaced(seen, outcome))
     this.happened.extend(_count(memory.pooled.pools, found))
     return Result(
         found, dataclasses.replace(
@@ -445,9 +444,13 @@ def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool]
     for name, held in missing.items():
         # Or it rests on the node, for this service was about to have the ring
         # driver.
-        nodes = frozenset(
-            uuid for uuid, instance in held.items()
-            if instance in this.world.placement.consumers(uuid))
+        try:
+            nodes = frozenset(
+                uuid for uuid, instance in held.items()
+                if instance in this.world.placement.consumers(uuid))
+        except Exception as error:
+            this.happened.append(events.AllocationsUnknown(name, error))
+            continue
         if sources or nodes:
             this.happened.extend(pool_takeover.reclaim(
                 this.world, found[name], [
@@ -468,13 +471,14 @@ def _replaced(seen: _Seen, outcome: pool_takeover.Outcome
     rows = {node: row for node, row in records.others.items()
             if node in seen.claimed.taken
             or seen.nodes[node].instance in instances}
-    # Without any record this service would not be in the ring.
-    if seen.recorded:
-        used = {place for uuid, place in seen.places.items()
-                if uuid not in instances}
-        rows |= {node: row for node, row in records.own_nodes.items()
-                 if node not in used}
-    return rows
+    used = {place for uuid, place in seen.places.items()
+            if uuid not in instances}
+    own = {node: row for node, row in records.own_nodes.items()
+           if node not in used}
+    if not seen.recorded and len(own) == len(records.own):
+        # Without any record this service would not be in the ring.
+        own.pop(min(own, default=''), None)
+    return rows | own
 
 
 def _settle(this: look.Run, memory: observation.Memory, seen: _Seen

@@ -25,6 +25,7 @@ from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.tests.unit.core import pool_base
@@ -309,6 +310,22 @@ class RollingTestCase(ChangeTestCase):
         self.services['a'].run_pass()
         self.cloud.providers.add(node)
         self.run_passes()
+        self.assert_whole()
+
+    def test_one_record_stays_until_there_is_a_pool(self):
+        # Without any, the others would take the service for gone.
+        for node in self.cloud.nodes.values():
+            node.instance = None
+        self.cloud.instances.clear()
+        self.instances.clear()
+        service = self.start('a', 'pool')
+        result = pool_passes.run(
+            service.world, service.memory, service.current)
+        self.assertEqual(['a'], [
+            row.owner for row in self.cloud.rows.values()
+            if row.owner == 'a'])
+        self.assertEqual(1, len(result.found))
+        self.run_passes(2)
         self.assert_whole()
 
     def test_record_stays_while_placement_does_not_answer(self):
