@@ -291,13 +291,15 @@ class Placement:
         found = self.cloud.nodes.get(node)
         return frozenset(self.cloud.allocations.get(node, ())) | (
             {found.instance} if found and found.instance
-            and node in self._providers_of(found.instance) else set())
+            and node in self.providers_of(found.instance) else set())
 
-    def _providers_of(self, instance: str) -> set[str]:
-        """Name the providers on which an allocation rests.
+    def providers_of(self, instance: str) -> set[str]:
+        """Name the providers on which the allocation of an instance rests.
 
         One that nobody has written is on the node, unless Nova has the
         instance in a pool.
+
+        :param instance: its UUID
         """
         written = {provider for provider, consumers
                    in self.cloud.allocations.items() if instance in consumers}
@@ -313,7 +315,7 @@ class Placement:
 
     def move(self, instance: str, sources: Collection[str],
              target: str) -> bool:
-        having = self._providers_of(instance)
+        having = self.providers_of(instance)
         if having == {target}:
             return True
         taken = self.cloud.allocations.setdefault(target, set())

@@ -21,6 +21,7 @@ from nova import exception
 from nova.virt.ironic import driver as nova_driver
 from openstack import exceptions as sdk_exceptions
 
+from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
@@ -449,6 +450,76 @@ class SpawnTestCase(PoolDriverTestCase):
         self.assertFalse(guards.is_to_be_built(
             self.instance, exception.BuildAbortException(
                 instance_uuid='i', reason='image')))
+
+
+class ChangeTestCase(base.DriverTestCase):
+    """A service that changes from the ring driver to pools, and back."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud.rows.clear()
+        for host in 'a', 'b':
+            del self.cloud.services[host]
+        self._start(driver.IronicRingDriver)
+        self.node = NODES[7]
+        self.nova.put('i', self.node, 'me')
+        self._run_passes()
+
+    def _start(self, made):
+        self.nova.computes.clear()
+        self.me = self.nova.compute('me', made)
+        self._run_passes()
+
+    def _run_passes(self):
+        for _ in range(4):
+            self.nova.advance(5)
+            listed = self.me.begin_pass()
+            for name in [row.pool or node
+                         for node, row in self.cloud.rows.items()]:
+                if name not in listed and (
+                        self.me.driver.is_node_deleted(name)):
+                    del self.cloud.rows[fake_nova.key(name)]
+            self.me.run_pass()
+
+    def assertWhole(self, place):
+        known = self.cloud.instances['i']
+        self.assertEqual(('me', place), (known.host, known.node))
+        self.assertEqual({pools.provider(place)}, clouds.Placement(
+            self.cloud).providers_of('i'))
+
+    def test_there_and_back(self):
+        self.assertWhole(self.node)
+        self.assertEqual(set(NODES), set(self.cloud.rows))
+        for _ in range(2):
+            self._start(pool_driver.IronicPoolDriver)
+            self.assertWhole(POOL)
+            self.assertEqual({pools.uuid_of(POOL)}, set(self.cloud.rows))
+            self._start(driver.IronicRingDriver)
+            self.assertWhole(self.node)
+            self.assertEqual(set(NODES), set(self.cloud.rows))
+
+    def test_both_take_over_from_the_other(self):
+        for made, place in (
+                (pool_driver.IronicPoolDriver, POOL),
+                (driver.IronicRingDriver, self.node)):
+            # As the other had it when it died.
+            theirs = 'gone.CUSTOM_BAREMETAL.01234567'
+            self.nova.add_service('gone')
+            self.nova.change_service('gone', forced_down=True)
+            for each in self.cloud.allocations.values():
+                each.discard('i')
+            if made is pool_driver.IronicPoolDriver:
+                self.nova.own(self.node, 'gone')
+                self.nova.put('i', self.node, 'gone')
+            else:
+                self.cloud.rows.pop(self.node, None)
+                self.cloud.rows[pools.uuid_of(theirs)] = clouds.Row(
+                    'gone', pool=theirs)
+                self.nova.put('i', theirs, 'gone')
+                self.cloud.allocations[pools.uuid_of(theirs)] = {'i'}
+            self._start(made)
+            self._run_passes()
+            self.assertWhole(place)
 
 
 class StartTestCase(PoolDriverTestCase):
