@@ -13,6 +13,7 @@
 """Placement behind the port, asked with the client of the resource tracker."""
 
 from collections.abc import Callable, Collection, Mapping
+import contextlib
 from typing import Any
 from typing import TypeAlias
 
@@ -89,11 +90,18 @@ class Placement:
             pool.name, lambda known: inventory(pool, found, known)))
 
     def reserve_all(self, pool: str) -> None:
+        # Its service may have written it since this one has.
+        self.reread(pool)
         upstream.in_turn_with_tracker(lambda: self._write(
             pool, lambda known: inventory(
                 pools.Pool(pool, is_hidden=True), pools.Inventory(), known)))
 
+    def reread(self, place: str) -> None:
+        upstream.in_turn_with_tracker(
+            lambda: self.forget_provider(pools.provider(place)))
+
     def make_room(self, node: str) -> None:
+        self.reread(node)
         upstream.in_turn_with_tracker(lambda: self._write(
             node, lambda known: {name: {**said, 'reserved': 0}
                                  for name, said in known.items()}))
@@ -132,11 +140,13 @@ class Placement:
         self._delete(node)
 
     def _delete(self, node: str) -> None:
-        # Without cascade: with it, Nova deletes the allocations of all
-        # instances that it has on this host and node.
-        self._client.delete_resource_provider(
-            nova_context.get_admin_context(), objects.ComputeNode(
-                uuid=node, hypervisor_hostname=node, host=''))
+        # Nova's client does not find one that is gone.
+        with contextlib.suppress(ValueError):
+            # Without cascade: with it, Nova deletes the allocations of all
+            # instances that it has on this host and node.
+            self._client.delete_resource_provider(
+                nova_context.get_admin_context(), objects.ComputeNode(
+                    uuid=node, hypervisor_hostname=node, host=''))
 
 
 def inventory(pool: pools.Pool, counted: pools.Inventory,

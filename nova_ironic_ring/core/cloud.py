@@ -337,6 +337,9 @@ class Placement:
                 self.cloud.inventories[uuid],
                 reserved=self.cloud.inventories[uuid].total)
 
+    def reread(self, place: str) -> None:
+        """Do nothing: here, nobody remembers a provider."""
+
     def make_room(self, node: str) -> None:
         # The tracker reserves a node that has an instance.
         self.cloud.inventories.pop(node, None)

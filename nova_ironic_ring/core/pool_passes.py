@@ -113,6 +113,10 @@ def run(world: ports.Ports, before: observation.Memory,
         seen, nodes={**kept, **nodes}, claimed=claimed)
     consumers = _Consumers(this)
     found = _pools(this, memory, seen, consumers)
+    if _is_back(this, before, memory):
+        # The others have reserved all of its pools.
+        for name in found:
+            world.placement.reread(name)
     taken, outcome = claimed.instances, pool_takeover.Outcome()
     if memory.standing.trust is trust.Trust.FULL and (
             not memory.standing.is_ending):
@@ -134,6 +138,16 @@ def run(world: ports.Ports, before: observation.Memory,
         # Nova refuses to start a new service that names instances.
         _of_others_here(this, memory, nodes, mine) if begun.is_recorded
         else frozenset(), this.happened)
+
+
+def _is_back(this: look.Run, before: observation.Memory,
+             memory: observation.Memory) -> bool:
+    """Say whether others may have taken this service for lost until now."""
+    was, now = before.standing, memory.standing
+    return now.trust is trust.Trust.FULL and (
+        was.trust is not trust.Trust.FULL
+        or was.membership.state(this.current.host).is_lost
+        and not now.membership.state(this.current.host).is_lost)
 
 
 def is_deleted(world: ports.Ports, memory: observation.Memory,

@@ -182,7 +182,10 @@ def _bring(world: ports.Ports, uuid: str, instance: model.Instance,
            way: _Way) -> bool:
     """Move an allocation, and change an instance, if nobody was faster."""
     world.placement.make_room(way.node)
-    return world.placement.move(uuid, way.sources, way.node) and (
+    is_there = world.placement.move(uuid, way.sources, way.node)
+    # The tracker's client knows the provider as it was before.
+    world.placement.forget_provider(way.node)
+    return is_there and (
         (way.is_own and instance.node == way.node)
         or world.nova.place_instance(uuid, ports.Expected(
             str(instance.host), str(instance.node), way.is_own), way.node))

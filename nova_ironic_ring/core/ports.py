@@ -250,6 +250,15 @@ class Placement(Protocol):
         :param pool: the name of the pool
         """
 
+    def reread(self, place: str) -> None:
+        """Have an inventory read that others may have written meanwhile.
+
+        Nothing is written that was written before, as far as this process
+        remembers.
+
+        :param place: the name of the pool, or the UUID of the node
+        """
+
     def make_room(self, node: str) -> None:
         """Have the provider of a node take an allocation.
 

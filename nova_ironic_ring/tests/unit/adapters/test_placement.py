@@ -16,6 +16,7 @@ import types
 from unittest import mock
 
 from keystoneauth1 import exceptions as keystone_exceptions
+from nova.compute import provider_tree
 from nova import exception
 from nova.scheduler.client import report
 from oslotest import base
@@ -118,6 +119,13 @@ class PlacementTestCase(base.BaseTestCase):
         self.placement.reserve_all(POOL.name)
         write.assert_called_once_with(mock.ANY, POOL.uuid, {
             'CUSTOM_GOLD': {'total': 9, 'reserved': 9}})
+        # Nova's client writes nothing that it thinks it has written before.
+        self.assertLess(
+            self.client.mock_calls.index(
+                mock.call.invalidate_resource_provider(POOL.uuid)),
+            self.client.mock_calls.index(
+                mock.call.get_provider_tree_and_ensure_root(
+                    mock.ANY, POOL.uuid, name=POOL.name)))
 
     def test_room_on_a_node(self):
         write = self._inventory(CUSTOM_GOLD={'total': 1, 'reserved': 1})
@@ -133,6 +141,16 @@ class PlacementTestCase(base.BaseTestCase):
         (call,) = self.client.delete_resource_provider.call_args_list
         self.assertEqual(NODE, call.args[1].uuid)
         self.assertEqual({}, call.kwargs)
+
+    def test_provider_that_is_gone(self):
+        self._have()
+        self.client.delete_resource_provider.side_effect = (
+            lambda context, row: provider_tree.ProviderTree(
+                ).get_provider_uuids_in_tree(row.uuid))
+        self.assertTrue(self.placement.drop_provider(NODE))
+        self.placement.delete_provider(NODE)
+        self.assertEqual(
+            2, self.client.delete_resource_provider.call_count)
 
     def test_provider_that_something_rests_on_is_not_dropped(self):
         self._have('one')

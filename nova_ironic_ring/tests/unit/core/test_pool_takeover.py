@@ -113,6 +113,25 @@ class DeadServiceTestCase(TakeoverTestCase):
         found = self.cloud.inventories[pools.uuid_of(self.pool_of_b)]
         self.assertEqual(found.total, found.reserved)
 
+    def test_it_reads_its_pools_anew_when_it_is_back(self):
+        service = self.services['b']
+        asked = []
+        service.world.placement.reread = asked.append
+        self.run_passes()
+        self.assertEqual([], asked)
+        for forced in True, False:
+            self.cloud.services['b'] = dataclasses.replace(
+                self.cloud.services['b'], forced_down=forced)
+            self.run_passes()
+        self.assertEqual(list(service.result.found), asked)
+        # Or was not heard of, which it knows of itself.
+        asked.clear()
+        service.world.process.longest_gap = lambda: 1000.0
+        self.run_passes()
+        service.world.process.longest_gap = lambda: 0.0
+        self.run_passes(20)
+        self.assertEqual(list(service.result.found), asked)
+
     def test_one_that_is_absent_is_not_dead(self):
         self.die(forced=False)
         self.run_passes(20)
