@@ -27,7 +27,7 @@ _SERVERS = 5
 
 class PoolTestCase(base.LabTestCase):
 
-    KIND = base.Kind(driver=lab_state.POOL_DRIVER, nodes=12)
+    KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=2, nodes=12)
 
     def _pools(self) -> list[view.Pool]:
         with self.lab.cell() as connected:
