@@ -72,14 +72,14 @@ class Ironic:
         # Builds add to it meanwhile.
         self._described = {uuid: known for uuid, known
                            in list(self._described.items()) if uuid in found}
-        return {uuid: self._said(node) for uuid, node in found.items()}
+        return {uuid: self.said(node) for uuid, node in found.items()}
 
     def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
         found = upstream.list_nodes(
             self._driver, associated='false', is_maintenance='false',
             provision_state='available', **self._filters(scope))
         return {node.id: said for node in found
-                if (said := self._said(node)).is_free}
+                if (said := self.said(node)).is_free}
 
     def reserve(self, node: str, instance: str) -> bool:
         client = self._driver.ironic_connection
@@ -117,11 +117,13 @@ class Ironic:
             filters['shard'] = scope.shard
         return filters
 
-    def _said(self, node: sdk_node.Node) -> pools.Node:
+    def said(self, node: sdk_node.Node) -> pools.Node:
         """Return what Ironic says of a node, as Nova understands it.
 
         Nova complains of malformed properties whenever it looks at them, so it
         looks only at those that have changed.
+
+        :param node: the node, as Nova's driver wants it
         """
         made_of = (node.resource_class, node.traits, node.properties)
         known = self._described.get(node.id)

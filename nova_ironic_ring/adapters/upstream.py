@@ -437,6 +437,11 @@ def list_fields(source: NovaIronicDriver,
     return list(source._get_node_list(fields=fields))
 
 
+def node_fields() -> tuple[str, ...]:
+    """Name the fields of a node that Nova's driver wants, as Ironic does."""
+    return tuple(driver._NODE_FIELDS)
+
+
 def list_nodes(source: NovaIronicDriver,
                **filters: str) -> list[sdk_node.Node]:
     """List nodes of Ironic, with the fields that Nova's driver wants.
@@ -446,7 +451,7 @@ def list_nodes(source: NovaIronicDriver,
     :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
     """
     try:
-        return source._get_node_list(fields=driver._NODE_FIELDS, **filters)
+        return source._get_node_list(fields=node_fields(), **filters)
     except _NO_ANSWER as error:
         # The SDK lists page by page: Nova's own handling of errors covers no
         # more than the making of the query.

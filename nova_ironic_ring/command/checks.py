@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from nova_ironic_ring.command.findings import Code
 from nova_ironic_ring.command.findings import Finding
+from nova_ironic_ring.command import pool_checks
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
@@ -198,23 +199,21 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if not left or seen.state(host).lives:
             continue
         held = any(seen.nodes[row.node].instance for row in left)
-        advice = ('where they stay so for more than two passes, see that a '
-                  'member of its ring lives')
-        if held and seen.state(host) is _State.GONE:
-            advice += ('; and for nodes with instances, that [ironic_ring] '
-                       'instance_mobility is not pinned there')
-        elif held:
-            advice += ('; and for nodes with instances run "nova-ironic-ring '
-                       f'failover {host}"')
         yield Finding(
             Code.INSTANCES_OF_LOST_SERVICE if held
             else Code.RECORDS_OF_LOST_SERVICE, host,
             f'it is {seen.word(host)}, and '
-            f'{len(left)} records of nodes are still in its name', advice,
-            left[0].cell)
-    served = {node.uuid for key in seen.keys() if seen.ring(key).members
-              for node in seen.served(key)}
-    for node in sorted(served - seen.rows.keys()):
+            f'{len(left)} records of nodes are still in its name',
+            pool_checks.advice_on_lost(seen, host, held), left[0].cell)
+    served: dict[str, str] = {}
+    for key in seen.keys():
+        current = seen.ring(key)
+        if current.members:
+            served |= {node.uuid: str(current.owner(node.uuid))
+                       for node in seen.served(key)}
+    for node in sorted(served.keys() - seen.rows.keys()):
+        if seen.has_pools(served[node]):
+            continue
         yield Finding(
             Code.NODE_WITHOUT_RECORD, node, 'the node has no record in Nova',
             'wait for a pass of the resource tracker; if it stays so, look '
@@ -265,7 +264,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     row.cell if row else None)
             continue
         if instance.host is not None and (
-                instance.node != node.uuid
+                not instance.is_on(node.uuid)
                 or model.canonical(instance.host) in seen.others):
             yield Finding(
                 Code.INSTANCE_ELSEWHERE, node.uuid,
@@ -275,6 +274,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'the instance over', instance.cell)
             continue
         if row is not None and instance.host is not None and (
+                instance.pool is None) and (
                 model.canonical(instance.host)
                 != model.canonical(row.owner)):
             yield Finding(
@@ -288,4 +288,4 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
 #: All checks, in their order.
 CHECKS: tuple[Check, ...] = (
     configuration, groups, aggregates, drivers, work, rows, providers,
-    instances)
+    pool_checks.pools, pool_checks.totals, instances, pool_checks.instances)

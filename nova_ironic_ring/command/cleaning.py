@@ -20,9 +20,12 @@ from nova import objects
 
 from nova_ironic_ring.command import checks
 from nova_ironic_ring.command import errors
+from nova_ironic_ring.command.findings import Code
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import source
 from nova_ironic_ring.command import steps
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import vanished
 
 CONF = nova.conf.CONF
@@ -60,10 +63,14 @@ class Cleaner:
         else:
             _believe(len(found), len(seen.providers or ()),
                      'nodes that have a resource provider', limit)
-        return [steps.Step(
+        planned = [steps.Step(
             _Action.DELETE_RECORD if kind == 'rows'
             else _Action.DELETE_PROVIDER, node,
             f'delete the {kind[:-1]} of node {node}') for node in found]
+        # The pools of a service that Nova has are that one's to delete.
+        return planned + [steps.Step(
+            _Action.DELETE_RECORD, name, f'delete the row of pool {name}')
+            for name in (_left_pools(seen) if kind == 'rows' else ())]
 
     def clean(self, planned: Sequence[steps.Step]) -> steps.Outcomes:
         """Remove what is left of nodes.
@@ -81,11 +88,14 @@ class Cleaner:
         return done
 
     def _clean(self, seen: snapshot.Snapshot, step: steps.Step) -> None:
-        """Remove what is left of a node.
+        """Remove what is left of a node, or of a pool.
 
-        :raises CommandError: if Ironic has it again
+        :raises CommandError: if Ironic has it again, or a service
         """
         node = step.subject
+        if pools.is_pool(node):
+            self._remove_pool(seen, node)
+            return
         if self._source.has_node(node):
             raise errors.CommandError(
                 f'Node {node} is in Ironic: nothing of it is removed.')
@@ -104,7 +114,28 @@ class Cleaner:
                     context, [node]):
                 row.destroy()
 
-    # Helpers
+    def _remove_pool(self, seen: snapshot.Snapshot, name: str) -> None:
+        # Or it has been removed.
+        if name not in seen.pools:
+            return
+        if name not in _left_pools(seen):
+            raise errors.CommandError(
+                f'Pool {name} has instances, or a service: nothing of it is '
+                'removed.')
+        # Placement refuses where a build is on its way to it.
+        self._source.delete_provider(pools.uuid_of(name))
+        with self._source.cell_of(seen.pools[name].cell) as context:
+            for row in objects.ComputeNodeList.get_all_by_uuids(
+                    context, [pools.uuid_of(name)]):
+                row.destroy()
+
+
+def _left_pools(seen: snapshot.Snapshot) -> list[str]:
+    """Name the pools without instances of services that Nova does not have."""
+    return [finding.subject for finding in checks.find(seen)
+            if finding.code is Code.POOL_OF_LOST_SERVICE
+            and seen.state(seen.pools[finding.subject].owner)
+            is membership.State.GONE]
 
 
 def _believe(missing: int, total: int, what: str, limit: int) -> None:

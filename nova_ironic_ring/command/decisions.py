@@ -15,6 +15,7 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 
+from nova_ironic_ring.command import counting
 from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
@@ -27,6 +28,8 @@ _Decision = decisions.Decision
 
 #: The code where no service decides.
 NONE = 'NONE'
+#: The code where a node counts in a pool: that is all that becomes of it.
+COUNT = 'COUNT'
 
 # With these a service has nothing to do with a node.
 _LEAVES = (_Decision.LEAVE, _Decision.LEAVE_INSTANCE)
@@ -40,11 +43,15 @@ class Story:
     :ivar row: its record, if there is one
     :ivar key: the ring that serves it, if there is one
     :ivar instance: the instance on it, if Nova has it
-    :ivar owner: what its owner is; None if it has none
+    :ivar owner: what its owner is, or the service whose pool it counts in;
+        None if it has none
     :ivar desired: the canonical name of its desired owner, if there is one
     :ivar host: the canonical name of the service that acts; None for none
-    :ivar step: what that service does in its next pass
+    :ivar step: what that service does in its next pass; None where it is that
+        the node counts in a pool, or nobody acts
     :ivar reason: why, or why nobody acts
+    :ivar owner_name: the name of its owner; empty if it has none
+    :ivar count: where the node counts; None if it is in no pool
     """
 
     node: snapshot.Node
@@ -56,22 +63,34 @@ class Story:
     host: str | None
     step: planner.Step | None
     reason: str
+    owner_name: str = ''
+    count: counting.Count | None = None
 
     @property
     def cell(self) -> str | None:
         """The name of the cell that the node is in, if it is in one."""
-        return self.row.cell if self.row else (
-            self.key.cell if self.key else None)
+        if self.row is not None:
+            return self.row.cell
+        if self.count is not None:
+            return self.count.cell
+        return self.key.cell if self.key else None
+
+    @property
+    def pool(self) -> str:
+        """The name of the pool that the node counts in; empty for none."""
+        return self.count.pool if self.count is not None else ''
 
     @property
     def code(self) -> str:
         """The decision, for programs: these names stay."""
-        return self.step.decision.name if self.step else NONE
+        if self.step is not None:
+            return self.step.decision.name
+        return COUNT if self.count is not None else NONE
 
     @property
     def decision(self) -> str:
         """Who decides what."""
-        if self.step is None:
+        if self.code == NONE:
             return 'none'
         return f'{self.host}: {self.code}' if self.host else self.code
 
@@ -79,7 +98,7 @@ class Story:
     def is_to_move(self) -> bool:
         """Whether the node goes to another service, or is to."""
         decision = self.step.decision if self.step else None
-        return decision is not None and self.row is not None and (
+        return decision is not None and bool(self.owner_name) and (
             decision.takes or decision.takes_instance or decision.offers
             or decision in (_Decision.HOLD, _Decision.WAIT))
 
@@ -99,6 +118,7 @@ class Teller:
                         for node in seen.served(key)}
         # Without a change, all rings of a cell have the same one.
         self._prospects: dict[str, prospect.Prospect] = {}
+        self._counts = counting.of(seen)
 
     def tell(self, node: snapshot.Node) -> Story:
         """Tell of a node.
@@ -109,6 +129,13 @@ class Teller:
         row, instance = seen.rows.get(node.uuid), seen.instance_on(node)
         key = self._key_of.get(node.uuid)
         desired = self._rings[key].owner(node.uuid) if key else None
+        count = self._counts.get(node.uuid)
+        if count is not None:
+            host, step, why = _counted(seen, node, count, desired)
+            return Story(
+                node, None, key, instance, _owner(seen, count.host), desired,
+                host, step, why, seen.hosts[count.host].record.host
+                if count.host in seen.hosts else count.host, count)
         steps = self._steps(node, key)
         holders = [model.canonical(name) for name in (
             instance.host if instance else None, row.owner if row else None)
@@ -120,11 +147,11 @@ class Teller:
             step.decision is _Decision.LEAVE_INSTANCE
             and _is_elsewhere(seen, node))
         return Story(
-            node, row, key, instance, _owner(seen, row), desired,
+            node, row, key, instance,
+            _owner(seen, row.owner) if row else None, desired,
             None if is_nobodys else host, step,
-            _reason(seen, node, host, step) if host and step else (
-                'no member lives that could decide' if not desired
-                else 'no service that could decide lists the node'))
+            _reason(seen, node, host, step) if host and step
+            else _silence(seen, node, desired), row.owner if row else '')
 
     def successors(self, story: Story) -> list[str]:
         """Name the members that would have a node, one after the other.
@@ -167,9 +194,10 @@ def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, object]:
         'Conductor group': node.group,
         'Shard': node.shard or '',
         'Ring': str(story.key) if story.key is not None else 'none serves it',
-        'Owner': row.owner if row else '',
+        'Owner': story.owner_name,
         'Owner is': story.owner.words if story.owner else '',
         'Desired owner': story.desired or '',
+        'Pool': story.pool,
         'Successors': ', '.join(teller.successors(story)[1:]),
         'Instance': (f'{instance.uuid} ({instance.name})' if instance
                      else node.instance or ''),
@@ -184,11 +212,8 @@ def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, object]:
     }
 
 
-def _owner(seen: snapshot.Snapshot, row: snapshot.Row | None
-           ) -> overview.Description | None:
-    if row is None:
-        return None
-    service = seen.hosts.get(model.canonical(row.owner))
+def _owner(seen: snapshot.Snapshot, host: str) -> overview.Description:
+    service = seen.hosts.get(model.canonical(host))
     return (overview.Description(overview.Code.GONE, 'not in Nova')
             if service is None else overview.describe(seen, service))
 
@@ -197,6 +222,49 @@ def _reason(seen: snapshot.Snapshot, node: snapshot.Node, host: str,
             step: planner.Step) -> str:
     advice = _advise(seen, node, host, step)
     return f'the node is {step.why}{f"; {advice}" if advice else ""}'
+
+
+def _counted(seen: snapshot.Snapshot, node: snapshot.Node,
+             count: counting.Count, desired: str | None
+             ) -> tuple[str | None, planner.Step | None, str]:
+    """Say what becomes of a node that is in a pool.
+
+    :param count: where it counts
+    :param desired: its desired owner, if there is one
+    :returns: the service that acts, if one does; what it does, if that is not
+        to count it; and why
+    """
+    instance = seen.instance_on(node)
+    if instance is None or instance.pool is None:
+        why = ('with an instance that Nova does not have, or that has no '
+               'service: reserved' if node.instance is not None
+               else 'free, and counts' if node.is_ready
+               else 'free and not ready: reserved')
+        return count.host, None, (
+            f'the node is {why} in the pool of {count.host}')
+    if count.taker is not None or seen.state(count.host).is_lost:
+        decision = (_Decision.LEAVE_INSTANCE if count.taker is None
+                    else _Decision.FAIL_OVER)
+        host = count.taker or desired
+        step = planner.Step(decision, decision.value)
+        return host, step, _reason(seen, node, host or '', step)
+    return count.host, None, (
+        f'the node is with an instance in the pool of {count.host}')
+
+
+def _silence(seen: snapshot.Snapshot, node: snapshot.Node,
+             desired: str | None) -> str:
+    """Say why no service decides on a node."""
+    if desired is None:
+        return 'no member lives that could decide'
+    if seen.has_pools(desired):
+        if node.uuid in seen.rows:
+            return ('the node has a record of its own, as another driver '
+                    'makes it, and is in no pool')
+        if node.kind is None:
+            return ('the node has no resource class, so it is in no pool, and '
+                    'nothing is built on it')
+    return 'no service that could decide lists the node'
 
 
 def _acting(steps: Mapping[str, planner.Step], holders: Sequence[str],
@@ -225,7 +293,7 @@ def _is_elsewhere(seen: snapshot.Snapshot, node: snapshot.Node) -> bool:
     """Say whether Nova does not have the instance on a node, with Ironic."""
     instance = seen.instance_on(node)
     return (instance is None or instance.host is None
-            or instance.node != node.uuid
+            or not instance.is_on(node.uuid)
             or model.canonical(instance.host) in seen.others | seen.other_rows)
 
 
@@ -242,7 +310,7 @@ def _advise(seen: snapshot.Snapshot, node: snapshot.Node, host: str,
     if instance is None or instance.host is None:
         return ('Nova does not have the instance, or it has no service: its '
                 'task for deleted instances will see to it')
-    if instance.node != node.uuid:
+    if not instance.is_on(node.uuid):
         return (f'Nova has the instance on {instance.node}, with '
                 f'{instance.host}')
     if _is_elsewhere(seen, node):

@@ -56,6 +56,10 @@ class Code(enum.Enum):
     NODE_WITHOUT_RECORD = 'rows', Severity.WARNING
     PROVIDER_WITHOUT_NODE = 'providers', Severity.WARNING
     NODE_WITHOUT_PROVIDER = 'providers', Severity.ERROR
+    POOL_OF_LOST_SERVICE = 'pools', Severity.WARNING
+    POOLS_DIFFER_FROM_IRONIC = 'pools', Severity.WARNING
+    NODE_WITHOUT_POOL = 'pools', Severity.WARNING
+    INSTANCE_WITHOUT_NODE = 'instances', Severity.WARNING
     INSTANCE_NOT_IN_NOVA = 'instances', Severity.WARNING
     INSTANCE_ELSEWHERE = 'instances', Severity.ERROR
     INSTANCE_AND_NODE_APART = 'instances', Severity.WARNING

@@ -127,11 +127,17 @@ def _instance(seen: snapshot.Snapshot, found: snapshot.Node
         raise errors.CommandError(
             f'Node {found.uuid} has no instance: free nodes are where the '
             'ring maps them, and would go back.')
-    if instance.node != found.uuid:
+    if not instance.is_on(found.uuid):
         raise errors.CommandError(
             f'Ironic has instance {instance.uuid} on node {found.uuid}, '
             f'and Nova has it on {instance.node}: see who has set the '
             'instance_uuid of the node.')
+    if instance.pool is not None:
+        raise errors.CommandError(
+            f'Instance {instance.uuid} is in pool {instance.pool}: with the '
+            'pool driver instances do not move between services that live. '
+            f'Stop {instance.host} and run "nova-ironic-ring failover '
+            f'{instance.host}" to give all of its instances to others.')
     if not instance.is_idle:
         raise errors.CommandError(
             f'Something is being done with instance {instance.uuid}: '
@@ -152,6 +158,10 @@ def _target(seen: snapshot.Snapshot, host: str) -> snapshot.Service:
             f'The nova-compute on {host} is {seen.word(host)}: it '
             'could not look after the instance.')
     key = seen.key(target.record.name)
+    if seen.has_pools(target.record.name):
+        raise errors.CommandError(
+            f'The nova-compute on {host} has the pool driver: instances with '
+            'nodes of their own do not move there.')
     following = [name for name, each in seen.profiles.items()
                  if each.mobility == 'follow' and name in seen.hosts
                  and seen.key(name) == key]

@@ -56,7 +56,7 @@ class Wanted:
 
         :param story: that
         """
-        owner = model.canonical(story.row.owner) if story.row else None
+        owner = model.canonical(story.owner_name)
         return (self.owner is None
                 or owner == model.canonical(self.owner)) and (
             self.state is None or (
@@ -79,7 +79,8 @@ def choose(seen: snapshot.Snapshot, wanted: Wanted) -> list[decisions.Story]:
     """
     _see_code(wanted.state, overview.Code.__members__, 'state')
     _see_code(wanted.decision, [
-        *core_decisions.Decision.__members__, decisions.NONE], 'decision')
+        *core_decisions.Decision.__members__, decisions.COUNT,
+        decisions.NONE], 'decision')
     _see(wanted.group, (node.group for node in seen.nodes.values()),
          'conductor group')
     _see(wanted.shard, (node.shard or '' for node in seen.nodes.values()),

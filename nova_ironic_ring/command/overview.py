@@ -15,6 +15,7 @@
 import dataclasses
 import enum
 
+from nova_ironic_ring.command import counting
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
@@ -63,7 +64,7 @@ class Line:
     :ivar ring: the ring that it is in
     :ivar host: its name
     :ivar is_what: what it is to that ring
-    :ivar owned: nodes recorded as its own
+    :ivar owned: nodes recorded as its own, or in its pools
     :ivar desired: nodes that the ring maps to it
     :ivar to_hand_over: free nodes among its own that are for another
     :ivar to_fail_over: instances that belong to it while it is down or gone
@@ -115,6 +116,10 @@ def lines(seen: snapshot.Snapshot) -> list[Line]:
         if recorded is not None and recorded.instance is None and desired.get(
                 row.node, row.owner) != model.canonical(row.owner):
             owner_line.to_hand_over += 1
+    for row in seen.pools.values():
+        line(row.owner, row.cell)
+    for count in counting.of(seen).values():
+        line(count.host, count.cell).owned += 1
     for instance in seen.instances.values():
         if instance.host:
             owner_line = line(instance.host, instance.cell)

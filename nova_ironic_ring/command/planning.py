@@ -16,6 +16,7 @@ import collections
 from collections.abc import Iterable, Mapping
 import dataclasses
 
+from nova_ironic_ring.command import counting
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import membership
@@ -27,7 +28,7 @@ class Share:
     """What a service has, before and after.
 
     :ivar host: its name
-    :ivar nodes: free nodes that are recorded for it
+    :ivar nodes: free nodes that are recorded for it, or count in its pools
     :ivar nodes_after: the same after the change
     :ivar instances: instances that belong to it
     :ivar instances_after: the same after the change
@@ -76,7 +77,8 @@ def plan(seen: snapshot.Snapshot, key: snapshot.Key,
     served = seen.served(key)
     free = [node.uuid for node in served if node.instance is None]
     old = _owners(free, {
-        node: row.owner for node, row in seen.rows.items()})
+        **{node: row.owner for node, row in seen.rows.items()},
+        **{node: count.host for node, count in counting.of(seen).items()}})
     new = _owners(free, outcome.owners)
     held = _owners(
         [instance.uuid for node in served

@@ -23,6 +23,7 @@ from nova_ironic_ring.core import forecast
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import settings
 
@@ -49,10 +50,12 @@ class Prospect:
 
     :ivar cloud: the services, nodes and records of its cell
     :ivar services: the settings of the services of the cell that live
+    :ivar pooled: canonical names of those that have pools
     """
 
     cloud: clouds.Cloud
     services: tuple[settings.Settings, ...]
+    pooled: frozenset[str] = frozenset()
 
     def steps(self, node: str) -> dict[str, planner.Step]:
         """Return what each service does with a node in its next pass.
@@ -70,11 +73,20 @@ class Prospect:
     @functools.cached_property
     def _first_steps(self) -> dict[str, Mapping[str, planner.Step]]:
         return {each.me: forecast.first_steps(self.cloud, each)
-                for each in self.services}
+                for each in self.services if each.me not in self.pooled}
+
+    @functools.cached_property
+    def counts(self) -> dict[str, Mapping[str, pools.Pool]]:
+        """What each service with pools counts in its next pass.
+
+        By the canonical name of the service, and by the name of the pool.
+        """
+        return {each.me: forecast.first_count(self.cloud, each)
+                for each in self.services if each.me in self.pooled}
 
     def run(self) -> forecast.Forecast:
         """Return what the services do until nothing moves."""
-        return forecast.run(self.cloud, self.services)
+        return forecast.run(self.cloud, self.services, self.pooled)
 
 
 def of(seen: snapshot.Snapshot, key: snapshot.Key,
@@ -117,7 +129,9 @@ def of(seen: snapshot.Snapshot, key: snapshot.Key,
             cloud.services[host], forced_down=True)
     return Prospect(cloud, tuple(
         found for host, found in sorted(services.items())
-        if host not in leaving))
+        if host not in leaving), frozenset(
+            host for host in services if seen.has_pools(
+                host, key if host in joining else None)))
 
 
 def _settings(seen: snapshot.Snapshot, host: str) -> settings.Settings | None:
@@ -203,34 +217,53 @@ def _cloud(seen: snapshot.Snapshot, cell: str) -> clouds.Cloud:
         for service in seen.services if service.cell == cell]
     return clouds.Cloud(
         services={service.name: service for service in services},
-        nodes={node.uuid: clouds.Node(node.instance, node.group, node.shard)
-               for node in seen.nodes.values()
-               if node.uuid not in seen.rows
-               or seen.rows[node.uuid].cell == cell},
-        rows={row.node: clouds.Row(
-            row.owner, None if row.taker is None
-            else model.canonical(row.owner), row.taker,
-            model.canonical(row.owner), _last_pass(seen, row))
-            for row in seen.rows.values() if row.cell == cell},
+        nodes={node.uuid: clouds.Node(
+            node.instance, node.group, node.shard, node.kind, node.is_ready)
+            for node in seen.nodes.values()
+            if node.uuid not in seen.rows
+            or seen.rows[node.uuid].cell == cell},
+        rows={
+            **{row.node: clouds.Row(
+                row.owner, None if row.taker is None
+                else model.canonical(row.owner), row.taker,
+                model.canonical(row.owner), _last_pass(seen, row))
+                for row in seen.rows.values() if row.cell == cell},
+            **{pools.uuid_of(name): clouds.Row(
+                row.owner, sayer=model.canonical(row.owner),
+                last_pass=_last_pass(seen, row), pool=name)
+                for name, row in seen.pools.items() if row.cell == cell}},
         instances={instance.uuid: model.Instance(
             instance.host, instance.node, instance.is_building, instance.task)
             for instance in seen.instances.values()
             if instance.cell == cell},
-        allocations={node: set(found)
-                     for node, found in seen.allocated.items()},
+        allocations=_allocations(seen),
         other_drivers=seen.others | seen.other_rows)
+
+
+def _allocations(seen: snapshot.Snapshot) -> dict[str, set[str]]:
+    """Say who has allocations of what, by the UUID of the provider.
+
+    Placement is not asked of pools: each instance in one is taken to have its
+    own.
+    """
+    found = {node: set(having) for node, having in seen.allocated.items()}
+    for instance in seen.instances.values():
+        if instance.pool is not None:
+            found.setdefault(pools.uuid_of(instance.pool), set()).add(
+                instance.uuid)
+    return found
 
 
 def _last_pass(seen: snapshot.Snapshot, row: snapshot.Row
                ) -> model.LastPass | None:
-    """Return what a row says of passes: that they fail, or nothing yet.
+    """Return what a row says of passes: that they failed always, or nothing.
 
     A service whose passes work says so as soon as it runs one.
     """
     if row.last_pass is None or (
             seen.state(row.owner) is not membership.State.NOT_WORKING):
         return None
-    return dataclasses.replace(row.last_pass, at=None)
+    return dataclasses.replace(row.last_pass, at=model.NEVER)
 
 
 def _last_seen(service: model.Service, seen: snapshot.Snapshot,

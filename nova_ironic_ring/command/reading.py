@@ -45,8 +45,9 @@ _STYLES = {
 class Show(base.Codes, watching.Watched):
     """Show the services, what they are to the ring, and what they have.
 
-    Free nodes that are with another service than the ring maps them to are
-    "to hand over"; instances of services that are down, as Nova's API has it,
+    The nodes of a service with pools are those that count in them. Free nodes
+    that are with another service than the ring maps them to are "to hand
+    over"; instances of services that are down, as Nova's API has it,
     or gone are "to fail over".
     """
 
@@ -107,8 +108,8 @@ class NodeList(base.Codes, lister.Lister):
     it, which "node show" knows, and this does not.
     """
 
-    codes = ('Conductor group', 'Shard', 'Ring', 'Reason', 'Owner state code',
-             'Decided by', 'Decision code')
+    codes = ('Conductor group', 'Shard', 'Ring', 'Pool', 'Reason',
+             'Owner state code', 'Decided by', 'Decision code')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -137,12 +138,12 @@ class NodeList(base.Codes, lister.Lister):
         return (('Node', 'Name', 'Owner', 'Owner is', 'Desired owner',
                  'Instance', 'Decision', 'To move', *self.codes),
                 [(story.node.uuid, story.node.name or '',
-                  story.row.owner if story.row else '',
+                  story.owner_name,
                   story.owner.words if story.owner else '',
                   story.desired or '', story.node.instance or '',
                   story.decision, story.is_to_move, story.node.group,
                   story.node.shard or '', str(story.key or 'none serves it'),
-                  story.reason,
+                  story.pool, story.reason,
                   story.owner.code.name if story.owner else '',
                   story.host or '', story.code) for story in found])
 

@@ -24,6 +24,7 @@ from oslo_utils import uuidutils
 
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile as profiles
 from nova_ironic_ring.core import ring
 from nova_ironic_ring.core import settings
@@ -48,9 +49,9 @@ class Service:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The record of a node.
+    """The record of a node, or of a pool.
 
-    :ivar node: the node's UUID
+    :ivar node: the node's UUID, or the pool's name
     :ivar owner: the name of the service that it is recorded for
     :ivar cell: the name of the cell that it is in
     :ivar taker: as :class:`nova_ironic_ring.core.model.Row` has it
@@ -73,7 +74,8 @@ class Instance:
     :ivar uuid: its UUID
     :ivar name: its name
     :ivar host: the name of its service; None if it has none
-    :ivar node: the UUID of its node; None if it has none
+    :ivar node: the UUID of its node, or the name of its pool; None if it has
+        none
     :ivar cell: the name of its cell
     :ivar is_building: whether it is not built yet
     :ivar task: Nova's name for what is being done with it; None for nothing
@@ -92,6 +94,21 @@ class Instance:
         """Whether the instance is built and nothing is being done with it."""
         return self.task is None and not self.is_building
 
+    @property
+    def pool(self) -> str | None:
+        """The name of the pool that it is in; None if it is in none."""
+        return self.node if self.host is not None and pools.is_of(
+            self.host, self.node) else None
+
+    def is_on(self, node: str) -> bool:
+        """Say whether Nova may have it on a node that Ironic has it on.
+
+        Of one in a pool, Nova does not know the node.
+
+        :param node: the node's UUID
+        """
+        return self.node == node or self.pool is not None
+
 
 @dataclasses.dataclass(frozen=True)
 class Node:
@@ -102,6 +119,10 @@ class Node:
     :ivar group: its conductor group
     :ivar shard: its shard, if it has one
     :ivar instance: the UUID of the instance on it, if there is one
+    :ivar kind: what the scheduler may ask of it; None if it has no resource
+        class, or where there are no pools
+    :ivar is_ready: whether Ironic would deploy it now, if it is free, where
+        there are pools
     """
 
     uuid: str
@@ -109,6 +130,27 @@ class Node:
     group: str = ''
     shard: str | None = None
     instance: str | None = None
+    kind: pools.Kind | None = None
+    is_ready: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Inventory:
+    """What Placement has of a pool.
+
+    :ivar total: how many nodes it has
+    :ivar reserved: how many of them nothing can be built on
+    :ivar used: how many have an allocation
+    """
+
+    total: int
+    reserved: int
+    used: int
+
+    @property
+    def free(self) -> int:
+        """How many nodes the scheduler may still send builds to."""
+        return max(0, self.total - self.reserved - self.used)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,6 +203,9 @@ class Snapshot:
     :ivar cell: the name of the only cell that is meant; None for all
     :ivar allocated: who has allocations of a node, by the node's UUID; of the
         nodes that Placement was asked for
+    :ivar pools: the records of pools, by the pool's name
+    :ivar inventories: what Placement has of the pools that it was asked for,
+        by the pool's name
     """
 
     now: datetime.datetime
@@ -174,6 +219,9 @@ class Snapshot:
     providers: frozenset[str] | None = None
     cell: str | None = None
     allocated: Mapping[str, frozenset[str]] = dataclasses.field(
+        default_factory=dict)
+    pools: Mapping[str, Row] = dataclasses.field(default_factory=dict)
+    inventories: Mapping[str, Inventory] = dataclasses.field(
         default_factory=dict)
 
     def is_meant(self, cell: str | None) -> bool:
@@ -192,15 +240,57 @@ class Snapshot:
 
     @functools.cached_property
     def owners(self) -> frozenset[str]:
-        """The hosts that have a node, by canonical name."""
-        return frozenset(model.canonical(row.owner)
-                         for row in self.rows.values())
+        """The hosts that have a node or a pool, by canonical name."""
+        return frozenset(self._records)
+
+    @functools.cached_property
+    def _records(self) -> dict[str, list[Row]]:
+        """The records of nodes and pools, by the owner's canonical name."""
+        found: dict[str, list[Row]] = {}
+        for row in (*self.rows.values(), *self.pools.values()):
+            found.setdefault(model.canonical(row.owner), []).append(row)
+        return found
+
+    def has_pools(self, host: str, key: Key | None = None) -> bool:
+        """Say whether a service seems to have the pool driver.
+
+        One without a record is taken to be as most of its peers are.
+
+        :param host: its canonical name
+        :param key: the ring that it is in, or is to join; None to look
+        """
+        if host in self._pooled:
+            return self._pooled[host]
+        key = key or (self.key(host) if host in self.hosts else None)
+        found = [is_pooled for peer, is_pooled in self._pooled.items()
+                 if peer in self.hosts and self.key(peer) == key]
+        return 2 * sum(found) > len(found)
+
+    @functools.cached_property
+    def _pooled(self) -> dict[str, bool]:
+        """Whether each owner of a record has the pool driver.
+
+        One that has changed the driver may have records of both kinds: those
+        that say when the last good pass was are of the driver that it has.
+        """
+        found = {}
+        for host, rows in self._records.items():
+            said: dict[bool, list[model.LastPass | None]] = {}
+            for row in rows:
+                said.setdefault(row.node in self.pools, []).append(
+                    row.last_pass)
+            times = {is_pool: (last.at if (last := model.latest(each))
+                               else None) or model.NEVER
+                     for is_pool, each in said.items()}
+            found[host] = True in times and (
+                times[True] >= times.get(False, model.NEVER))
+        return found
 
     @functools.cached_property
     def profiles(self) -> dict[str, profiles.Profile]:
         """What services say of themselves, by canonical name."""
-        return {model.canonical(row.owner): row.profile
-                for row in self.rows.values() if row.profile is not None}
+        return {host: row.profile for host, rows in self._records.items()
+                for row in rows if row.profile is not None}
 
     def state(self, host: str) -> membership.State:
         """Say what a service is.
@@ -256,12 +346,10 @@ class Snapshot:
     @functools.cached_property
     def _with_last_pass(self) -> dict[str, model.Service]:
         """The records of services, with what they say of their passes."""
-        said: dict[str, list[model.LastPass | None]] = {}
-        for row in self.rows.values():
-            said.setdefault(
-                model.canonical(row.owner), []).append(row.last_pass)
+        said = {host: model.latest(row.last_pass for row in rows)
+                for host, rows in self._records.items()}
         return {host: dataclasses.replace(
-            service.record, last_pass=model.latest(said.get(host, ())))
+            service.record, last_pass=said.get(host))
             for host, service in self.hosts.items()}
 
     @functools.cached_property

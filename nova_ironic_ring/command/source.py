@@ -12,8 +12,9 @@
 
 """Reads a deployment: Nova's databases, Ironic and, where asked, Placement."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
+import dataclasses
 import datetime
 
 from keystoneauth1 import exceptions as keystone_exceptions
@@ -28,16 +29,36 @@ from openstack import exceptions as sdk_exceptions
 from oslo_db import exception as db_exception
 import requests
 
+from nova_ironic_ring.adapters import nodes as ironic_nodes
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pools
 
 CONF = nova.conf.CONF
 
 _NODE_FIELDS = ('uuid', 'name', 'conductor_group', 'shard', 'instance_uuid')
+
+
+@dataclasses.dataclass
+class _Records:
+    """What the databases of the cells have of services.
+
+    :ivar services: the nova-computes
+    :ivar rows: the records of nodes of Ironic, by node
+    :ivar pools: those of pools, by name
+    :ivar others: canonical names of the services with another driver
+    :ivar other_rows: canonical names of the hosts with other records
+    """
+
+    services: list[snapshot.Service] = dataclasses.field(default_factory=list)
+    rows: dict[str, snapshot.Row] = dataclasses.field(default_factory=dict)
+    pools: dict[str, snapshot.Row] = dataclasses.field(default_factory=dict)
+    others: set[str] = dataclasses.field(default_factory=set)
+    other_rows: set[str] = dataclasses.field(default_factory=set)
 
 
 class Source:
@@ -102,53 +123,74 @@ class Source:
         :raises CommandError: if something cannot be reached
         """
         chosen = self.chosen()
-        is_up = records.liveness()
-        nodes = self.nodes()
-        aggregates = _aggregates()
-        services: list[snapshot.Service] = []
-        rows: dict[str, snapshot.Row] = {}
+        found = self._records()
+        # What makes a pool of nodes is long, and not always wanted. Instances
+        # are read after the nodes, as the services do.
+        nodes = self.nodes(bool(found.pools))
         instances: dict[str, snapshot.Instance] = {}
-        others: set[str] = set()
-        other_rows: set[str] = set()
         for cell in self.cells():
             name = _name(cell)
             with self.cell_of(name) as context:
-                found = objects.ServiceList.get_by_binary(
-                    context, 'nova-compute', include_disabled=True)
-                services += [snapshot.Service(
-                    records.service_of(
-                        service, is_up(service) if is_up else None), name,
-                    service.disabled_reason,
-                    aggregates.get(service.host, frozenset()))
-                    for service in found]
-                kept, other_hosts = _rows(context, name)
-                rows |= kept
-                other_rows |= other_hosts
-                others |= other_hosts - {
-                    model.canonical(row.owner) for row in kept.values()}
                 instances |= _instances(
                     context, name, [
-                        service.host for service in found
-                        if model.canonical(service.host) not in others],
+                        service.record.host for service in found.services
+                        if service.cell == name
+                        and service.record.name not in found.others],
                     [node.instance for node in nodes.values()
                      if node.instance])
         return snapshot.Snapshot(
             datetime.datetime.now(datetime.timezone.utc),
-            CONF.service_down_time, services, rows, instances, nodes,
-            frozenset(others), frozenset(other_rows),
+            CONF.service_down_time, found.services, found.rows, instances,
+            nodes, frozenset(found.others), frozenset(found.other_rows),
             self._providers() if providers else None,
-            chosen)
+            chosen, pools=found.pools,
+            inventories=self.inventories(found.pools) if providers else {})
 
-    def nodes(self) -> dict[str, snapshot.Node]:
+    def _records(self) -> _Records:
+        """Read what the databases of the cells have of services."""
+        is_up = records.liveness()
+        aggregates = _aggregates()
+        found = _Records()
+        for cell in self.cells():
+            name = _name(cell)
+            with self.cell_of(name) as context:
+                found.services += [snapshot.Service(
+                    records.service_of(
+                        service, is_up(service) if is_up else None), name,
+                    service.disabled_reason,
+                    aggregates.get(service.host, frozenset()))
+                    for service in objects.ServiceList.get_by_binary(
+                        context, 'nova-compute', include_disabled=True)]
+                rows, other_hosts = _rows(context, name)
+                found.rows |= {each: row for each, row in rows.items()
+                               if not pools.is_pool(each)}
+                found.pools |= {each: row for each, row in rows.items()
+                                if pools.is_pool(each)}
+                found.other_rows |= other_hosts
+                found.others |= other_hosts - {
+                    model.canonical(row.owner) for row in rows.values()}
+        return found
+
+    def nodes(self, has_pools: bool = False) -> dict[str, snapshot.Node]:
         """Read what Ironic has, by UUID.
 
+        :param has_pools: whether to read what the scheduler may ask of each
+            node as well
         :raises CommandError: if it does not answer
         """
+        wanted: tuple[str, ...] = _NODE_FIELDS
+        if has_pools:
+            wanted += tuple(name for name in upstream.node_fields()
+                            if name not in wanted)
+        ironic = ironic_nodes.Ironic(self._ironic)
         try:
-            return {node.id: snapshot.Node(
-                node.id, node.name, node.conductor_group or '', node.shard,
-                node.instance_id)
-                for node in upstream.list_fields(self._ironic, _NODE_FIELDS)}
+            found = {}
+            for node in upstream.list_fields(self._ironic, wanted):
+                said = ironic.said(node) if has_pools else pools.Node(None)
+                found[node.id] = snapshot.Node(
+                    node.id, node.name, node.conductor_group or '',
+                    node.shard, node.instance_id, said.kind, said.is_ready)
+            return found
         except (sdk_exceptions.SDKException, exception.NovaException,
                 keystone_exceptions.ClientException) as error:
             # Nova's own driver says no more than that it is not ready.
@@ -177,6 +219,28 @@ class Source:
                 'GET', '/resource_providers').json()['resource_providers']
             if each['uuid'] == each['name']
             and each.get('parent_provider_uuid') is None)
+
+    def inventories(self, names: Iterable[str]
+                    ) -> dict[str, snapshot.Inventory]:
+        """Read what Placement has of pools.
+
+        :param names: the names of the pools
+        :returns: by name, of those that it has
+        :raises CommandError: if Placement does not answer, or refuses
+        """
+        found = {}
+        for name in names:
+            url = f'/resource_providers/{pools.uuid_of(name)}'
+            told = _placement('GET', f'{url}/inventories').json()
+            inventories: Mapping[str, Mapping[str, int]] = told.get(
+                'inventories', {})
+            if inventories:
+                usages = _placement('GET', f'{url}/usages').json()
+                found[name] = snapshot.Inventory(
+                    sum(each['total'] for each in inventories.values()),
+                    sum(each['reserved'] for each in inventories.values()),
+                    sum(usages.get('usages', {}).values()))
+        return found
 
     def consumers(self, node: str) -> frozenset[str]:
         """Read who has allocations of a node.

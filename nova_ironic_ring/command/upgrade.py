@@ -15,6 +15,7 @@
 from oslo_upgradecheck import upgradecheck
 
 from nova_ironic_ring.command import checks
+from nova_ironic_ring.command import pool_checks
 from nova_ironic_ring.command import snapshot
 
 _Code, _Result = upgradecheck.Code, upgradecheck.Result
@@ -49,6 +50,12 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
             _run, {'check': checks.rows, 'code': _Code.WARNING})),
         ('Resource providers', (
             _run, {'check': checks.providers, 'code': _Code.WARNING})),
+        ('Pools', (
+            _run, {'check': pool_checks.pools, 'code': _Code.WARNING})),
+        ('Sizes of pools', (
+            _run, {'check': pool_checks.totals, 'code': _Code.WARNING})),
         ('Instances', (
             _run, {'check': checks.instances, 'code': _Code.WARNING})),
+        ('Instances in pools', (
+            _run, {'check': pool_checks.instances, 'code': _Code.WARNING})),
     )

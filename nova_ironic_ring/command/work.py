@@ -12,12 +12,13 @@
 
 """Changes services, and waits for what the others make of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import functools
 
 from nova.compute import api
 from nova import objects
 
+from nova_ironic_ring.command import counting
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import source
@@ -59,13 +60,18 @@ class Worker:
         seen = self._source.read()
         service = seen.service(host)
         name = model.canonical(host)
-        count = _free(seen, name)
+        count = self._free(seen, name)
         held = _held(seen, name)
         rest = _others(seen, name)
         if not rest and count:
             raise errors.CommandError(
                 f'No other member of the ring of {host} lives: nobody could '
                 f'take its {count} free nodes.')
+        if instances and held and seen.has_pools(name):
+            raise errors.CommandError(
+                f'The {held} instances of {host} stay with it: with the pool '
+                'driver instances do not move between services that live. '
+                'Leave out --instances.')
         if instances and held and (
                 name not in seen.profiles
                 or seen.profiles[name].mobility != 'follow'):
@@ -138,7 +144,8 @@ class Worker:
         name = model.canonical(host)
         takers = _others(seen, name)
         held = _held(seen, name)
-        if not takers and held + _free(seen, name):
+        free = self._free(seen, name)
+        if not takers and held + free:
             raise errors.CommandError(
                 f'No other member of the ring of {host} lives: nobody could '
                 'take over from it.')
@@ -160,7 +167,7 @@ class Worker:
             _Action.FORCE_SERVICE_DOWN, service.record.host,
             f'force the nova-compute on {service.record.host} down')]
         return planned + _leaving(
-            service.record.host, _free(seen, name), held)
+            service.record.host, free, held)
 
     def failover(self, planned: Sequence[steps.Step], timeout: float
                  ) -> steps.Outcomes:
@@ -183,13 +190,65 @@ class Worker:
         """
         done: dict[steps.Step, steps.Outcome] = {}
         for step in planned:
-            if step.action not in _LEFT:
+            if step.action not in _WAITS:
                 self._update(step.subject, **changes)
                 done[step] = steps.DONE
+        counts = {_Action.WAIT_FOR_NODES: self._left,
+                  _Action.WAIT_FOR_INSTANCES: _held,
+                  _Action.WAIT_FOR_SHARE: self._missing}
         return {**done, **self._waiter.wait(
             {step: functools.partial(
-                _LEFT[step.action], host=model.canonical(step.subject))
-             for step in planned if step.action in _LEFT}, timeout)}
+                counts[step.action], host=model.canonical(step.subject))
+             for step in planned if step.action in counts}, timeout)}
+
+    def _free(self, seen: snapshot.Snapshot, host: str) -> int:
+        """Count the free nodes of a service.
+
+        They are recorded for it, or Placement has them in its pools.
+        """
+        return _recorded(seen, host) + counting.left(
+            seen, host, self._inventories(seen, [host]))
+
+    def _left(self, seen: snapshot.Snapshot, host: str) -> int:
+        """Count the free nodes of a service that are not with others yet.
+
+        What its pools had is with others when it is in theirs.
+        """
+        left = self._free(seen, host)
+        if left or not any(model.canonical(row.owner) == host
+                           for row in seen.pools.values()):
+            return left
+        others = sorted(filter(seen.has_pools, _others(seen, host)))
+        inventories = self._inventories(seen, others)
+        return sum(counting.missing(seen, other, inventories)
+                   for other in others)
+
+    def _missing(self, seen: snapshot.Snapshot, host: str) -> int:
+        """Count the free nodes that a service should have and has not.
+
+        Without a node at all it is not known to its peers, and will be given
+        some.
+        """
+        key = seen.key(host)
+        if key is None or host not in seen.ring(key).members:
+            return 1
+        if seen.has_pools(host):
+            return counting.missing(
+                seen, host, self._inventories(seen, [host]))
+        current = seen.ring(key)
+        return sum(
+            node.instance is None and current.owner(node.uuid) == host
+            and (node.uuid not in seen.rows or model.canonical(
+                seen.rows[node.uuid].owner) != host)
+            for node in seen.served(key))
+
+    def _inventories(self, seen: snapshot.Snapshot, hosts: Iterable[str]
+                     ) -> dict[str, snapshot.Inventory]:
+        """Read what Placement has of the pools of services."""
+        wanted = frozenset(hosts)
+        return self._source.inventories(
+            name for name, row in seen.pools.items()
+            if model.canonical(row.owner) in wanted)
 
     def _update(self, host: str, **changes: object) -> None:
         """Change the record of a service, as Nova's API does it.
@@ -224,7 +283,7 @@ def _leaving(host: str, free: int, held: int) -> list[steps.Step]:
             (_Action.WAIT_FOR_INSTANCES, held, 'instances')) if count]
 
 
-def _free(seen: snapshot.Snapshot, host: str) -> int:
+def _recorded(seen: snapshot.Snapshot, host: str) -> int:
     """Count the free nodes that are recorded for a service."""
     return sum(
         model.canonical(row.owner) == host and row.node in seen.nodes
@@ -245,22 +304,6 @@ def _others(seen: snapshot.Snapshot, host: str) -> frozenset[str]:
     return seen.ring(key).members - {host} if key else frozenset()
 
 
-def _missing(seen: snapshot.Snapshot, host: str) -> int:
-    """Count the free nodes that a service should have and has not.
-
-    Without a node at all it is not known to its peers, and will be given some.
-    """
-    key = seen.key(host)
-    if key is None or host not in seen.ring(key).members:
-        return 1
-    current = seen.ring(key)
-    return sum(
-        node.instance is None and current.owner(node.uuid) == host
-        and (node.uuid not in seen.rows or model.canonical(
-            seen.rows[node.uuid].owner) != host)
-        for node in seen.served(key))
-
-
-# What is left to wait for.
-_LEFT = {_Action.WAIT_FOR_NODES: _free, _Action.WAIT_FOR_INSTANCES: _held,
-         _Action.WAIT_FOR_SHARE: _missing}
+# What is waited for.
+_WAITS = (_Action.WAIT_FOR_NODES, _Action.WAIT_FOR_INSTANCES,
+          _Action.WAIT_FOR_SHARE)

@@ -90,7 +90,7 @@ class PoolService(service.Service):
             return None
         described = upstream.describe(self._driver, _example(pool))
         described['stats'] = stats.cleaned(described['stats']) | (
-            self.published)
+            self.said_of_itself(pool.uuid))
         # The resource tracker takes off what the flavors of instances say, so
         # that the free nodes are left: the weighers compare these.
         free, flavors = pool.room, sum(

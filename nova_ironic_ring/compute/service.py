@@ -42,6 +42,7 @@ from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import profile
@@ -121,6 +122,10 @@ class Outcome(Protocol):
     def taken(self) -> Sequence[takeover.Takeover]:
         """The instances that this service has taken over."""
 
+    @property
+    def work(self) -> own_work.Work:
+        """What this service says of its passes."""
+
 
 Result = TypeVar('Result', bound=Outcome)
 #: A pass of either driver.
@@ -153,6 +158,9 @@ class Service:
         #: What the others read of this service in its nodes' rows.
         self.published: dict[str, str] = {}
         self._complaint = ''
+        #: What this service says of its passes, and since when.
+        self._work = own_work.Work()
+        self._said_at = 0.0
 
     @property
     def settings(self) -> core_settings.Settings:
@@ -193,6 +201,8 @@ class Service:
             configuration
         """
         start = self.process.now()
+        # Nova's tracker may ask for a node where the pass fails.
+        self._work = dataclasses.replace(self._work, is_good=False)
         if self.reloader.reload():
             upstream.reset_manager(self._driver)
         current = self.read_settings()
@@ -205,12 +215,34 @@ class Service:
             assert error.__cause__ is not None
             raise error.__cause__
         self.memory = result.memory
+        self._work, self._said_at = result.work, self.process.now()
         self.process.heartbeats.forget_reported()
         self.passes += 1
         self.ended = Ended(timeutils.utcnow(with_timezone=True),
                            self.process.now() - start)
         log.write(result.happened, current, self.ended.seconds)
         return result
+
+    def said_of_itself(self, node: str) -> dict[str, str]:
+        """Return what the row of a node is to say of this service.
+
+        :param node: the UUID of the node, or of the pool
+        """
+        return self.published | stats.say_last_pass(
+            self.settings.host, self._last_pass(node))
+
+    def _last_pass(self, node: str) -> model.LastPass:
+        """Return what the row of a node is to say of the passes.
+
+        Nova's tracker goes from node to node, which may take long: while the
+        pass goes on, other rows say so as well.
+        """
+        current, now = self.settings, self.process.now()
+        if self._work.is_good and (
+                now - self._said_at >= current.pass_interval / 2):
+            self._said_at = now
+            self._work = self._work.renewed(node, self.process.wall_time())
+        return self._work.of(node, current)
 
     @property
     def orphans(self) -> frozenset[str]:
@@ -240,8 +272,6 @@ class RingService(Service):
         super().__init__(driver)
         #: What has come of the last pass.
         self.result = passes.Result()
-        #: When the rows were last told that the passes work.
-        self._said_at = 0.0
         #: Whether Placement has not told of handovers since the last pass.
         self._is_unanswered = False
 
@@ -262,13 +292,8 @@ class RingService(Service):
         :raises nova.exception.InvalidConfiguration: if there is no good
             configuration
         """
-        # Nova's tracker may ask for a node where the pass fails.
-        self.result = dataclasses.replace(
-            self.result, work=dataclasses.replace(
-                self.result.work, is_good=False))
         self._is_unanswered = False
         self.result = self._run(passes.run)
-        self._said_at = self.process.now()
         self.nodes = {node: self.ironic.found[node]
                       for node in self.result.listed}
         return self.result
@@ -336,9 +361,7 @@ class RingService(Service):
         said = stats.cleaned(found)
         step = self.result.plan.steps.get(node)
         if step is not None:
-            said |= self.published
-            said |= stats.say_last_pass(
-                self.settings.host, self._last_pass(node))
+            said |= self.said_of_itself(node)
             if step.offer is not None:
                 said |= stats.offer(self.settings.host, step.offer)
         return said
@@ -354,18 +377,3 @@ class RingService(Service):
             return False
         log.write(happened, self.settings)
         return is_gone
-
-    def _last_pass(self, node: str) -> model.LastPass:
-        """Return what the row of a node is to say of the passes.
-
-        Nova's tracker goes from node to node, which may take long: while the
-        pass goes on, other rows say so as well.
-        """
-        current = self.settings
-        work, now = self.result.work, self.process.now()
-        if work.is_good and now - self._said_at >= current.pass_interval / 2:
-            self._said_at = now
-            self.result = dataclasses.replace(
-                self.result, work=work.renewed(
-                    node, self.process.wall_time()))
-        return self.result.work.of(node, current)

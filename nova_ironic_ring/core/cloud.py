@@ -23,6 +23,7 @@ import datetime
 from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
@@ -436,6 +437,21 @@ class Tracker:
             row.taker = step.offer
             row.say(self.current.host, result.work.of(node, self.current))
         return settled
+
+    def count(self, result: pool_passes.Result) -> None:
+        """Record the pools of a pass, and remove those that are no more.
+
+        :param result: what has come of the pass
+        """
+        host, nova = self.current.host, self.world.nova
+        for name in sorted(nova.pools_of(host) - result.found.keys()):
+            if pool_passes.is_deleted(self.world, result.memory, name):
+                del self.cloud.rows[pools.uuid_of(name)]
+        for pool in result.found.values():
+            self.cloud.rows.setdefault(
+                pool.uuid, Row(host, pool=pool.name)).say(
+                    host, result.work.of(pool.uuid, self.current))
+            self.cloud.inventories[pool.uuid] = pool.inventory()
 
     def record(self, node: str) -> None:
         """Make the service the owner of a node, whoever has it.

@@ -17,7 +17,7 @@ forecast knows all that a pass knows but the allocations of nodes, and has no
 rule of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import cloud as clouds
@@ -26,6 +26,8 @@ from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import pool_passes
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
 
@@ -37,7 +39,8 @@ _MOST_ROUNDS = 40
 class Forecast:
     """What the services would do.
 
-    :ivar owners: whom each node is recorded for in the end, by its UUID
+    :ivar owners: whom each node is recorded for in the end, or in whose pools
+        it counts, by its UUID
     :ivar hosts: the service of each instance in the end, by its UUID
     :ivar moves: how often each node changes its owner, by its UUID
     :ivar is_settled: whether nothing moves in the end, and no service has
@@ -85,12 +88,25 @@ def first_steps(cloud: clouds.Cloud, current: settings.Settings
         tracker.world, start(cloud, current), current).plan.steps
 
 
-def run(cloud: clouds.Cloud, services: Sequence[settings.Settings]
-        ) -> Forecast:
+def first_count(cloud: clouds.Cloud, current: settings.Settings
+                ) -> Mapping[str, pools.Pool]:
+    """Return what a service with pools counts in its next pass, by name.
+
+    :param cloud: the cloud, at the time 0
+    :param current: the service's settings
+    """
+    tracker = _connect(_copy(cloud), current)
+    return pool_passes.run(
+        tracker.world, start(cloud, current), current).found
+
+
+def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
+        pooled: Container[str] = ()) -> Forecast:
     """Let services run passes until nothing moves.
 
     :param cloud: the cloud, at the time 0
     :param services: the settings of the services that live
+    :param pooled: canonical names of those that have pools
     """
     cloud = _copy(cloud)
     trackers = {each.me: _connect(cloud, each) for each in services}
@@ -103,7 +119,8 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings]
         membership.is_late(each, clouds.EPOCH, current.down_time)
         for current in services)]
     moves: dict[str, int] = {}
-    state = _state(cloud)
+    counted: dict[str, str] = {}
+    state = _state(cloud, counted)
     quiet = rounds = 0
     # Twice: after the first time, all that is waited for is overdue.
     while quiet < 2 and rounds < _MOST_ROUNDS:
@@ -111,8 +128,11 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings]
         quiet += 1
         # After each pass: what one takes, another may take back at once.
         for host, tracker in trackers.items():
-            memories[host] = _pass(tracker, memories[host]).memory
-            before, state = state, _state(cloud)
+            if host in pooled:
+                memories[host] = _count(tracker, memories[host], counted)
+            else:
+                memories[host] = _pass(tracker, memories[host]).memory
+            before, state = state, _state(cloud, counted)
             if before == state:
                 continue
             quiet = 0
@@ -123,7 +143,8 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings]
         for host in alive:
             cloud.beat(host)
     return Forecast(
-        {node: row.owner for node, row in cloud.rows.items()},
+        {**{node: row.owner for node, row in cloud.rows.items()
+            if row.pool is None}, **counted},
         {uuid: instance.host for uuid, instance in cloud.instances.items()
          if instance.host}, moves,
         bool(quiet) and not any(
@@ -137,7 +158,8 @@ def _copy(cloud: clouds.Cloud) -> clouds.Cloud:
             node: dataclasses.replace(row)
             for node, row in cloud.rows.items()},
         instances=dict(cloud.instances), allocations={
-            node: set(found) for node, found in cloud.allocations.items()})
+            node: set(found) for node, found in cloud.allocations.items()},
+        inventories=dict(cloud.inventories))
 
 
 def _connect(cloud: clouds.Cloud, current: settings.Settings
@@ -159,10 +181,27 @@ def _pass(tracker: clouds.Tracker, before: observation.Memory
     return result
 
 
-def _state(cloud: clouds.Cloud) -> tuple[
+def _count(tracker: clouds.Tracker, before: observation.Memory,
+           counted: dict[str, str]) -> observation.Memory:
+    """Run one pass of a service with pools, and see which nodes count there.
+
+    :param counted: for which service each node counts; changed
+    """
+    result = pool_passes.run(tracker.world, before, tracker.current)
+    tracker.count(result)
+    me = tracker.current.me
+    now = {node for pool in result.found.values() for node in pool.nodes}
+    for node in [node for node, host in counted.items() if host == me]:
+        if node not in now:
+            del counted[node]
+    counted.update(dict.fromkeys(now, me))
+    return result.memory
+
+
+def _state(cloud: clouds.Cloud, counted: Mapping[str, str]) -> tuple[
         dict[str, str], dict[str, str | None], dict[str, str | None]]:
-    return ({node: model.canonical(row.owner)
-             for node, row in cloud.rows.items()},
+    return ({**{node: model.canonical(row.owner)
+                for node, row in cloud.rows.items()}, **counted},
             {node: row.taker for node, row in cloud.rows.items()},
             {uuid: instance.host
              for uuid, instance in cloud.instances.items()})

@@ -16,17 +16,15 @@ One row says when the last good pass was; which one, is chosen here. What the
 peers make of that is in :mod:`nova_ironic_ring.core.look`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 import dataclasses
 import datetime
 import hashlib
 
-from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
 
@@ -69,17 +67,20 @@ class Work:
         return model.LastPass(current.pass_interval)
 
 
-def say(this: look.Run, plan: planner.Plan, memory: observation.Memory,
-        rows: dict[str, model.Row]) -> tuple[Work, observation.Memory]:
+def say(this: look.Run, listed: Mapping[str, bool],
+        memory: observation.Memory, rows: dict[str, model.Row]
+        ) -> tuple[Work, observation.Memory]:
     """Choose the row that is to say when the last good pass was.
 
     Nova's tracker writes it with all else that it reports. Where it reports
     none of this service's nodes, the row is written here.
 
     :param this: the pass
-    :param plan: what was decided
+    :param listed: the nodes, or pools, that are listed to Nova, by UUID:
+        whether each stays with a service that fails, so that all see in its
+        row that it does
     :param memory: what is remembered
-    :param rows: the rows of this service
+    :param rows: the rows of this service, by UUID
     :returns: what is said, and what is to be remembered
     """
     own = memory.own_work
@@ -92,14 +93,11 @@ def say(this: look.Run, plan: planner.Plan, memory: observation.Memory,
     # Where it did not arrive, it is said elsewhere.
     is_lost = own.node in rows and not has_moved
     last = None if is_lost else at
-    listed = [node for node, step in plan.steps.items()
-              if step.decision.lists]
+    known = [node for node in listed if node in rows] or list(listed)
     if not is_lost:
-        # These stay with a service that fails, so that all see that it does.
-        listed = [node for node in listed if node in rows and plan.steps[
-            node].decision is decisions.Decision.KEEP_INSTANCE] or listed
-    listing = _choose([node for node in listed if node in rows] or listed,
-                      rows, last, said)
+        known = [node for node in known
+                 if node in rows and listed[node]] or known
+    listing = _choose(known, rows, last, said)
     node = listing or _choose(rows, rows, last, said)
     if is_good and node is not None and listing is None:
         try:

@@ -129,13 +129,14 @@ def run(world: ports.Ports, before: observation.Memory,
         this.happened.extend(pool_return.take_back(world, own, own.pools))
     memory = _look_at_givers(this, memory, plan, nodes)
     memory, settled = _clean_up_after_dead_services(this, memory, own)
-    said, memory = own_work.say(this, plan, memory, rows)
+    listed = {node: nodes[node] for node, step in plan.steps.items()
+              if step.decision.lists}
+    said, memory = own_work.say(this, {
+        node: plan.steps[node].decision is decisions.Decision.KEEP_INSTANCE
+        for node in listed}, memory, rows)
     this.happened.append(_count(plan))
     return Result(
-        plan, memory,
-        {node: nodes[node] for node, step in plan.steps.items()
-         if step.decision.lists},
-        (*outcome.taken, *from_pools, *settled),
+        plan, memory, listed, (*outcome.taken, *from_pools, *settled),
         # Nova refuses to start a new service that names instances.
         _orphans(plan, seen, current) if begun.is_recorded else frozenset(),
         this.happened, said)

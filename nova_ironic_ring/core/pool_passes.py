@@ -25,6 +25,7 @@ from nova_ironic_ring.core import look
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import pool_records
 from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
@@ -50,6 +51,7 @@ class Result:
     :ivar orphans: instances of others, or of nobody, on nodes that are for
         this service
     :ivar happened: the events for the log
+    :ivar work: what this service says of its passes
     """
 
     found: Mapping[str, pools.Pool] = dataclasses.field(default_factory=dict)
@@ -57,6 +59,7 @@ class Result:
     taken: Sequence[takeover.Takeover] = ()
     orphans: frozenset[str] = frozenset()
     happened: Sequence[events.Event] = ()
+    work: own_work.Work = own_work.Work()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +133,9 @@ def run(world: ports.Ports, before: observation.Memory,
             _reclaim(this, seen, found)
             taken += _settle(this, memory, seen)
     memory = pool_records.remove(this, memory, _replaced(seen, outcome))
+    said, memory = own_work.say(
+        this, {pool.uuid: True for pool in found.values()}, memory,
+        dict(seen.records.own))
     this.happened.extend(_count(memory.pooled.pools, found))
     return Result(
         found, dataclasses.replace(
@@ -137,7 +143,7 @@ def run(world: ports.Ports, before: observation.Memory,
         taken,
         # Nova refuses to start a new service that names instances.
         _of_others_here(this, memory, nodes, mine) if begun.is_recorded
-        else frozenset(), this.happened)
+        else frozenset(), this.happened, said)
 
 
 def _is_back(this: look.Run, before: observation.Memory,
@@ -500,7 +506,8 @@ def _settle(this: look.Run, memory: observation.Memory, seen: _Seen
     """Settle what lost services have left that is on no node of Ironic.
 
     Of each pool of those, one service does so: that which the ring maps the
-    pool to. An error here does not fail the pass.
+    pool to. It reserves the pools of those that do not work as well: their
+    free nodes count for others. An error here does not fail the pass.
 
     :returns: what has become this service's by it
     """
@@ -509,12 +516,15 @@ def _settle(this: look.Run, memory: observation.Memory, seen: _Seen
                          if node.instance is not None)
     current = this.current
     for host, state in sorted(seen.others.states.items()):
-        if not state.is_lost:
+        if not (state.is_lost or state is membership.State.NOT_WORKING):
             continue
         try:
             for name in sorted(this.world.nova.pools_of(host)):
                 if memory.standing.ring.owner(
                         pools.uuid_of(name)) != current.me:
+                    continue
+                if not state.is_lost:
+                    this.world.placement.reserve_all(name)
                     continue
                 outcome = pool_takeover.settle(
                     this.world, pool_takeover.Left(

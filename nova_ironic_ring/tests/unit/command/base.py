@@ -39,6 +39,8 @@ class FakeSource:
         self.allocated: dict[str, frozenset[str]] = {}
         #: What becomes of it after each look.
         self.step = lambda seen: seen
+        #: What Placement has of pools.
+        self.pools: dict[str, snapshot.Inventory] = {}
         #: Nodes that are enrolled again after the first look.
         self.enrolled: set[str] = set()
 
@@ -56,6 +58,9 @@ class FakeSource:
 
     def consumers(self, node: str) -> frozenset[str]:
         return self.allocated.get(node, frozenset())
+
+    def inventories(self, names) -> dict[str, snapshot.Inventory]:
+        return {name: self.pools[name] for name in names if name in self.pools}
 
     def delete_provider(self, node: str) -> None:
         self.deleted.append(node)

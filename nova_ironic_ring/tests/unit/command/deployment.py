@@ -12,16 +12,19 @@
 
 """A deployment to test the command on."""
 
+import collections
 import dataclasses
 import datetime
 import typing
 
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import ring
 
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.timezone.utc)
+KIND = pools.Kind('CUSTOM_BAREMETAL')
 NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(30)]
 
 
@@ -63,21 +66,51 @@ def make(*hosts: str, instances: dict[int, str] | None = None,
     return snapshot.Snapshot(**values)
 
 
+def make_pooled(*hosts: str, instances: dict[int, str] | None = None,
+                said: profile.Profile | None = None, **changes
+                ) -> snapshot.Snapshot:
+    """Make a deployment as :func:`make` does, of services with pools."""
+    hosts = hosts or ('a', 'b', 'c')
+    held = instances or {}
+    seen = make(*hosts, instances=held, said=said)
+    current = ring.Ring(hosts, 32)
+    sizes = collections.Counter(
+        held.get(number) or str(current.owner(node))
+        for number, node in enumerate(NODES))
+    used = collections.Counter(held.values())
+    return dataclasses.replace(
+        seen, rows={}, nodes={
+            uuid: dataclasses.replace(node, kind=KIND)
+            for uuid, node in seen.nodes.items()},
+        instances={
+            uuid: dataclasses.replace(instance, node=pools.name(
+                str(instance.host), KIND))
+            for uuid, instance in seen.instances.items()},
+        pools={name: snapshot.Row(
+            name, host, 'cell1', profile=said or profile.Profile())
+            for host in hosts for name in (pools.name(host, KIND),)},
+        inventories={pools.name(host, KIND): snapshot.Inventory(
+            sizes[host], 0, used[host]) for host in hosts},
+        providers=frozenset(), **changes)
+
+
 def failing(seen: snapshot.Snapshot, host: str) -> snapshot.Snapshot:
     """Have all services say when their last passes were, and one an hour ago.
 
     :param seen: the deployment
     :param host: the name of the service whose passes fail
     """
-    rows = dict(seen.rows)
+    rows = {**seen.rows, **seen.pools}
     for owner in seen.owners:
         node = min(node for node, row in rows.items() if row.owner == owner)
-        for each, row in seen.rows.items():
+        for each, row in rows.items():
             if row.owner == owner:
                 rows[each] = dataclasses.replace(row, last_pass=model.LastPass(
                     60, None if each != node else NOW - datetime.timedelta(
                         minutes=60 if owner == host else 1)))
-    return dataclasses.replace(seen, rows=rows)
+    return dataclasses.replace(
+        seen, rows={node: rows[node] for node in seen.rows},
+        pools={name: rows[name] for name in seen.pools})
 
 
 def elsewhere(seen: snapshot.Snapshot) -> snapshot.Snapshot:

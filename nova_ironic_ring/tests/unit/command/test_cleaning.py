@@ -19,6 +19,8 @@ import fixtures
 from nova import exception
 from nova import objects
 
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
 
@@ -97,3 +99,73 @@ class CleanTestCase(base.CommandTestCase):
             action='destroy', reason='host changed')
         self.run_command('clean', 'rows', '--yes', status=2)
         self.assertIn('host changed', self.err)
+
+
+class CleanPoolsTestCase(base.CommandTestCase):
+    """What is left of pools."""
+
+    NAME = pools.name('b', deployment.KIND)
+
+    def setUp(self):
+        super().setUp()
+        self.rows: list[str] = []
+        self.useFixture(fixtures.MockPatchObject(
+            objects.ComputeNodeList, 'get_all_by_uuids',
+            side_effect=lambda context, uuids: [
+                objects.ComputeNode(uuid=uuid) for uuid in uuids]))
+        self.useFixture(fixtures.MockPatchObject(
+            objects.ComputeNode, 'destroy', autospec=True,
+            side_effect=lambda row: self.rows.append(row.uuid)))
+
+    def use(self, *services, **changes):
+        self.source.seen = deployment.make_pooled(
+            services=[deployment.service(*each) for each in services],
+            **changes)
+
+    def test_of_one_that_is_gone(self):
+        self.use(('a',), ('c',))
+        self.assertEqual([('DELETE_RECORD', self.NAME, 'DONE')],
+                         self.run_steps('clean', 'rows', '--yes'))
+        self.assertIn(f'delete the row of pool {self.NAME}', self.err)
+        self.assertEqual([pools.uuid_of(self.NAME)], self.rows)
+        self.assertEqual(self.rows, self.source.deleted)
+
+    def test_of_one_that_nova_has(self):
+        for silent in 0, 61:
+            self.use(('a',), ('b', silent), ('c',))
+            for kind in 'rows', 'providers':
+                self.assertEqual([], self.run_steps('clean', kind, '--yes'))
+        self.assertEqual([], self.rows + self.source.deleted)
+
+    def test_of_one_that_is_gone_and_has_instances(self):
+        self.use(('a',), ('c',), instances={1: 'b'})
+        self.assertEqual([], self.run_steps('clean', 'rows', '--yes'))
+
+    def test_one_that_comes_back_meanwhile(self):
+        self.use(('a',), ('c',))
+
+        def come_back(seen):
+            return dataclasses.replace(seen, services=[
+                deployment.service(host) for host in 'abc'])
+        self.source.step = come_back
+        self.assertEqual([('DELETE_RECORD', self.NAME, 'FAILED')],
+                         self.run_steps('clean', 'rows', '--yes', status=2))
+        self.assertIn('has instances, or a service', self.err)
+        self.assertEqual([], self.rows + self.source.deleted)
+
+    def test_one_that_is_removed_meanwhile(self):
+        self.use(('a',), ('c',))
+        self.source.step = lambda seen: dataclasses.replace(seen, pools={})
+        self.assertEqual([('DELETE_RECORD', self.NAME, 'DONE')],
+                         self.run_steps('clean', 'rows', '--yes'))
+        self.assertEqual([], self.rows + self.source.deleted)
+
+    def test_one_that_something_is_allocated_of(self):
+        self.use(('a',), ('c',))
+
+        def refuse(provider):
+            raise errors.CommandError('Placement refuses.')
+        self.source.delete_provider = refuse
+        self.assertEqual([('DELETE_RECORD', self.NAME, 'FAILED')],
+                         self.run_steps('clean', 'rows', '--yes', status=2))
+        self.assertEqual([], self.rows)

@@ -141,7 +141,7 @@ class DecisionTestCase(base.BaseTestCase):
     def test_fields(self):
         self.assertEqual([
             'Node', 'Name', 'Conductor group', 'Shard', 'Ring', 'Owner',
-            'Owner is', 'Desired owner', 'Successors', 'Instance',
+            'Owner is', 'Desired owner', 'Pool', 'Successors', 'Instance',
             'Instance belongs to', 'Offered to', 'Decision', 'Reason',
             'Owner state code', 'Decided by', 'Decision code', 'To move'],
             list(self._explain(make(), 0)))

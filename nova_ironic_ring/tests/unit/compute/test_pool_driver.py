@@ -21,6 +21,8 @@ from nova import exception
 from nova.virt.ironic import driver as nova_driver
 from openstack import exceptions as sdk_exceptions
 
+from nova_ironic_ring.adapters import records
+from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import metrics
@@ -28,6 +30,7 @@ from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute import report
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import profile
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base
 
@@ -86,6 +89,37 @@ class MetricsTestCase(PoolDriverTestCase):
         self.assertEqual([3], values['nova_ironic_ring_instances_to_recover'])
         # It has pools, and decides on no node alone.
         self.assertNotIn('nova_ironic_ring_nodes', values)
+
+
+class LastPassTestCase(PoolDriverTestCase):
+    """What the driver says of itself in the rows of its pools."""
+
+    def setUp(self):
+        super().setUp()
+        self.uuid = pools.uuid_of(POOL)
+
+    def said(self):
+        return records.row_of(self.nova.row(self.uuid)).last_pass
+
+    def test_profile(self):
+        self.assertEqual(profile.Profile(), stats.read_profile(
+            self.nova.row(self.uuid).stats))
+
+    def test_it_goes_on_with_each_good_pass(self):
+        for _ in range(2):
+            before = self.said()
+            self.nova.advance(60)
+            self.me.run_pass()
+            self.assertGreater(self.said().at, before.at)
+
+    def test_it_stands_still_while_passes_fail(self):
+        before = self.said()
+        self.nova.ironic.nodes.side_effect = sdk_exceptions.SDKException
+        self.nova.advance(60)
+        self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
+        # As after an instance was deleted.
+        self.me.update(POOL)
+        self.assertEqual(before, self.said())
 
 
 class NodesTestCase(PoolDriverTestCase):

@@ -36,7 +36,8 @@ class Service:
         self.cloud = cloud
         self.host = host
         self.current = settings.Settings(host, **options)
-        self.world = clouds.connect(cloud, self.current).world
+        self.tracker = clouds.connect(cloud, self.current)
+        self.world = self.tracker.world
         self.memory = observation.Memory()
         self.result = pool_passes.Result()
 
@@ -48,15 +49,7 @@ class Service:
             self.memory = error.memory
             raise
         self.memory = self.result.memory
-        for name in sorted(self.world.nova.pools_of(self.host)):
-            if name not in self.result.found and pool_passes.is_deleted(
-                    self.world, self.memory, name):
-                del self.cloud.rows[pools.uuid_of(name)]
-        for name in self.result.found:
-            self.cloud.rows[pools.uuid_of(name)] = clouds.Row(
-                self.host, pool=name)
-            self.cloud.inventories[pools.uuid_of(name)] = (
-                self.result.found[name].inventory())
+        self.tracker.count(self.result)
         return self.result
 
     @property
@@ -96,14 +89,19 @@ class PoolPassTestCase(base.BaseTestCase):
         self.services[host] = Service(self.cloud, host, **options)
         return self.services[host]
 
-    def run_passes(self, count=1, seconds=10.0, silent=()):
+    def run_passes(self, count=1, seconds=10.0, silent=(), failing=()):
+        """Let time pass, and the services run their passes.
+
+        :param silent: services without heartbeats and passes
+        :param failing: services without passes
+        """
         for _ in range(count):
             self.cloud.now += seconds
             for host in self.services:
                 if host not in silent:
                     self.cloud.beat(host)
             for host, service in self.services.items():
-                if host not in silent:
+                if host not in silent and host not in failing:
                     service.run_pass()
 
     def build(self, host, instance, node=None, allocates=True):

@@ -14,8 +14,10 @@
 
 import dataclasses
 
+from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import look
+from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import pool_passes
@@ -227,6 +229,87 @@ class MembersTestCase(pool_base.PoolPassTestCase):
         self.services['b'].memory = observation.Memory()
         self.run_passes()
         self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+
+
+class WorkTestCase(pool_base.PoolPassTestCase):
+    """What services say of their passes, and what becomes of failing ones."""
+
+    CYCLE = 60.0
+
+    def setUp(self):
+        super().setUp()
+        self.run_passes(3, self.CYCLE)
+
+    def state(self):
+        return self.services['a'].memory.standing.membership.state('b')
+
+    def said(self, host):
+        return [row.last_pass.at for row in self.cloud.rows.values()
+                if row.owner == host and row.last_pass.at]
+
+    def fail(self, count=12):
+        self.run_passes(count, self.CYCLE, failing=('b',))
+
+    def test_one_row_says_when_the_last_good_pass_was(self):
+        for node in NODES[:15]:
+            self.cloud.nodes[node].kind = OTHER
+        for _ in range(3):
+            before = self.said('a')
+            self.run_passes(1, self.CYCLE)
+            self.assertEqual(1, len(self.said('a')))
+            self.assertGreater(self.said('a'), before)
+
+    def test_share_of_a_failing_one_goes_to_the_others(self):
+        held = self.build('b', 'i')
+        self.run_passes(1, self.CYCLE)
+        found = []
+        for _ in range(12):
+            self.fail(1)
+            found += self.services['a'].happened(events.PassesFail)
+        self.assertEqual(['b'], [each.host for each in found])
+        self.assertIs(membership.State.NOT_WORKING, self.state())
+        failing = self.services.pop('b')
+        self.assertEqual(dict.fromkeys(set(NODES) - {held}, 1), self.counts())
+        # Its instance stays, and nothing more is built there.
+        self.assertEqual('b', self.cloud.instances['i'].host)
+        counted = self.cloud.inventories[failing.pool.uuid]
+        self.assertEqual(counted.total, counted.reserved)
+
+    def test_it_comes_back(self):
+        self.fail()
+        self.run_passes(2, self.CYCLE)
+        self.assertIs(membership.State.MEMBER, self.state())
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+        counted = self.cloud.inventories[self.services['b'].pool.uuid]
+        self.assertEqual(0, counted.reserved)
+
+    def test_nobody_has_ironic(self):
+        service = self.services['a']
+
+        def fail(_):
+            raise ValueError('no')
+        nodes, service.world.ironic.nodes = service.world.ironic.nodes, fail
+        for _ in range(12):
+            self.cloud.now += self.CYCLE
+            for host in self.services:
+                self.cloud.beat(host)
+            self.assertRaises(look.UnansweredError, service.run_pass)
+        service.world.ironic.nodes = nodes
+        service.run_pass()
+        self.assertIs(membership.State.MEMBER, self.state())
+
+    def test_pools_that_are_not_listed(self):
+        service = self.services['a']
+        # As with a row of another driver, where a pool has no node yet.
+        self.cloud.rows['left'] = clouds.Row('a')
+        for node in self.cloud.nodes.values():
+            node.kind = None
+        for row in list(self.cloud.rows):
+            if row != 'left':
+                del self.cloud.rows[row]
+        service.run_pass()
+        self.assertEqual({}, service.result.found)
+        self.assertIsNotNone(self.cloud.rows['left'].last_pass.at)
 
 
 class HiddenTestCase(pool_base.PoolPassTestCase):

@@ -367,7 +367,9 @@ class Service:
                 cloud.inventories.pop(uuid, None)
         for name, pool in self.result.found.items():
             self.pause()
-            cloud.rows[pool.uuid] = clouds.Row(self.name, pool=name)
+            cloud.rows.setdefault(
+                pool.uuid, clouds.Row(self.name, pool=name)).say(
+                    self.name, self.result.work.of(pool.uuid, self.current))
             # What an interrupted delete has left.
             for uuid in cloud.allocations.get(
                     pool.uuid, set()) - cloud.instances.keys():

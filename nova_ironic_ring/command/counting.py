@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Counts nodes in pools, as the services do in their next passes."""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+
+from nova_ironic_ring.command import prospect
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.core import model
+
+
+@dataclasses.dataclass(frozen=True)
+class Count:
+    """Where a node counts.
+
+    :ivar host: the canonical name of the service
+    :ivar pool: the name of the service's pool
+    :ivar cell: the name of the cell of both
+    :ivar taker: the canonical name of another service that takes the instance
+        on the node over in its next pass; None if none does
+    """
+
+    host: str
+    pool: str
+    cell: str
+    taker: str | None = None
+
+
+def of(seen: snapshot.Snapshot) -> dict[str, Count]:
+    """Say in which pool each node counts.
+
+    A node with an instance counts where Nova has the instance, also while the
+    service of that runs no passes.
+
+    :param seen: what was read
+    :returns: by the node's UUID; of the nodes that are in a pool
+    """
+    if not seen.pools:
+        return {}
+    found = {}
+    for node in seen.nodes.values():
+        instance = seen.instance_on(node)
+        if instance is not None and instance.pool is not None:
+            found[node.uuid] = Count(
+                model.canonical(str(instance.host)), instance.pool,
+                instance.cell)
+    for cell in sorted({row.cell for row in seen.pools.values()}):
+        key = next((key for key in seen.keys() if key.cell == cell), None)
+        if key is None:
+            continue
+        for host, counted in prospect.of(seen, key).counts.items():
+            for pool in counted.values():
+                for uuid in pool.nodes:
+                    having = found.get(uuid, Count(
+                        host, pool.name, cell))
+                    found[uuid] = having if having.host == host else (
+                        dataclasses.replace(having, taker=host))
+    return found
+
+
+def left(seen: snapshot.Snapshot, host: str,
+         inventories: Mapping[str, snapshot.Inventory]) -> int:
+    """Count what a service that leaves has beside its instances.
+
+    That are its nodes that count for it still, by what Placement has, and
+    builds that are on their way to it.
+
+    :param seen: what was read
+    :param host: the canonical name of the service
+    :param inventories: what Placement has of pools, by name
+    """
+    held = collections.Counter(
+        instance.pool for instance in seen.instances.values())
+    is_lost = seen.state(host).is_lost
+    count = 0
+    for name, row in seen.pools.items():
+        found = inventories.get(name)
+        if found is None or model.canonical(row.owner) != host:
+            continue
+        # Of an empty pool Placement is told one node, which is reserved. The
+        # pools of a lost service are reserved by its peers, and keep their
+        # size.
+        more = 0 if is_lost else found.total - max(1, held[name])
+        count += max(found.free, more) + max(0, found.used - held[name])
+    return count
+
+
+def missing(seen: snapshot.Snapshot, host: str,
+            inventories: Mapping[str, snapshot.Inventory]) -> int:
+    """Count the nodes that count for a service and Placement does not have.
+
+    :param seen: what was read
+    :param host: the canonical name of the service
+    :param inventories: as :func:`left` has it
+    """
+    counted = collections.Counter(
+        count.pool for count in of(seen).values() if count.host == host)
+    return sum(
+        max(0, number - (inventories[name].total if name in inventories
+                         else 0)) for name, number in counted.items())

@@ -1,0 +1,153 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Finds what is wrong with pools, each with what to do about it."""
+
+import collections
+from collections.abc import Iterator
+
+from nova_ironic_ring.command import counting
+from nova_ironic_ring.command.findings import Code
+from nova_ironic_ring.command.findings import Finding
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import pools as core_pools
+
+_State = membership.State
+
+
+def advice_on_lost(seen: snapshot.Snapshot, host: str, held: bool) -> str:
+    """Say what to do about what is in the name of a lost service.
+
+    :param seen: what was read
+    :param host: its name
+    :param held: whether there are instances among it
+    """
+    advice = ('where they stay so for more than two passes, see that a '
+              'member of its ring lives')
+    if held and seen.state(host) is _State.GONE:
+        advice += ('; and for nodes with instances, that [ironic_ring] '
+                   'instance_mobility is not pinned there')
+    elif held:
+        advice += ('; and for nodes with instances run "nova-ironic-ring '
+                   f'failover {host}"')
+    return advice
+
+
+def pools(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Pools of lost services, and nodes that no pool can have.
+
+    :param seen: what was read
+    """
+    held = collections.Counter(
+        instance.node for instance in seen.instances.values())
+    for host in sorted({row.owner for row in seen.pools.values()}):
+        if seen.state(host).lives:
+            continue
+        names = {name: row for name, row in sorted(seen.pools.items())
+                 if row.owner == host}
+        count = sum(held[name] for name in names)
+        if count:
+            yield Finding(
+                Code.INSTANCES_OF_LOST_SERVICE, host,
+                f'it is {seen.word(host)}, and {count} instances are still in '
+                'its pools', advice_on_lost(seen, host, True),
+                next(iter(names.values())).cell)
+        is_gone = seen.state(host) is _State.GONE
+        for name, row in names.items():
+            if not held[name]:
+                yield Finding(
+                    Code.POOL_OF_LOST_SERVICE, name,
+                    f'it is the record of {host}, which is {seen.word(host)}, '
+                    'and has no instance',
+                    'run "nova-ironic-ring clean rows"' if is_gone else
+                    'its nodes count for others; if the service does not '
+                    'come back, delete it with "openstack compute service '
+                    'delete", which deletes the record as well', row.cell)
+    for key in seen.keys() if seen.pools else ():
+        current = seen.ring(key)
+        for node in seen.served(key):
+            owner = current.owner(node.uuid)
+            if owner is not None and seen.has_pools(owner) and (
+                    node.kind is None and node.uuid not in seen.rows):
+                yield Finding(
+                    Code.NODE_WITHOUT_POOL, node.uuid,
+                    'the node has no resource class, so it is in no pool, and '
+                    'nothing is built on it',
+                    'set its resource class in Ironic', key.cell)
+
+
+def totals(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Pools that have more or fewer nodes together than Ironic.
+
+    Those of services that are lost, or whose passes fail, are reserved.
+
+    :param seen: what was read
+    """
+    if seen.providers is None:
+        return
+    counts = counting.of(seen)
+    expected = collections.Counter(count.pool for count in counts.values())
+    for key in seen.keys() if counts else ():
+        hosts = [host for host in sorted(seen.hosts)
+                 if seen.key(host) == key and seen.state(host).gives]
+        kinds = {node.kind for node in seen.served(key)
+                 if node.kind is not None and node.uuid in counts}
+        for kind in sorted(kinds, key=repr):
+            names = {host: core_pools.name(host, kind) for host in hosts}
+            in_ironic = sum(expected[name] for name in names.values())
+            actual = {host: _total(seen, name, expected[name])
+                      for host, name in names.items()}
+            if sum(actual.values()) == in_ironic:
+                continue
+            words = ', '.join(
+                f'{actual[host]} instead of {expected[name]} for {host}'
+                for host, name in names.items()
+                if actual[host] != expected[name])
+            yield Finding(
+                Code.POOLS_DIFFER_FROM_IRONIC, str(key),
+                f'Placement has {sum(actual.values())} nodes of resource '
+                f'class {kind.resource_class} and of one kind in pools, and '
+                f'Ironic has {in_ironic} ({words})',
+                'wait for a pass of each service; if it stays so, look for '
+                'ERROR and WARNING in the logs of those', key.cell)
+
+
+def _total(seen: snapshot.Snapshot, name: str, expected: int) -> int:
+    """Return how many nodes Placement has in a pool.
+
+    :param name: the name of the pool
+    :param expected: how many it should have
+    """
+    found = seen.inventories.get(name)
+    # Of a pool without nodes Placement is told one node, which is reserved.
+    if found is None or (not expected and found.total == found.reserved):
+        return 0
+    return found.total
+
+
+def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Instances in pools that Ironic has on no node.
+
+    :param seen: what was read
+    """
+    on_nodes = {node.instance for node in seen.nodes.values()}
+    for uuid, instance in sorted(seen.instances.items()):
+        if instance.pool is not None and instance.is_idle and (
+                uuid not in on_nodes):
+            yield Finding(
+                Code.INSTANCE_WITHOUT_NODE, uuid,
+                f'it is in pool {instance.pool}, and Ironic has it on no node '
+                'that Nova may see',
+                'see whether somebody has removed the instance_uuid of its '
+                "node, or Nova's account may not see the node; else delete "
+                'the server', instance.cell)
