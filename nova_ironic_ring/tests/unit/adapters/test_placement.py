@@ -144,9 +144,9 @@ class PlacementTestCase(base.BaseTestCase):
 
     def test_provider_that_is_gone(self):
         self._have()
+        known = provider_tree.ProviderTree()
         self.client.delete_resource_provider.side_effect = (
-            lambda context, row: provider_tree.ProviderTree(
-                ).get_provider_uuids_in_tree(row.uuid))
+            lambda context, row: known.get_provider_uuids_in_tree(row.uuid))
         self.assertTrue(self.placement.drop_provider(NODE))
         self.placement.delete_provider(NODE)
         self.assertEqual(
