@@ -49,11 +49,6 @@ function check_nova_ironic_ring {
             "\"$NOVA_IRONIC_RING_COMPUTES\":" \
             "give the number of nova-computes, at least 1, in local.conf."
     fi
-    if is_ironic_sharded && ((NOVA_IRONIC_RING_COMPUTES > 1)); then
-        die $LINENO "IRONIC_SHARDS is 1, and services with a shard have no" \
-            "peers: set it to 0, or NOVA_IRONIC_RING_COMPUTES to 1, in" \
-            "local.conf."
-    fi
     # Tested as a whole before they are split, so that nothing in them is taken
     # for a pattern of file names.
     if [[ ! $NOVA_IRONIC_RING_GROUPS =~ ^$blank*($group($blank+|$))*$ ]]; then
@@ -134,19 +129,23 @@ function nova_ironic_ring_group {
     done
 }
 
-# Print the services of a conductor group, with commas between them.
+# Print the services of a conductor group, with commas between them, if it has
+# some of Nova's own driver, which do not say what group they are in.
 # nova_ironic_ring_peers group
 function nova_ironic_ring_peers {
     local peers="" entry group number
-    for ((number = 1; number <= NOVA_IRONIC_RING_COMPUTES; number++)); do
-        if [[ $(nova_ironic_ring_group "$number") == "$1" ]]; then
-            peers+=,$(nova_ironic_ring_host "$number")
-        fi
-    done
     for entry in $NOVA_IRONIC_RING_PEERS; do
         group=${entry%%:*}
         if [[ ${group,,} == "${1,,}" ]]; then
             peers+=,${entry#*:}
+        fi
+    done
+    if [[ ! $peers ]]; then
+        return
+    fi
+    for ((number = NOVA_IRONIC_RING_COMPUTES; number >= 1; number--)); do
+        if [[ $(nova_ironic_ring_group "$number") == "$1" ]]; then
+            peers=,$(nova_ironic_ring_host "$number")$peers
         fi
     done
     echo "${peers#,}"

@@ -71,10 +71,6 @@ function is_service_enabled {
         [[ $1 == n-cpu-* && ,$ENABLED_SERVICES, == *,n-cpu,* ]]
 }
 
-function is_ironic_sharded {
-    [[ ${IRONIC_SHARDS:-0} == 1 ]]
-}
-
 function iniset {
     local kept=""
     if [[ -e $1 ]]; then

@@ -187,9 +187,14 @@ Host names of all nova-compute services with the same conductor group.
 They alone divide the nodes of the group among themselves, this service among
 them. Upper and lower case are the same.
 
+Without a list, the services divide the nodes that say of themselves that they
+have the same conductor group and shard: there is no list to keep. It is needed
+in a group that has services with Nova's own driver, which say nothing.
+
 Related options:
 
 * ``[ironic] conductor_group``: without it, this option is ignored
+* ``[ironic] shard``: with it, this option is ignored
 """)
 
 

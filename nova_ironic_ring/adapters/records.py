@@ -13,7 +13,8 @@
 """Nova's records behind the port, read and written through conductor."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+import dataclasses
 
 from nova.compute import task_states
 from nova.compute import vm_states
@@ -29,6 +30,8 @@ from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import profile
+from nova_ironic_ring.core import settings
 
 CONF = nova.conf.CONF
 
@@ -56,6 +59,8 @@ class Nova:
         self._is_up = liveness()
         #: A row of each service, by canonical name.
         self._samples: dict[str, str] = {}
+        #: The same of services that are not in the ring.
+        self._others: dict[str, str] = {}
 
     @property
     def context(self) -> nova_context.RequestContext:
@@ -70,9 +75,12 @@ class Nova:
             ask(self.context, fields.HVType.IRONIC) if ask is not None
             else objects.ServiceList.get_by_binary(
                 self.context, 'nova-compute', include_disabled=True))
-        return [self._service(service, row_of(row).last_pass)
-                for service, row in self._with_nodes(
-                    [each for each in services if not each.disabled])]
+        return [dataclasses.replace(
+            self._service(service), last_pass=said.last_pass, is_asked=True,
+            scope=said.scope)
+            for service, row in self._with_nodes(
+                [each for each in services if not each.disabled])
+            if (said := row_of(row))]
 
     def last_passes(self, hosts: Collection[str]
                     ) -> dict[str, model.LastPass]:
@@ -84,13 +92,16 @@ class Nova:
                 if (said := row_of(row).last_pass) is not None}
 
     def say_last_pass(self, node: str, said: model.LastPass) -> None:
-        host = self._host or CONF.host
-        for row in objects.ComputeNodeList.get_all_by_uuids(
-                self.context, [node]):
-            if row.host == host:
-                row.stats = {**(row.stats or {}),
-                             **stats.say_last_pass(host, said)}
-                row.save()
+        self._say(node, stats.say_last_pass(self._host or CONF.host, said))
+
+    def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
+        found = self._read_samples(self._others, hosts)
+        self._others = {host: row.uuid for host, row in found.items()}
+        return {host: row_of(row).scope for host, row in found.items()
+                if row.hypervisor_type == fields.HVType.IRONIC}
+
+    def say_settings(self, node: str, current: settings.Settings) -> None:
+        self._say(node, stats.publish(current.host, profile.of(current)))
 
     def all_services(self) -> list[model.Service]:
         return list(map(self._service, objects.ServiceList.get_by_binary(
@@ -238,19 +249,35 @@ class Nova:
 
         :returns: with that row
         """
-        kept = {model.canonical(row.host): row
-                for row in objects.ComputeNodeList.get_all_by_uuids(
-                    self.context, sorted(self._samples.values()))
-                if self._samples.get(model.canonical(row.host)) == row.uuid
-                } if self._samples else {}
-        for service in services:
-            host = model.canonical(service.host)
-            if host not in kept and (row := self._sample(service.host)):
-                kept[host] = row
+        kept = self._read_samples(
+            self._samples, [service.host for service in services])
         self._samples = {host: row.uuid for host, row in kept.items()}
         return [(service, row) for service in services
                 if (row := kept.get(model.canonical(service.host)))
                 and row.hypervisor_type == fields.HVType.IRONIC]
+
+    def _read_samples(self, samples: Mapping[str, str], hosts: Collection[str]
+                      ) -> dict[str, objects.ComputeNode]:
+        """Read a row of each service.
+
+        :param samples: the UUIDs of those that were read before, by canonical
+            name, which are all read at once
+        :param hosts: the names of the services
+        :returns: by canonical name, of those that have one
+        """
+        wanted = {model.canonical(host): host for host in hosts}
+        known = {host: row for host, row in samples.items() if host in wanted}
+        kept = {host: row
+                for row in objects.ComputeNodeList.get_all_by_uuids(
+                    self.context, sorted(known.values()))
+                if known.get(host := model.canonical(row.host)) == row.uuid
+                # Its former owner may have written last.
+                and not stats.is_of_another(row.stats, row.host)
+                } if known else {}
+        for name, host in wanted.items():
+            if name not in kept and (row := self._sample(host)):
+                kept[name] = row
+        return kept
 
     def _sample(self, host: str) -> objects.ComputeNode | None:
         """Read a row of a service, of a node of Ironic if there is one.
@@ -272,10 +299,17 @@ class Nova:
         except exception.NotFound:
             return []
 
-    def _service(self, service: objects.Service,
-                 said: model.LastPass | None = None) -> model.Service:
+    def _say(self, node: str, said: Mapping[str, str]) -> None:
+        """Write into the statistics of a row of this service."""
+        for row in objects.ComputeNodeList.get_all_by_uuids(
+                self.context, [node]):
+            if row.host == (self._host or CONF.host):
+                row.stats = {**(row.stats or {}), **said}
+                row.save()
+
+    def _service(self, service: objects.Service) -> model.Service:
         return service_of(
-            service, self._is_up(service) if self._is_up else None, said)
+            service, self._is_up(service) if self._is_up else None)
 
 
 def find_instances(context: nova_context.RequestContext,
@@ -306,18 +340,17 @@ def liveness() -> Callable[[objects.Service], bool] | None:
     return servicegroup.API().service_is_up
 
 
-def service_of(service: objects.Service, alive: bool | None = None,
-               said: model.LastPass | None = None) -> model.Service:
+def service_of(service: objects.Service, alive: bool | None = None
+               ) -> model.Service:
     """Return what a record says of a service.
 
     :param service: the record
     :param alive: as :class:`nova_ironic_ring.core.model.Service` has it
-    :param said: what the service says of its passes
     """
     return model.Service(
         service.host, service.last_seen_up or service.created_at,
         forced_down=service.forced_down, disabled=service.disabled,
-        alive=alive, last_pass=said)
+        alive=alive)
 
 
 def row_of(row: objects.ComputeNode) -> model.Row:
@@ -325,10 +358,12 @@ def row_of(row: objects.ComputeNode) -> model.Row:
 
     :param row: the record
     """
+    said = stats.read_profile(row.stats, row.host)
     return model.Row(row.host, stats.taker(row.stats, row.host),
                      stats.read_last_pass(row.stats, row.host),
                      row.hypervisor_hostname if pools.is_pool(
-                         row.hypervisor_hostname) else None)
+                         row.hypervisor_hostname) else None,
+                     said.scope if said else None)
 
 
 def instance_of(instance: objects.Instance, is_given_up: bool

@@ -31,7 +31,7 @@ from nova_ironic_ring.core import profile
 _GIVER = 'ironic_ring:from'
 _TAKER = 'ironic_ring:to'
 _PROFILE = 'ironic_ring:profile'
-# What is said of passes names its sayer too, for the same reason.
+# What is said of passes and settings names its sayer too, for the same reason.
 _PASSES = 'ironic_ring:passes'
 _OURS = 'ironic_ring'
 
@@ -68,29 +68,47 @@ def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
     return stats.get(_TAKER)
 
 
-def publish(said: profile.Profile) -> dict[str, str]:
+def publish(host: str, said: profile.Profile) -> dict[str, str]:
     """Return what tells the others of a service.
 
-    :param said: the profile of the node's owner
+    :param host: the name of the service
+    :param said: its profile
     """
-    return {_PROFILE: json.dumps(dataclasses.asdict(said), sort_keys=True)}
+    return {_PROFILE: json.dumps({
+        'from': model.canonical(host), **dataclasses.asdict(said)},
+        sort_keys=True)}
 
 
-def read_profile(stats: Mapping[str, str] | None) -> profile.Profile | None:
+def read_profile(stats: Mapping[str, str] | None, owner: str
+                 ) -> profile.Profile | None:
     """Return what the owner of a node says of itself.
 
     :param stats: the statistics of its row
+    :param owner: the name of its owner
     :returns: None if it says nothing, as Nova's own driver
     """
+    owner = model.canonical(owner)
     try:
         found = json.loads((stats or {})[_PROFILE])
+        # The first releases did not name who says it.
+        if found.get('from', owner) != owner:
+            return None
         known = {field.name: found[field.name]
                  for field in dataclasses.fields(profile.Profile)
                  if field.name in found}
         names = tuple(map(str, known.get('names', ())))
         return profile.Profile(**known | {'names': names})
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def is_of_another(stats: Mapping[str, str] | None, owner: str) -> bool:
+    """Say whether another service has written what the row says of settings.
+
+    :param stats: the statistics of the row
+    :param owner: the name of the node's owner
+    """
+    return _PROFILE in (stats or {}) and read_profile(stats, owner) is None
 
 
 def say_last_pass(host: str, said: model.LastPass) -> dict[str, str]:

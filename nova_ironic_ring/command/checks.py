@@ -53,8 +53,10 @@ def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 ('handover', '[ironic_ring] handover'),
                 ('mobility', '[ironic_ring] instance_mobility'),
                 ('peers', '[ironic] peer_list')):
+            # One without a peer list goes by what the others say.
             values = {host: getattr(found, field)
-                      for host, found in said.items()}
+                      for host, found in said.items()
+                      if field != 'peers' or found.peers is not None}
             if len(set(values.values())) > 1:
                 words = '; '.join(
                     f'{_hosts_with(values, value)}: {value}'
@@ -86,7 +88,8 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 key.cell)
         # The list may have those that are dead, or have no node just now.
         said = {found.peers for host, found in seen.profiles.items()
-                if host in seen.hosts and seen.key(host) == key}
+                if host in seen.hosts and seen.key(host) == key
+                and found.peers is not None}
         known = [host for host in seen.hosts
                  if seen.key(host) in (key, None)
                  and seen.hosts[host].cell == key.cell]
@@ -101,7 +104,8 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 '[ironic] peer_list is not what lives '
                 f'there ({", ".join(sorted(current.members)) or "nobody"})',
                 'start the peers that are missing, or set the list to the '
-                'hosts that serve the group, and send SIGHUP', key.cell)
+                'hosts that serve the group, or remove it from all of them, '
+                'and send SIGHUP', key.cell)
     for node in seen.nodes.values():
         if not any(key.serves(node) for key in rings):
             yield Finding(

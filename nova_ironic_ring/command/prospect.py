@@ -195,8 +195,8 @@ def _changed(found: settings.Settings, change: Change, is_meant: bool,
     joining = frozenset(map(model.canonical, change.add))
     if is_meant and change.partitions is not None and not is_stock:
         found = dataclasses.replace(found, partitions=change.partitions)
-    # The peer lists are changed as the operator has to; there is none for a
-    # shard.
+    # The peer lists are changed as the operator has to. An old release says
+    # that a shard has one, of one service.
     if found.peers is None or found.scope.shard:
         return found
     return dataclasses.replace(found, peers=(
@@ -226,11 +226,13 @@ def _cloud(seen: snapshot.Snapshot, cell: str) -> clouds.Cloud:
             **{row.node: clouds.Row(
                 row.owner, None if row.taker is None
                 else model.canonical(row.owner), row.taker,
-                model.canonical(row.owner), _last_pass(seen, row))
+                model.canonical(row.owner), _last_pass(seen, row),
+                scope=_scope(seen, row))
                 for row in seen.rows.values() if row.cell == cell},
             **{pools.uuid_of(name): clouds.Row(
                 row.owner, sayer=model.canonical(row.owner),
-                last_pass=_last_pass(seen, row), pool=name)
+                last_pass=_last_pass(seen, row), pool=name,
+                scope=_scope(seen, row))
                 for name, row in seen.pools.items() if row.cell == cell}},
         instances={instance.uuid: model.Instance(
             instance.host, instance.node, instance.is_building, instance.task)
@@ -252,6 +254,16 @@ def _allocations(seen: snapshot.Snapshot) -> dict[str, set[str]]:
             found.setdefault(pools.uuid_of(instance.pool), set()).add(
                 instance.uuid)
     return found
+
+
+def _scope(seen: snapshot.Snapshot, row: snapshot.Row
+           ) -> model.Scope | None:
+    """Return which nodes the owner of a row says it is limited to.
+
+    All its rows say what the one says that was written last.
+    """
+    said = seen.profiles.get(model.canonical(row.owner))
+    return said.scope if said and row.profile else None
 
 
 def _last_pass(seen: snapshot.Snapshot, row: snapshot.Row

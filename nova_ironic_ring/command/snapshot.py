@@ -288,9 +288,14 @@ class Snapshot:
 
     @functools.cached_property
     def profiles(self) -> dict[str, profiles.Profile]:
-        """What services say of themselves, by canonical name."""
+        """What services say of themselves, by canonical name.
+
+        Where the rows of one differ, the one that it has written last counts.
+        """
         return {host: row.profile for host, rows in self._records.items()
-                for row in rows if row.profile is not None}
+                for row in sorted(rows, key=lambda row: (
+                    row.last_pass and row.last_pass.at) or model.NEVER)
+                if row.profile is not None}
 
     def state(self, host: str) -> membership.State:
         """Say what a service is.
@@ -362,7 +367,8 @@ class Snapshot:
         """Say which ring a service is in.
 
         One that says nothing of itself is taken to be in the ring whose peer
-        lists name it, or in the only ring of its cell.
+        lists name it, or in the only ring of its cell. One that has nodes all
+        the same is in no ring of those that go by what services say.
 
         :param host: its canonical name
         :returns: None if nobody can tell
@@ -374,8 +380,9 @@ class Snapshot:
         said = [each for name, each in self.profiles.items()
                 if name in self.hosts and self.hosts[name].cell == cell]
         known = {_key(cell, each) for each in said if host in each.names} or {
-            _key(cell, each) for each in said}
-        if len(known) > 1:
+            _key(cell, each) for each in said if host not in self.owners
+            or each.peers is not None or not each.scope.is_limited}
+        if len(known) > 1 or (said and not known):
             return None
         return next(iter(known), Key(cell))
 
@@ -477,7 +484,8 @@ class Snapshot:
 
 def _key(cell: str, found: profiles.Profile) -> Key:
     group = found.conductor_group
-    return Key(cell, group if group is None else group.lower(), found.shard)
+    return Key(cell, group if group is None else group.lower(),
+               found.shard or None)
 
 
 def _list(names: Iterable[str]) -> str:

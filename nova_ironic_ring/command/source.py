@@ -287,7 +287,7 @@ def _rows(context: nova_context.RequestContext, cell: str
         kept[row.hypervisor_hostname] = snapshot.Row(
             row.hypervisor_hostname, row.host, cell,
             stats.taker(row.stats, row.host),
-            stats.read_profile(row.stats),
+            stats.read_profile(row.stats, row.host),
             stats.read_last_pass(row.stats, row.host))
     return kept, other_hosts
 

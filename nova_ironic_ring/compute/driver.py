@@ -44,7 +44,7 @@ class RingMixin(shared.OnNodeMixin):
 
         :param host: the name of this service
         :raises nova.exception.InvalidConfiguration: if there is one, such as a
-            conductor group without a peer list that names this service, or
+            peer list that does not name this service, or
             metrics on no address
         """
         super().init_host(host)

@@ -207,6 +207,12 @@ def _(event: events.LastPassNotSaid, *_: object) -> None:
 
 
 @_write.register
+def _(event: events.ScopeNotSaid, *_: object) -> None:
+    LOG.warning('The other services could not be told which nodes this one '
+                'divides by now: %s', event.error)
+
+
+@_write.register
 def _(event: events.RecordRemoved, *_: object) -> None:
     LOG.info('Node %(node)s of %(host)s, which is absent or dead, is not in '
              'Ironic any more: its record is deleted.',
@@ -232,7 +238,7 @@ def _(event: events.DisputeFound, current: settings.Settings, *_: object
         '%(host)s takes back nodes that %(me)s has taken, such as %(node)s '
         '(%(count)d in all): the two see different rings. Make [ironic] '
         'peer_list, conductor_group and shard and [ironic_ring] partitions '
-        'agree on both (a shard is for one service alone), and enable '
+        'agree on both, and enable '
         "%(host)s if it runs Nova's own driver and is disabled. Until then "
         '%(me)s hardly ever takes a node of %(host)s without its consent.',
         {'host': event.host, 'me': current.host, 'count': len(event.nodes),
@@ -279,6 +285,22 @@ def _(event: events.MembersChanged, *_: object) -> None:
              '%(changes)s.', {
                  'now': _names(now), 'before': _names(before),
                  'changes': ', '.join(changes)})
+
+
+@_write.register
+def _(event: events.PeerListDiffers, *_: object) -> None:
+    words = []
+    if event.unlisted:
+        words.append(f'it leaves out {_names(event.unlisted)}, alive in the '
+                     'same conductor group')
+    if event.elsewhere:
+        words.append(f'it names {_names(event.elsewhere)}, in another '
+                     'conductor group or shard')
+    LOG.warning(
+        '[ironic] peer_list is not what the services say of themselves: '
+        '%(words)s. The list decides. Correct it, or remove it from all '
+        'services of the group, and send SIGHUP.',
+        {'words': '; '.join(words)})
 
 
 @_write.register

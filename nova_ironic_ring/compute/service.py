@@ -180,7 +180,8 @@ class Service:
         try:
             self._settings = settings.read(CONF)
             # For the row of each node: made once, not once a node.
-            self.published = stats.publish(profile.of(self._settings))
+            self.published = stats.publish(
+                self._settings.host, profile.of(self._settings))
             self._complaint = ''
         except ValueError as error:
             if self._settings is None:

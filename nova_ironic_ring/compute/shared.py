@@ -52,7 +52,7 @@ class SharedMixin(upstream.NodeCache):
 
         :param host: the name of this service
         :raises nova.exception.InvalidConfiguration: if there is one, such as a
-            conductor group without a peer list that names this service, or
+            peer list that does not name this service, or
             metrics on no address
         """
         # Not Nova's own init_host, which does nothing but build its own ring.

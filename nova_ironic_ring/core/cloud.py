@@ -63,8 +63,10 @@ class Row:
     :ivar giver: canonical name of the service that has written the offer
     :ivar taker: to whom the node is offered, as :class:`model.Row` has it
     :ivar pool: the name of the pool, if it is one
-    :ivar sayer: canonical name of the service that has written last_pass
+    :ivar sayer: canonical name of the service that has written last_pass and
+        scope
     :ivar last_pass: what that one says of its passes
+    :ivar scope: the nodes that it says it divides
     """
 
     owner: str
@@ -73,6 +75,7 @@ class Row:
     sayer: str | None = None
     last_pass: model.LastPass | None = None
     pool: str | None = None
+    scope: model.Scope | None = None
 
     def say(self, host: str, said: model.LastPass) -> None:
         """Write what a service says of its passes.
@@ -80,7 +83,22 @@ class Row:
         :param host: the name of the service
         :param said: what it says
         """
-        self.sayer, self.last_pass = model.canonical(host), said
+        self._say_as(host)
+        self.last_pass = said
+
+    def say_scope(self, host: str, scope: model.Scope) -> None:
+        """Write which nodes a service divides.
+
+        :param host: the name of the service
+        :param scope: these nodes
+        """
+        self._say_as(host)
+        self.scope = scope
+
+    def _say_as(self, host: str) -> None:
+        if self.sayer != model.canonical(host):
+            self.sayer = model.canonical(host)
+            self.last_pass = self.scope = None
 
 
 @dataclasses.dataclass
@@ -142,9 +160,10 @@ class Nova:
                   for row in self.cloud.rows.values()}
         found = [name for name, service in self.cloud.services.items()
                  if name in owners and not service.disabled]
-        said = self.last_passes(found)
+        said, scopes = self.last_passes(found), self.scopes(found)
         return [dataclasses.replace(
-            self.cloud.services[name], last_pass=said.get(name))
+            self.cloud.services[name], last_pass=said.get(name),
+            is_asked=True, scope=scopes[name])
             for name in found]
 
     def last_passes(self, hosts: Collection[str]
@@ -161,6 +180,21 @@ class Nova:
         row = self.cloud.rows.get(node)
         if row is not None and row.owner == self.host:
             row.say(self.host, said)
+
+    def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
+        wanted = set(map(model.canonical, hosts))
+        said: dict[str, list[model.Row]] = {}
+        for row in map(_read, self.cloud.rows.values()):
+            if row.owner_name in wanted:
+                said.setdefault(row.owner_name, []).append(row)
+        return {host: max(rows, key=lambda row: (
+            row.last_pass and row.last_pass.at) or model.NEVER).scope
+            for host, rows in said.items()}
+
+    def say_settings(self, node: str, current: settings.Settings) -> None:
+        row = self.cloud.rows.get(node)
+        if row is not None and row.owner == self.host:
+            row.say_scope(self.host, current.scope)
 
     def all_services(self) -> list[model.Service]:
         return list(self.cloud.services.values())
@@ -436,6 +470,7 @@ class Tracker:
             row.giver = None if step.offer is None else self.current.me
             row.taker = step.offer
             row.say(self.current.host, result.work.of(node, self.current))
+            row.say_scope(self.current.host, self.current.scope)
         return settled
 
     def count(self, result: pool_passes.Result) -> None:
@@ -448,9 +483,10 @@ class Tracker:
             if pool_passes.is_deleted(self.world, result.memory, name):
                 del self.cloud.rows[pools.uuid_of(name)]
         for pool in result.found.values():
-            self.cloud.rows.setdefault(
-                pool.uuid, Row(host, pool=pool.name)).say(
-                    host, result.work.of(pool.uuid, self.current))
+            row = self.cloud.rows.setdefault(
+                pool.uuid, Row(host, pool=pool.name))
+            row.say(host, result.work.of(pool.uuid, self.current))
+            row.say_scope(host, self.current.scope)
             self.cloud.inventories[pool.uuid] = pool.inventory()
 
     def record(self, node: str) -> None:
@@ -485,4 +521,5 @@ def _read(row: Row) -> model.Row:
     owner = model.canonical(row.owner)
     return model.Row(
         row.owner, row.taker if row.giver == owner else None,
-        row.last_pass if row.sayer == owner else None, row.pool)
+        row.last_pass if row.sayer == owner else None, row.pool,
+        row.scope if row.sayer == owner else None)

@@ -51,7 +51,8 @@ class Decision(enum.Enum):
     CREATE = 'free and new'
     #: Its owner lets this service take it.
     TAKE_OFFERED = 'free and taken with consent of its owner'
-    #: Its owner is absent, forced down, gone or not in the peer list.
+    #: Its owner is absent, forced down, gone, not in the peer list, or in
+    #: another group or shard.
     TAKE_ABANDONED = (
         'free and taken because its owner is absent, down, gone or no peer')
     #: Its owner is alive, and has let the handover timeout pass, or its
@@ -119,6 +120,9 @@ _HOLD_TRUST = _verdict(
     'not known who is alive')
 _OFFER = _verdict(Decision.OFFER)
 _LEAVE = _verdict(Decision.LEAVE)
+_LEAVE_NARROWER = _verdict(
+    Decision.LEAVE, 'free and with a live service that is limited to some of '
+    'the nodes of this one')
 _CREATE = _verdict(Decision.CREATE)
 _TAKE_OFFERED = _verdict(Decision.TAKE_OFFERED)
 _TAKE_ABANDONED = _verdict(Decision.TAKE_ABANDONED)
@@ -211,6 +215,8 @@ def decide(me: str, node: Free) -> Verdict:
         return _TAKE_OFFERED
     if node.trust is not _FULL:
         return _WAIT_TRUST
+    if node.owner is membership.State.NARROWER_SCOPE:
+        return _LEAVE_NARROWER
     if node.is_disputed:
         return _WAIT_DISPUTE
     if node.owner is membership.State.NOT_WORKING:

@@ -60,6 +60,20 @@ class PassesWork(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class PeerListDiffers(Event):
+    """The peer list is not what the services say of themselves.
+
+    :ivar unlisted: canonical names of live services that say that they have
+        the scope of this one, and are not in the list
+    :ivar elsewhere: canonical names of services in the list that say that they
+        have another scope
+    """
+
+    unlisted: frozenset[str]
+    elsewhere: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True)
 class TrustChanged(Event):
     """This service goes by what it sees of the others to another degree.
 
@@ -246,6 +260,16 @@ class HandoversUnknown(Event):
 @dataclasses.dataclass(frozen=True)
 class LastPassNotSaid(Event):
     """The peers could not be told that this pass was a good one.
+
+    :ivar error: the error
+    """
+
+    error: Exception
+
+
+@dataclasses.dataclass(frozen=True)
+class ScopeNotSaid(Event):
+    """The peers could not be told which nodes this service divides by now.
 
     :ivar error: the error
     """

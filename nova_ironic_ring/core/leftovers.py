@@ -151,8 +151,9 @@ def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
     at = world.process.now()
     # It may as well have had another driver: its rows are not of Ironic's
     # nodes, and not read.
+    # What it has said in them tells whether it was a peer.
     rows = {node: row for node, row in world.nova.rows_of(host).items()
-            if row.pool is None}
+            if row.pool is None and seen.settings.shares(row.scope)}
     missing = {node: row for node, row in rows.items()
                if node not in seen.nodes}
     guard = vanished.look(

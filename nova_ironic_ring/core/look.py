@@ -172,6 +172,8 @@ def _at_services(this: Run, before: observation.Memory
         before, watch=watch, work_watch=work_watch, confidence=confidence,
         standing=standing)
     this.happened.extend(_work_changed(before, memory))
+    this.happened.extend(_list_differs(
+        before.standing.membership, memory.standing.membership))
     if members.members != before.standing.membership.members:
         # Read the instances again: they may belong to others now.
         memory = dataclasses.replace(memory, instances={})
@@ -194,9 +196,10 @@ def at_all_services(this: Run, memory: observation.Memory
     """
     services = this.world.nova.all_services()
     watch = memory.watch.look(services, memory.watch.at)
+    found = membership.assess(
+        _with_scopes(this, memory, services, watch), this.current, watch)
     others = observation.Others(
-        membership.assess(services, this.current, watch),
-        {service.name for service in services} == {this.current.me})
+        found, {service.name for service in services} == {this.current.me})
     return others, dataclasses.replace(memory, watch=watch)
 
 
@@ -212,6 +215,36 @@ def _with_own(this: Run, nodes: model.Nodes, mine: frozenset[str]
     if not missing:
         return nodes
     return {**nodes, **this.world.ironic.nodes_of(missing)}
+
+
+def _with_scopes(this: Run, memory: observation.Memory,
+                 services: Sequence[model.Service], watch: membership.Watch
+                 ) -> Sequence[model.Service]:
+    """Have services that are not in the ring say which nodes they divide.
+
+    Those are not asked that live and are enabled: from these nothing is taken
+    for that, and they are about to be in a ring.
+    """
+    if this.current.peers is not None:
+        return services
+    known = memory.standing.membership.states
+    wanted = sorted(
+        host for host, state in membership.assess(
+            services, this.current, watch).states.items()
+        if host not in known and state is not membership.State.MEMBER)
+    scopes = this.world.nova.scopes(wanted) if wanted else {}
+    return [dataclasses.replace(
+        service, is_asked=True, scope=scopes[service.name])
+        if service.name in scopes else service for service in services]
+
+
+def _list_differs(before: membership.Membership, now: membership.Membership
+                  ) -> Iterator[events.Event]:
+    """Say once how the peer list differs from what the services say."""
+    differs = now.unlisted | now.elsewhere
+    if differs and (now.unlisted, now.elsewhere) != (
+            before.unlisted, before.elsewhere):
+        yield events.PeerListDiffers(now.unlisted, now.elsewhere)
 
 
 def _look_at_work(this: Run, before: observation.Memory,

@@ -60,6 +60,10 @@ class State(enum.Enum):
     FORCED_DOWN = 'forced down'
     #: Not among the peers that are configured; whether it lives is not asked.
     NOT_A_PEER = 'not in the peer list'
+    #: It says that it divides other nodes; likewise.
+    OTHER_SCOPE = 'in another group or shard'
+    #: It is alive, and says that it divides only some of the same nodes.
+    NARROWER_SCOPE = 'limited to some of these nodes'
     #: Nova has no record of it.
     GONE = 'gone'
 
@@ -315,11 +319,17 @@ class Membership:
     :ivar states: what each known service is, by canonical name
     :ivar silences: for how long the heartbeat of each has stood still, in
         seconds
+    :ivar unlisted: canonical names of those that live, say that they have the
+        same scope, and are not in the peer list; none without a list
+    :ivar elsewhere: canonical names of those in the peer list that say that
+        they have another scope; likewise
     """
 
     members: frozenset[str] = frozenset()
     states: Mapping[str, State] = dataclasses.field(default_factory=dict)
     silences: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    unlisted: frozenset[str] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
 
     def state(self, host: str) -> State:
         """Say what a service is.
@@ -362,13 +372,16 @@ class Membership:
 
         :param more: what those services are; none becomes a member by it
         """
-        return Membership(self.members, {**more.states, **self.states},
-                          {**more.silences, **self.silences})
+        return dataclasses.replace(
+            self, states={**more.states, **self.states},
+            silences={**more.silences, **self.silences})
 
 
 def state(service: model.Service, current: settings.Settings,
           watch: Watch, work: WorkWatch = WorkWatch()) -> State:
     """Say what a service is to this one's ring.
+
+    One that has not been asked for its scope is taken to have the same.
 
     :param service: its record
     :param current: this service's settings
@@ -377,6 +390,18 @@ def state(service: model.Service, current: settings.Settings,
     """
     if current.peers is not None and service.name not in current.peers:
         return State.NOT_A_PEER
+    found = _state_of_peer(service, current, watch, work)
+    if service.name == current.me or not service.is_asked or (
+            current.shares(service.scope)):
+        return found
+    # Two rings divide its nodes: those of the narrower scope keep them.
+    return (State.NARROWER_SCOPE if found.lives and service.scope is not None
+            and current.scope.covers(service.scope) else State.OTHER_SCOPE)
+
+
+def _state_of_peer(service: model.Service, current: settings.Settings,
+                   watch: Watch, work: WorkWatch) -> State:
+    """Say what a service is that may be a member."""
     if service.forced_down:
         return State.FORCED_DOWN
     # This one is running this very code, whatever its heartbeat says.
@@ -403,10 +428,22 @@ def assess(services: Iterable[model.Service], current: settings.Settings,
     :param watch: how long the heartbeats have stood still
     :param work: how long the last good passes have stood still
     """
+    services = list(services)
     states = {service.name: state(service, current, watch, work)
               for service in services}
     states.setdefault(current.me, State.MEMBER)
-    return Membership(
+    found = Membership(
         frozenset(host for host, each in states.items()
                   if each is State.MEMBER),
         states, {host: watch.silence(host) for host in states})
+    if current.peers is None:
+        return found
+    said = {service.name: service for service in services
+            if service.scope is not None and service.name != current.me}
+    return dataclasses.replace(found, unlisted=frozenset(
+        host for host, service in said.items()
+        if host not in current.peers and current.scope.is_same(service.scope)
+        and _state_of_peer(service, current, watch, work).lives),
+        elsewhere=frozenset(
+            host for host, service in said.items() if host in current.peers
+            and not current.scope.is_same(service.scope)))

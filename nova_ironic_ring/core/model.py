@@ -30,6 +30,43 @@ def canonical(host: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
+class Scope:
+    """Which of Ironic's nodes a service and its peers divide.
+
+    :ivar conductor_group: only the nodes of this group, in any case; the empty
+        string is Ironic's default group; None for the nodes of all groups
+    :ivar shard: only the nodes of this shard, if any
+    """
+
+    conductor_group: str | None = None
+    shard: str | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the service is limited to some of Ironic's nodes."""
+        return self.conductor_group is not None or bool(self.shard)
+
+    def covers(self, other: 'Scope') -> bool:
+        """Say whether all nodes of a scope are in this one.
+
+        :param other: that scope
+        """
+        group = self.conductor_group
+        return (group is None or (
+            other.conductor_group is not None
+            and group.lower() == other.conductor_group.lower())) and (
+            not self.shard or self.shard == other.shard)
+
+    def is_same(self, other: 'Scope | None') -> bool:
+        """Say whether a scope has the same nodes as this one.
+
+        :param other: that scope, if any
+        """
+        return other is not None and (
+            self.covers(other) and other.covers(self))
+
+
+@dataclasses.dataclass(frozen=True)
 class LastPass:
     """What a service says of its passes, in the rows of its nodes.
 
@@ -69,6 +106,9 @@ class Service:
         are not in the database; None where they are
     :ivar last_pass: what the service says of its passes; None if it says
         nothing, as Nova's own driver, or has not been asked
+    :ivar is_asked: whether one of its rows was read for what it says
+    :ivar scope: the nodes that it says it is limited to; None if it says
+        nothing, as Nova's own driver, or has not been asked
     """
 
     host: str
@@ -77,6 +117,8 @@ class Service:
     disabled: bool = False
     alive: bool | None = None
     last_pass: LastPass | None = None
+    is_asked: bool = False
+    scope: Scope | None = None
 
     @property
     def name(self) -> str:
@@ -96,12 +138,15 @@ class Row:
         it says nothing
     :ivar pool: the name of the pool, if the row is that of one and not of a
         node
+    :ivar scope: the nodes that the owner says in this row it is limited to;
+        None if it says nothing
     """
 
     owner: str
     taker: str | None = None
     last_pass: LastPass | None = None
     pool: str | None = None
+    scope: Scope | None = None
 
     @property
     def owner_name(self) -> str:

@@ -67,6 +67,27 @@ class Work:
         return model.LastPass(current.pass_interval)
 
 
+def say_scope(this: look.Run, rows: Mapping[str, model.Row]) -> None:
+    """Have all rows of this service say which nodes it divides by now.
+
+    Its peers read one of them, which may be of a node that is not in its scope
+    any more, and so is not listed. Those of Nova's own driver say nothing, and
+    mislead nobody until they are written anyway.
+
+    :param this: the pass
+    :param rows: the rows of this service
+    """
+    scope = this.current.scope
+    stale = [node for node, row in rows.items()
+             if row.scope is not None and not scope.is_same(row.scope)]
+    try:
+        for node in stale:
+            this.world.nova.say_settings(node, this.current)
+    except Exception as error:
+        # The next pass tries again: instances may have been taken over.
+        this.happened.append(events.ScopeNotSaid(error))
+
+
 def say(this: look.Run, listed: Mapping[str, bool],
         memory: observation.Memory, rows: dict[str, model.Row]
         ) -> tuple[Work, observation.Memory]:

@@ -129,6 +129,7 @@ def run(world: ports.Ports, before: observation.Memory,
         this.happened.extend(pool_return.take_back(world, own, own.pools))
     memory = _look_at_givers(this, memory, plan, nodes)
     memory, settled = _clean_up_after_dead_services(this, memory, own)
+    own_work.say_scope(this, rows)
     listed = {node: nodes[node] for node, step in plan.steps.items()
               if step.decision.lists}
     said, memory = own_work.say(this, {

@@ -178,6 +178,9 @@ class _Planner:
         self.me = current.me
         self.mine = frozenset(node for node, row in seen.rows.items()
                               if row.owner_name == self.me)
+        # By a row that names another scope, its peers do not know it.
+        self.is_known = any(current.shares(seen.rows[node].scope)
+                            for node in self.mine)
         # The members stay those of the ring; other services only become known.
         self.members = seen.standing.membership.joined(
             seen.others.membership)
@@ -191,13 +194,13 @@ class _Planner:
             node: self._free(node) if instance is None
             else self._occupied(node, instance)
             for node, instance in self.seen.nodes.items()}
-        if not self.mine and not self.seen.others.is_alone:
+        if not self.is_known and not self.seen.others.is_alone:
             verdicts = self._newcomer(verdicts)
         steps = {node: self._step(node, verdict)
                  for node, verdict in verdicts.items()}
         return Plan(steps, self._events(steps)), dataclasses.replace(
             self.before, waits=self.waits,
-            in_use=frozenset() if self.mine else self.before.in_use,
+            in_use=frozenset() if self.is_known else self.before.in_use,
             disputes=self.disputes.noted(
                 {node: self.seen.rows[node].owner_name
                  for node, step in steps.items() if step.decision.forces},
@@ -224,7 +227,7 @@ class _Planner:
         # Waits count only while the peers know this service, and trust is
         # full.
         if wait is not None and verdict.decision is Decision.WAIT and (
-                self.mine and self.trust is trust.Trust.FULL):
+                self.is_known and self.trust is trust.Trust.FULL):
             self.waits[node] = wait
         return verdict
 
@@ -290,7 +293,8 @@ class _Planner:
         """Have a newcomer take no more than one node, but that at once.
 
         Without a row its peers do not see it, and neither do other newcomers,
-        who would take the same nodes as it does.
+        who would take the same nodes as it does. One that comes from another
+        scope says so in the rows that it has, and takes nothing before.
         """
         if self.trust is not trust.Trust.FULL or (
                 self.seen.standing.is_ending) or (
@@ -299,7 +303,7 @@ class _Planner:
             return verdicts
         takes = {node: verdict for node, verdict in verdicts.items()
                  if verdict.decision.takes or verdict.decision.takes_instance}
-        choice = takes or {
+        choice = {} if self.mine else takes or {
             node: verdict for node, verdict in verdicts.items()
             if verdict.decision is Decision.WAIT
             and self._may_force(self.seen.rows[node])}

@@ -133,6 +133,7 @@ def run(world: ports.Ports, before: observation.Memory,
             _reclaim(this, seen, found)
             taken += _settle(this, memory, seen)
     memory = pool_records.remove(this, memory, _replaced(seen, outcome))
+    own_work.say_scope(this, seen.records.own)
     said, memory = own_work.say(
         this, {pool.uuid: True for pool in found.values()}, memory,
         dict(seen.records.own))

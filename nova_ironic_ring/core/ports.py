@@ -47,8 +47,8 @@ class Nova(Protocol):
     def ring_services(self) -> list[model.Service]:
         """Read the enabled services that have nodes of Ironic.
 
-        :returns: with what each says of its passes in one of its rows, which
-            need not be the one where it says when the last good one was
+        :returns: with what each says of itself in one of its rows, which need
+            not be the one where it says when the last good pass was
         """
 
     def all_services(self) -> list[model.Service]:
@@ -93,6 +93,21 @@ class Nova(Protocol):
 
         :param node: the node's UUID
         :param said: what it says
+        """
+
+    def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
+        """Read which nodes services say they are limited to.
+
+        :param hosts: their names
+        :returns: by canonical name, of those that have rows; None for one that
+            says nothing, as Nova's own driver
+        """
+
+    def say_settings(self, node: str, current: settings.Settings) -> None:
+        """Write what this service goes by into a row of its own.
+
+        :param node: the node's UUID
+        :param current: what it goes by
         """
 
     def instances_of(self, host: str) -> frozenset[str]:

@@ -12,7 +12,8 @@
 
 """What a service says of itself to the others.
 
-The other services do not go by it, for each goes by its own configuration; the
+Where there is no peer list, services with the same scope make one ring. By the
+rest the other services do not go, for each goes by its own configuration; the
 command compares it.
 """
 

@@ -18,22 +18,7 @@ import dataclasses
 from nova_ironic_ring.core import model
 
 
-@dataclasses.dataclass(frozen=True)
-class Scope:
-    """Which of Ironic's nodes a service and its peers divide.
-
-    :ivar conductor_group: only the nodes of this group; the empty string is
-        Ironic's default group; None for the nodes of all groups
-    :ivar shard: only the nodes of this shard, if any
-    """
-
-    conductor_group: str | None = None
-    shard: str | None = None
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether the service is limited to some of Ironic's nodes."""
-        return self.conductor_group is not None or bool(self.shard)
+Scope = model.Scope
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +30,7 @@ class Settings:
         absent
     :ivar scope: the nodes that this service and its peers divide
     :ivar peers: canonical names of the only hosts that may be members; None
-        if all may
+        if those may that say they have the same scope
     :ivar partitions: points on the ring for each member
     :ivar pass_interval: seconds between two passes of the resource tracker
     :ivar report_interval: seconds between two heartbeats
@@ -78,31 +63,38 @@ class Settings:
         """The canonical name of this service."""
         return model.canonical(self.host)
 
+    def shares(self, said: Scope | None) -> bool:
+        """Say whether a service divides the same nodes, by what it says.
+
+        :param said: the nodes that it says it is limited to; None if it says
+            nothing, as Nova's own driver
+        :returns: True as well where a list of peers decides instead
+        """
+        if self.peers is not None:
+            return True
+        return (not self.scope.is_limited if said is None
+                else self.scope.is_same(said))
+
 
 def peers(me: str, scope: Scope,
           peer_list: Iterable[str]) -> frozenset[str] | None:
     """Say which hosts alone may be members, from ``[ironic]`` in nova.conf.
 
     :param me: the name of this service
-    :param scope: the nodes that this service is limited to; Nova wants one
-        service for each shard, and ignores the peer list then
-    :param peer_list: the hosts that serve the conductor group
-    :returns: canonical host names; None if every host may be a member
-    :raises ValueError: if the peer list is needed and this service is not in
-        it; the message says what to do
+    :param scope: the nodes that this service is limited to; with a shard, or
+        without a conductor group, Nova's own driver ignores the list as well
+    :param peer_list: the hosts that serve the conductor group; empty where
+        what the services say of themselves decides
+    :returns: canonical host names; None if there is no list to go by
+    :raises ValueError: if there is a list and this service is not in it; the
+        message says what to do
     """
-    if scope.shard:
-        return frozenset({model.canonical(me)})
-    if scope.conductor_group is None:
-        return None
     hosts = frozenset(map(model.canonical, peer_list)) - {''}
-    if not hosts:
-        raise ValueError(
-            '[ironic] conductor_group is set and [ironic] peer_list is empty: '
-            'list there the host names of all nova-compute services of the '
-            f"group, this one's ({me}) among them.")
+    if scope.shard or scope.conductor_group is None or not hosts:
+        return None
     if model.canonical(me) not in hosts:
         raise ValueError(
             f'[ironic] peer_list does not name this service ({me}): add it to '
-            'the list, on all services of its conductor group.')
+            'the list, on all services of its conductor group, or remove the '
+            'list from all of them.')
     return hosts

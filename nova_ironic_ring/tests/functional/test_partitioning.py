@@ -10,21 +10,21 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Real nova-computes with conductor groups and peer lists."""
+"""Real nova-computes with conductor groups, shards and peer lists."""
 
 from typing import ClassVar
 
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.tests.functional import base
 
-# Two peers of one group, on either kind of threads; one of another; one of
-# the default group.
+# Two peers of one group, on either kind of threads, with a list; one of
+# another group and one of the default group, without.
 PEERS = 'a-one, A-Two, nowhere'
 ON_EVENTLET = {'OS_NOVA_DISABLE_EVENTLET_PATCHING': 'false'}
 ON_THREADS = {'OS_NOVA_DISABLE_EVENTLET_PATCHING': 'true'}
 
 
-def _group(name: str, peers: str, **ring_options: object) -> dict:
+def _group(name: str, peers: str = '', **ring_options: object) -> dict:
     return {'ironic': {'conductor_group': name, 'peer_list': peers},
             'ironic_ring': ring_options}
 
@@ -43,8 +43,8 @@ class PartitioningTestCase(base.LabTestCase):
         for name, overrides, env in (
                 ('a-one', _group('rack-a', PEERS), ON_EVENTLET),
                 ('a-two', _group('RACK-A', PEERS), ON_THREADS),
-                ('b-one', _group('rack-b', 'b-one'), ON_EVENTLET),
-                ('default', _group('', 'default'), ON_THREADS)):
+                ('b-one', _group('rack-b'), ON_EVENTLET),
+                ('default', _group(''), ON_THREADS)):
             lab.add_compute(name, overrides, env)
         for name in lab.state.computes:
             lab.wait_alive(name)
@@ -118,14 +118,14 @@ class PartitioningTestCase(base.LabTestCase):
         servers.delete(self.cloud, [server])
         self.assertOwners(self._expected() | {node: 'b-one'})
 
-    def test_sighup_changes_group_and_peers(self):
+    def test_sighup_changes_the_group(self):
         # On eventlet and on native threads.
         both = ['b-one', 'default']
         self.assertOwners(self._expected())
         for name, group in ('b-one', 'rack-b'), ('default', ''):
-            self.addCleanup(self.lab.reconfigure, name, _group(group, name))
+            self.addCleanup(self.lab.reconfigure, name, _group(group))
         for name in both:
-            self.lab.reconfigure(name, _group('rack-b', ','.join(both)))
+            self.lab.reconfigure(name, _group('Rack-B'))
         expected = self._expected(rack_b=both)
         # Nobody serves the default group now: its nodes stay where they are.
         self.assertIn('default', {
@@ -133,6 +133,33 @@ class PartitioningTestCase(base.LabTestCase):
         self.assertOwners(expected)
         for name in both:
             self.assertEqual('running', self.lab.compute(name).state)
+
+    def test_peer_lists_are_removed_one_by_one(self):
+        self.assertOwners(self._expected())
+        for name in 'a-one', 'a-two':
+            self.addCleanup(self.lab.reconfigure, name,
+                            _group('rack-a', PEERS))
+            self.lab.reconfigure(name, _group('rack-a'))
+            self.wait_for_passes('a-one', 'a-two')
+            self.assertEqual(self._expected(), self.lab.owners())
+
+    def test_peer_list_that_leaves_one_out(self):
+        self.assertOwners(self._expected())
+        log = self.lab.compute('default').log
+        before = len(log.read_text())
+        self.addCleanup(self.lab.reconfigure, 'default', _group(''))
+        self.addCleanup(self.lab.reconfigure, 'b-one', _group('rack-b'))
+        self.lab.reconfigure('default', _group('', 'default'))
+        # It says that it is in the same group, by the node that it has left.
+        self.lab.reconfigure('b-one', _group(''))
+
+        def warnings() -> list[str]:
+            return [line for line in log.read_text()[before:].splitlines()
+                    if 'it leaves out b-one' in line]
+        self.lab.wait('A warning', warnings)
+        self.wait_for_passes('default', 'b-one')
+        (warning,) = warnings()
+        self.assertIn(' WARNING ', warning)
 
     def test_sighup_changes_the_partitions(self):
         self.assertOwners(self._expected())
@@ -154,7 +181,6 @@ class PartitioningTestCase(base.LabTestCase):
             self.addCleanup(self.lab.reconfigure, name,
                             _group('rack-a', PEERS))
         for bad, complaint in (
-                (_group('rack-a', ''), 'peer_list is empty'),
                 (_group('rack-a', 'b'), 'does not name this service'),
                 (_group('no/group', PEERS), 'conductor_group'),
                 (_group('rack-a', PEERS, partitions='few'), 'partitions')):
@@ -189,3 +215,73 @@ class PartitioningTestCase(base.LabTestCase):
             '[ironic] peer_list does not name this service (c-one)',
             started.log.read_text())
         self.assertEqual(self._expected(), self.lab.owners())
+
+
+def _shard(name: str) -> dict:
+    return {'ironic': {'shard': name}}
+
+
+class ShardsTestCase(base.LabTestCase):
+    """Two services for each of two shards, which find each other."""
+
+    KIND = base.Kind(computes=0, nodes=0)
+    SERVICES: ClassVar[dict[str, list[str]]] = {
+        'x': ['x-one', 'x-two'], 'y': ['y-one', 'y-two']}
+
+    by_shard: ClassVar[dict[str, list[str]]]
+
+    @classmethod
+    def furnish(cls, lab):
+        cls.by_shard = {shard: lab.enroll(8, shard=shard) for shard in 'xy'}
+        # All at once, and nobody has a record yet.
+        for shard, names in cls.SERVICES.items():
+            for name, env in zip(names, (ON_EVENTLET, ON_THREADS)):
+                lab.add_compute(name, _shard(shard), env)
+        for name in lab.state.computes:
+            lab.wait_alive(name)
+        lab.discover_hosts()
+        lab.wait('The owners that are expected',
+                 lambda: lab.owners() == cls._expected())
+
+    @classmethod
+    def _expected(cls, **members: list[str]) -> dict[str, str]:
+        """Return who owns each node, by the members of its shard."""
+        owners: dict[str, str] = {}
+        for shard, nodes in cls.by_shard.items():
+            owners |= base.divide(
+                nodes, *members.get(shard, cls.SERVICES[shard]))
+        return owners
+
+    def assertOwners(self, **members: list[str]) -> None:
+        expected = self._expected(**members)
+        self.lab.wait('The owners that are expected',
+                      lambda: self.lab.owners() == expected)
+
+    def test_each_shard_is_divided_among_its_services(self):
+        self.assertEqual({'x-one', 'x-two', 'y-one', 'y-two'},
+                         set(self._expected().values()))
+        self.assertOwners()
+
+    def test_failover_inside_a_shard(self):
+        self.assertOwners()
+        server = self.boot_active('fails-over', 'x-two')
+        self.lab.compute('x-two').kill()
+        self.addCleanup(self.lab.start_compute, 'x-two')
+        self.force_down('x-two')
+        self.addCleanup(self.force_down, 'x-two', False)
+        self.lab.wait('A new host', lambda: self.show(
+            server).compute_host == 'x-one')
+        self.assertOwners(x=['x-one'])
+        self.assertReboots(server)
+        servers.delete(self.cloud, [server])
+
+    def test_service_changes_its_shard(self):
+        self.assertOwners()
+        for shard in 'x', 'y':
+            self.lab.compute('y-two').stop()
+            self.lab.configure_compute('y-two', _shard(shard))
+            self.lab.start_compute('y-two')
+            if shard == 'x':
+                self.assertOwners(x=['x-one', 'x-two', 'y-two'],
+                                  y=['y-one'])
+        self.assertOwners()

@@ -25,6 +25,7 @@ from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import settings
 from nova_ironic_ring.tests.fixtures import fake_nova
 
 NODE, OTHER = fake_nova.NODES[:2]
@@ -234,6 +235,50 @@ class LastPassTestCase(RecordsTestCase):
         # It is another's.
         self.assertEqual(model.Row('b', None, model.LastPass(60)),
                          self.nova.rows([NODE])[NODE])
+
+
+class ScopeTestCase(RecordsTestCase):
+    """Which nodes services say they are limited to."""
+
+    RACK, SHARD = model.Scope('rack'), model.Scope(None, 'one')
+
+    def setUp(self):
+        super().setUp()
+        self.fake.add_service('b', 'c')
+        self.fake.own(OTHER, 'c')
+        for node in fake_nova.NODES[2:5]:
+            self.fake.own(node, 'B')
+            self.cloud.rows[node].say_scope('b', self.RACK)
+
+    def _read(self) -> dict[str, model.Scope | None]:
+        assert all(each.is_asked for each in self.nova.ring_services())
+        return {each.name: each.scope for each in self.nova.ring_services()}
+
+    def test_members_and_others(self):
+        self.assertEqual({'b': self.RACK, 'c': None}, self._read())
+        self.assertEqual({'b': self.RACK, 'c': None},
+                         self.nova.scopes(['B', 'c', 'none']))
+        self.assertEqual(self.core.scopes(['B', 'c', 'none']),
+                         self.nova.scopes(['B', 'c', 'none']))
+        self.assertFalse(self.nova.service('b').is_asked)
+
+    def test_row_that_its_former_owner_has_written_last(self):
+        self._read()
+        (sample,) = {self.nova._samples['b']}
+        self.cloud.rows[sample].say_scope('c', self.SHARD)
+        other = min({*fake_nova.NODES[2:5]} - {sample})
+        self.cloud.rows[other].say('b', model.LastPass(60, clouds.EPOCH))
+        self.assertEqual({'b': self.RACK, 'c': None}, self._read())
+
+    def test_what_is_written(self):
+        self.fake.own(NODE, 'me', taker='b')
+        current = settings.Settings('me', scope=self.SHARD)
+        for node in NODE, OTHER, 'none':
+            self.nova.say_settings(node, current)
+        self.assertEqual(model.Row('me', 'b', None, self.SHARD),
+                         self.nova.rows([NODE])[NODE])
+        # It is another's.
+        self.assertIsNone(self.nova.rows([OTHER])[OTHER].scope)
 
 
 class WriteTestCase(RecordsTestCase):

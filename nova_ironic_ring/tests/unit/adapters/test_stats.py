@@ -32,7 +32,8 @@ class ProfileTestCase(base.BaseTestCase):
                          'cooperative': False},
                         {'follows': True}, {'fails_over': False}):
             said = profile.of(settings.Settings('me', **changes))
-            self.assertEqual(said, stats.read_profile(stats.publish(said)))
+            self.assertEqual(said, stats.read_profile(
+                stats.publish('Me', said), 'me'))
 
     def test_values(self):
         said = profile.of(settings.Settings(
@@ -54,12 +55,20 @@ class ProfileTestCase(base.BaseTestCase):
     def test_what_cannot_be_read(self):
         for found in (None, {}, {'ironic_ring:profile': 'x'},
                       {'ironic_ring:profile': '7'},
+                      {'ironic_ring:profile': '[]'},
                       {'ironic_ring:profile': '{"names": 7}'}):
-            self.assertIsNone(stats.read_profile(found))
+            self.assertIsNone(stats.read_profile(found, 'me'))
+
+    def test_what_a_former_owner_has_written(self):
+        found = stats.publish('A', profile.Profile())
+        self.assertIsNone(stats.read_profile(found, 'b'))
+        self.assertTrue(stats.is_of_another(found, 'b'))
+        self.assertFalse(stats.is_of_another(found, 'a'))
+        self.assertFalse(stats.is_of_another({}, 'b'))
 
     def test_what_a_later_release_says(self):
         said = stats.read_profile({'ironic_ring:profile': json.dumps(
-            {'partitions': 64, 'more': 'to come'})})
+            {'partitions': 64, 'more': 'to come'})}, 'me')
         self.assertEqual(64, said.partitions if said else None)
 
 

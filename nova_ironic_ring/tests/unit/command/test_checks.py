@@ -76,6 +76,21 @@ class CheckTestCase(base.BaseTestCase):
                       finding.what)
         self.assertEqual('PEER_LIST_DIFFERS_FROM_SERVICES', finding.code.name)
 
+    def test_peer_list_that_some_have(self):
+        said = profile.Profile(conductor_group='rack')
+        self.assertEqual([], checks.find(make(said=said)))
+        listed = profile.fingerprint('a', 'b', 'c')
+        self.assertEqual([], checks.find(
+            self._say(make(said=said), 'b', peers=listed)))
+        finding = self._only(self._say(
+            make(said=said), 'b', peers=profile.fingerprint('a', 'b')))
+        self.assertEqual('PEER_LIST_DIFFERS_FROM_SERVICES', finding.code.name)
+        self.assertIn('or remove it from all', finding.advice)
+
+    def test_shard_of_several(self):
+        self.assertEqual([], checks.find(make(
+            said=profile.Profile(shard='one'))))
+
     def test_peer_list_with_one_that_is_drained_or_dead(self):
         said = profile.Profile(conductor_group='rack',
                                peers=profile.fingerprint('a', 'b', 'c'))

@@ -276,13 +276,30 @@ class ExactTestCase(base.BaseTestCase):
         self.assertDecision('a: KEEP_INSTANCE', world, 4)
 
     def test_shards(self):
-        world = truth.World(
-            'a', scope=settings.Scope(None, 's'), peers=frozenset('a'))
-        world.add('b', scope=settings.Scope(None, 't'),
-                  peers=frozenset('b'))
+        world = truth.World('a', 'b', scope=settings.Scope(None, 's'))
+        for host in 'xy':
+            world.add(host, scope=settings.Scope(None, 't'))
         for number in range(0, 30, 2):
             world.cloud.nodes[NODES[number]].shard = 't'
-            world.own('b', number)
+            world.own('xy'[number // 2 % 2], number)
+        self.assertExact(world)
+
+    def test_groups_without_a_peer_list(self):
+        world = truth.World('a', 'b', 'c', scope=settings.Scope('One'))
+        world.add('x', scope=settings.Scope('two'))
+        # One that has come from the other group.
+        world.add('c', scope=settings.Scope('two'))
+        for number in range(0, 30, 2):
+            world.cloud.nodes[NODES[number]].group = 'two'
+            world.own('x', number)
+        self.assertExact(world)
+
+    def test_all_nodes_beside_a_group(self):
+        world = truth.World('a', 'b')
+        world.add('x', scope=settings.Scope('two'))
+        for number in range(0, 30, 2):
+            world.cloud.nodes[NODES[number]].group = 'two'
+            world.own('x', number)
         self.assertExact(world)
 
     def test_heartbeats_that_are_not_in_the_database(self):

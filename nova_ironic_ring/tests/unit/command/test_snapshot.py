@@ -12,9 +12,13 @@
 
 """Tests of what was read of a deployment."""
 
+import dataclasses
+
 from oslotest import base
 
 from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import profile
 from nova_ironic_ring.tests.unit.command import deployment
 
 make, service, NODES = deployment.make, deployment.service, deployment.NODES
@@ -57,6 +61,34 @@ class FindTestCase(base.BaseTestCase):
             service('a', 1000, alive=True), service('b', alive=False)])
         self.assertEqual(['member', 'down'],
                          [seen.word(host) for host in 'ab'])
+
+    def test_ring_of_one_that_has_changed_its_scope(self):
+        seen = make(said=profile.Profile(conductor_group='Rack'))
+        own = sorted(node for node, row in seen.rows.items()
+                     if row.owner == 'b')
+        found = dataclasses.replace(seen, rows={
+            **seen.rows, own[1]: dataclasses.replace(
+                seen.rows[own[1]], last_pass=model.LastPass(
+                    60, deployment.NOW),
+                profile=profile.Profile(shard='one'))})
+        self.assertEqual(snapshot.Key('cell1', None, 'one'), found.key('b'))
+        self.assertEqual(snapshot.Key('cell1', 'rack'), seen.key('b'))
+
+    def test_ring_of_one_that_says_nothing(self):
+        said = profile.Profile(conductor_group='rack')
+        seen = make(said=said, services=[service(host) for host in 'abcd'])
+        # One without a node has not said anything yet.
+        self.assertEqual(snapshot.Key('cell1', 'rack'), seen.key('d'))
+        seen = dataclasses.replace(seen, rows={
+            node: dataclasses.replace(row, profile=None)
+            if row.owner == 'c' else row for node, row in seen.rows.items()})
+        self.assertIsNone(seen.key('c'))
+        for more in {'shard': 'x', 'conductor_group': None}, {'peers': 'x'}:
+            listed = dataclasses.replace(seen, rows={
+                node: dataclasses.replace(row, profile=dataclasses.replace(
+                    said, **more)) if row.profile else row
+                for node, row in seen.rows.items()})
+            self.assertEqual('peers' in more, listed.key('c') is not None)
 
     def test_service(self):
         self.assertEqual('a', make().service('A').record.host)

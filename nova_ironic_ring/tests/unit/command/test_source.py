@@ -40,7 +40,8 @@ class RowsTestCase(base.BaseTestCase):
     def test_what_services_say(self):
         said = profile.Profile(conductor_group='rack', names=('a', 'b'))
         rows, _ = self._read(
-            ('n1', 'A', 'ironic', stats.publish(said) | stats.offer('A', 'b')),
+            ('n1', 'A', 'ironic',
+             stats.publish('a', said) | stats.offer('A', 'b')),
             ('n2', 'B', 'ironic', {}))
         self.assertEqual(said, rows['n1'].profile)
         self.assertEqual(('A', 'b', 'cell1'),

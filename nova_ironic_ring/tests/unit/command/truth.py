@@ -155,6 +155,7 @@ class World:
 
         :returns: by the node, and by the service
         """
+        self._publish()
         steps: dict[str, dict[str, planner.Step]] = {
             node: {} for node in self.cloud.nodes}
         for host, current in self.settings.items():
@@ -174,6 +175,7 @@ class World:
         """
         living = {host: current for host, current in reversed(
             self.settings.items()) if self.silent[host] < 60}
+        self._publish()
         for host in living:
             self._remember(host)
         for _ in range(int(seconds // 60)):
@@ -196,8 +198,16 @@ class World:
         """Have a service start only now."""
         self._memories[model.canonical(host)] = observation.Memory()
 
+    def _publish(self) -> None:
+        """Have the rows of the nodes say which nodes their owners divide."""
+        for row in self.cloud.rows.values():
+            host = model.canonical(row.owner)
+            if host in self.settings and host not in self._stock:
+                row.say_scope(host, self.settings[host].scope)
+
     def remember(self) -> None:
         """Have all services see what is now, before it changes."""
+        self._publish()
         for host in self.settings:
             self._remember(host)
 

@@ -238,7 +238,7 @@ class StatsTestCase(base.DriverTestCase):
 
     def test_profile(self):
         row = self.nova.row(min(self.nova.owned('me')))
-        said = stats.read_profile(row.stats)
+        said = stats.read_profile(row.stats, 'me')
         self.assertIsNotNone(said)
         self.assertEqual(64, said.partitions)
         self.assertEqual('x86_64', row.stats['cpu_arch'])
@@ -974,7 +974,7 @@ class PartitioningTestCase(base.DriverTestCase):
         self.assertEqual({'shard': 'one'}, self.nova.filters)
 
     def test_shard_of_a_group(self):
-        # The peers of the group are those of other shards.
+        # The list may be of those of other shards of the group.
         self._regroup(shard='one', group='rack1')
         self.configure('ironic', shard='one', conductor_group='rack1',
                        peer_list=['me', 'a'])
@@ -1043,7 +1043,7 @@ class SubclassTestCase(base.DriverTestCase):
         row = self.nova.row(min(self.nova.owned('me')))
         # What is the site's, but not in this driver's name.
         self.assertEqual('7', row.stats['room'])
-        self.assertIsNotNone(stats.read_profile(row.stats))
+        self.assertIsNotNone(stats.read_profile(row.stats, 'me'))
         self.assertEqual({}, self.nova.offers())
 
     def test_guards_are_before_what_the_site_does(self):
@@ -1087,7 +1087,7 @@ class WithoutTheRingOfNovaTestCase(base.DriverTestCase):
         self.assertFalse(hasattr(self.driver, 'hash_ring'))
 
     def test_bad_peer_list(self):
-        self.configure('ironic', conductor_group='rack1')
+        self.configure('ironic', conductor_group='rack1', peer_list=['a'])
         self.assertRaises(exception.InvalidConfiguration,
                           self.driver.init_host, 'me')
 

@@ -95,7 +95,7 @@ class ForgeryTestCase(base.DriverTestCase):
             row = _record('a', stock._node_resource(node)['stats'])
             self.assertIsNone(_taker(row), capabilities)
             self.assertIsNone(
-                stats_adapter.read_profile(row.stats), capabilities)
+                stats_adapter.read_profile(row.stats, 'a'), capabilities)
 
     def test_in_the_row_of_this_driver(self):
         said = profile.of(self.me.ring.settings)
@@ -118,10 +118,10 @@ class ForgeryTestCase(base.DriverTestCase):
             keys, {key for key in stats
                    if key.strip().lower().startswith('ironic_ring')},
             capabilities)
-        row = _record('a', stats)
+        row = _record('me', stats)
         self.assertIsNone(_taker(row), capabilities)
         self.assertEqual(
-            said, stats_adapter.read_profile(row.stats), capabilities)
+            said, stats_adapter.read_profile(row.stats, 'me'), capabilities)
 
     def test_offer_is_what_the_driver_says(self):
         self.join('e')
@@ -139,7 +139,7 @@ class ForgeryTestCase(base.DriverTestCase):
 
     def test_nova_does_not_trip_over_the_names(self):
         said = stats_adapter.offer('A', 'b') | stats_adapter.publish(
-            profile.Profile())
+            'A', profile.Profile())
         self.assertEqual(3, len(said))
         row = _record('a', {'boot_option': 'local', 'nothing': None, **said})
         self.assertEqual(said, {

@@ -39,6 +39,9 @@ LINES = [
      'down.'),
     (events.TrustChanged(Trust.FULL, Trust.BLACKOUT, 60.0), 'WARNING',
      'until all has been in time for 60 s'),
+    (events.PeerListDiffers(frozenset('bc'), frozenset('d')), 'WARNING',
+     'it leaves out b, c, alive in the same conductor group; it names d, in '
+     'another conductor group or shard. The list decides.'),
     (events.PassesFail('b', 240.0), 'WARNING',
      'b is alive, and its passes have failed for 240 s or more: its free '
      'nodes are taken over, its instances stay with it.'),
@@ -75,6 +78,8 @@ LINES = [
     (events.LastPassNotSaid(ERROR), 'WARNING',
      'The other services could not be told that the passes of this one work: '
      'no'),
+    (events.ScopeNotSaid(ERROR), 'WARNING',
+     'could not be told which nodes this one divides by now: no'),
     (events.RecordRemoved('n1', 'b'), 'INFO', 'Node n1 of b, which is absent'),
     (events.RecordNotRemoved('n1', 'b', ERROR), 'ERROR',
      'What is left of node n1 of b cannot be removed: no'),
@@ -100,6 +105,9 @@ LINES = [
 MORE = [
     (events.TrustChanged(Trust.BLACKOUT, Trust.FULL, 60.0), 'INFO',
      'All heartbeats have been in time for 60 s'),
+    (events.PeerListDiffers(frozenset('b'), frozenset()), 'WARNING',
+     'say of themselves: it leaves out b, alive in the same conductor group. '
+     'The'),
     (events.NodesVanished('b', False, ['n1'], 1), 'ERROR',
      '1 of the 1 nodes of b, which is absent or dead, such as n1'),
     (events.InstanceTaken('n1', 'i1', 'b', False), 'INFO',

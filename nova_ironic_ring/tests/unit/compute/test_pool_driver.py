@@ -103,7 +103,7 @@ class LastPassTestCase(PoolDriverTestCase):
 
     def test_profile(self):
         self.assertEqual(profile.Profile(), stats.read_profile(
-            self.nova.row(self.uuid).stats))
+            self.nova.row(self.uuid).stats, 'me'))
 
     def test_it_goes_on_with_each_good_pass(self):
         for _ in range(2):

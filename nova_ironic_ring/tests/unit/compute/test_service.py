@@ -95,7 +95,7 @@ class SettingsTestCase(base.DriverTestCase):
         self.settle()
         before = self.me.ring.settings
         listed = self.me.run_pass()
-        self.configure('ironic', peer_list=[])
+        self.configure('ironic', peer_list=['a'])
         self.assertEqual(listed, self.me.run_pass())
         self.assertEqual(before, self.me.ring.settings)
         self.configure('ironic', peer_list=['me'])
@@ -106,13 +106,14 @@ class SettingsTestCase(base.DriverTestCase):
         self.configure('ironic', conductor_group='', peer_list=['me', 'a'])
         self.settle()
         with fixtures.FakeLogger('nova_ironic_ring.compute.service') as log:
-            for peers in [], [], ['me'], []:
+            for peers in ['a'], ['a'], ['me'], ['a']:
                 self.configure('ironic', peer_list=peers)
                 self.me.run_pass()
-            self.assertEqual(2, log.output.count('peer_list is empty'))
+            self.assertEqual(2, log.output.count(
+                'peer_list does not name'))
 
     def test_without_a_good_one(self):
-        self.configure('ironic', conductor_group='rack1')
+        self.configure('ironic', conductor_group='rack1', peer_list=['a'])
         self.assertRaises(exception.InvalidConfiguration, self.me.begin_pass)
         self.assertFalse(self.me.ring.has_settings)
 

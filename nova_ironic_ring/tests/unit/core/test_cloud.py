@@ -162,9 +162,9 @@ class TrackerTestCase(CloudTestCase):
               owner: str | None = None) -> None:
         self.tracker.take('1', _result('1', planner.Step(
             decision, 'so', offer, planner.Claim(None, True, owner))))
-        # What it says of its passes is tested for itself.
+        # What it says of its passes and scope is tested for itself.
         row = self.cloud.rows['1']
-        row.sayer = row.last_pass = None
+        row.sayer = row.last_pass = row.scope = None
 
     def test_take_and_offer(self):
         self._take(Decision.CREATE)

@@ -216,6 +216,74 @@ class RuleTestCase(base.BaseTestCase):
             service, dataclasses.replace(ME, peers=peers), watch))
 
 
+@ddt.ddt
+class ScopeTestCase(base.BaseTestCase):
+    """What a service is that says which nodes it divides."""
+
+    MINE = settings.Scope('Rack1')
+
+    def _state(self, current: settings.Settings, silence: float = 0,
+               **fields) -> State:
+        service = _service('a', **fields)
+        watch = Watch().look([_service('a', -1)], -1).look(
+            [service], 0).look([service], silence)
+        return membership.state(service, current, watch)
+
+    @ddt.data(
+        # this one's scope, what the other says, state
+        (MINE, settings.Scope('rack1'), State.MEMBER),
+        (MINE, settings.Scope('rack2'), State.OTHER_SCOPE),
+        (MINE, settings.Scope(), State.OTHER_SCOPE),
+        (MINE, None, State.OTHER_SCOPE),
+        (MINE, settings.Scope('rack1', 'one'), State.NARROWER_SCOPE),
+        (settings.Scope(), settings.Scope('rack2'), State.NARROWER_SCOPE),
+        (settings.Scope(), settings.Scope(), State.MEMBER),
+        (settings.Scope(), None, State.MEMBER),
+        (settings.Scope(None, 'one'), MINE, State.OTHER_SCOPE))
+    @ddt.unpack
+    def test_while_it_lives(self, scope, said, expected):
+        current = dataclasses.replace(ME, scope=scope)
+        self.assertIs(expected, self._state(
+            current, is_asked=True, scope=said))
+        # One that was not asked may be a peer.
+        self.assertIs(State.MEMBER, self._state(current))
+
+    def test_while_it_does_not(self):
+        for said, scope, expected in (
+                (self.MINE, self.MINE, State.ABSENT),
+                (settings.Scope('rack2'), self.MINE, State.OTHER_SCOPE),
+                (self.MINE, settings.Scope(), State.OTHER_SCOPE)):
+            self.assertIs(expected, self._state(
+                dataclasses.replace(ME, scope=scope), 60, is_asked=True,
+                scope=said))
+
+    def test_this_one_has_its_settings(self):
+        # A row of its own may name the scope that it had before.
+        me = _service('me', is_asked=True, scope=settings.Scope('rack2'))
+        self.assertIs(State.MEMBER, membership.state(
+            me, dataclasses.replace(ME, scope=self.MINE), Watch()))
+
+    def test_list_decides_and_may_differ(self):
+        current = dataclasses.replace(
+            ME, scope=self.MINE, peers=frozenset({'me', 'a', 'b', 'c', 'g'}))
+        said = {'a': self.MINE, 'b': settings.Scope('rack2'), 'c': None,
+                'd': settings.Scope('RACK1'), 'e': settings.Scope('rack2'),
+                'f': self.MINE}
+        services = [_service(host, is_asked=True, scope=scope,
+                             forced_down=host == 'f')
+                    for host, scope in said.items()]
+        found = membership.assess(services, current, Watch())
+        self.assertEqual({'me', 'a', 'b', 'c'}, found.members)
+        self.assertIs(State.NOT_A_PEER, found.state('d'))
+        self.assertEqual({'d'}, found.unlisted)
+        self.assertEqual({'b'}, found.elsewhere)
+
+        found = membership.assess(
+            services, dataclasses.replace(current, peers=None), Watch())
+        self.assertEqual({'me', 'a', 'd'}, found.members)
+        self.assertEqual(frozenset(), found.unlisted | found.elsewhere)
+
+
 class AssessTestCase(base.BaseTestCase):
 
     def _assess(self, *services: model.Service) -> membership.Membership:

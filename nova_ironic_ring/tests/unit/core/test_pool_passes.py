@@ -406,6 +406,32 @@ class ScopeTestCase(pool_base.PoolPassTestCase):
         self.run_passes()
         self.assertIn(node, service.pool.used)
 
+    def test_shards_without_a_list(self):
+        for number, node in enumerate(NODES):
+            self.cloud.nodes[node].shard = 'xy'[number % 2]
+        for host, shard in zip('abcd', 'xxyy'):
+            self.start(host, scope=settings.Scope(None, shard))
+        self.run_passes(5)
+        self.assertEqual(set(NODES), set(self.counts()))
+        self.assertEqual({1}, set(self.counts().values()))
+        node = self.build('d', 'i')
+        # One that has died and is disabled is settled by its peers alone.
+        self.cloud.services['d'] = dataclasses.replace(
+            self.cloud.services['d'], forced_down=True, disabled=True)
+        del self.services['d']
+        for name in 'abc':
+            self.services[name].run_pass()
+            self.assertIs(
+                membership.State.FORCED_DOWN if name == 'c'
+                else membership.State.OTHER_SCOPE,
+                look.at_all_services(
+                    look.Run(self.services[name].world,
+                             self.services[name].current),
+                    self.services[name].memory)[0].membership.state('d'))
+        self.run_passes(3)
+        self.assertEqual('c', self.cloud.instances['i'].host)
+        self.assertIn(node, self.services['c'].pool.used)
+
 
 class UnansweredTestCase(pool_base.PoolPassTestCase):
     """Nova or Ironic do not answer."""

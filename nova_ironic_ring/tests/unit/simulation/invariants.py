@@ -96,6 +96,7 @@ class Invariants:
 
     :ivar moves: the nodes that went from one service to another
     :ivar regrouped: when nodes changed their group, by UUID
+    :ivar rescoped: when services did, by canonical name
     """
 
     def __init__(self, world: worlds.World) -> None:
@@ -107,6 +108,7 @@ class Invariants:
         self.cloud = world.cloud
         self.moves: list[Move] = []
         self.regrouped: dict[str, float] = {}
+        self.rescoped: dict[str, float] = {}
         #: When the owner of each node last changed.
         self._row_since: dict[str, float] = {}
         #: When the service of each instance last changed, or its node did.
@@ -396,7 +398,10 @@ class Invariants:
             found = self.cloud.nodes.get(node)
             if other is not None and other.group is not None and (
                     found is not None and other.group != found.group
-                    and self.regrouped.get(node, -1) < host.began_at):
+                    and self.regrouped.get(node, -1) < host.began_at
+                    # It has said since then which group it is in now.
+                    and self.rescoped.get(taker, -times.QUIET)
+                    + times.QUIET < host.began_at):
                 self.world.fail(f'{what}, which does not see it')
 
     def pass_done(self, host: hosts.Host) -> None:

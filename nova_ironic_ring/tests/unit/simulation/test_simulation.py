@@ -87,6 +87,8 @@ class Machine(BaseMachine):
     """Plays what can befall a ring of services without groups."""
 
     GROUPS: tuple[str | None, ...] = (None,)
+    #: Whether there are peer lists where there are groups.
+    HAS_LISTS = True
     KINDS: tuple[type[hosts.Host], ...] = (hosts.Host,)
     IS_OURS = True
     FOLLOWS = False
@@ -114,7 +116,7 @@ class Machine(BaseMachine):
         peers = tuple(f'Host-{each}' for each in range(_MOST_HOSTS)
                       if self._group(each) == group)
         self.world.start(f'Host-{number}', group,
-                         peers if group is not None else (),
+                         peers if group is not None and self.HAS_LISTS else (),
                          self.KINDS[number % len(self.KINDS)])
 
     def _host(self, data) -> hosts.Host:
@@ -491,6 +493,20 @@ class GroupsMachine(Machine):
     GROUPS = ('', 'group')
 
 
+class ScopesMachine(GroupsMachine):
+    """The same without peer lists, and with services that change groups."""
+
+    HAS_LISTS = False
+
+    @stateful.rule(data=st.data(), seconds=_SECONDS)
+    def change_group(self, data, seconds):
+        """A service is given another group, by SIGHUP."""
+        host = self._host(data)
+        self.world.change_group(
+            host, data.draw(st.sampled_from(self.GROUPS)))
+        self._then(seconds)
+
+
 class MixedMachine(Machine):
     """The same with every second service on Nova's own driver."""
 
@@ -515,6 +531,7 @@ OutageTestCase = OutageMachine.TestCase
 DisputeTestCase = DisputeMachine.TestCase
 FollowTestCase = FollowMachine.TestCase
 GroupsTestCase = GroupsMachine.TestCase
+ScopesTestCase = ScopesMachine.TestCase
 MixedTestCase = MixedMachine.TestCase
 # Of these each takes long.
 for _case in MixedTestCase, DisputeTestCase:

@@ -163,6 +163,8 @@ class World:
         me = model.canonical(name)
         self.log(f'{name} starts' + (f' in "{group}"' if group else ''))
         self.lives[me] = self.lives.get(me, 0) + 1
+        if self.groups.get(me, group) != group:
+            self.rules.rescoped[me] = self.now
         self.groups[me] = group
         self.dead_since.pop(me, None)
         self.changed_at = max(self.changed_at, self.now)
@@ -338,6 +340,18 @@ class World:
         """
         self.log(f'node {invariants.short(node)} is deleted in Ironic')
         del self.cloud.nodes[node]
+
+    def change_group(self, host: hosts.Host, group: str | None) -> None:
+        """Give a service another conductor group.
+
+        :param host: the service
+        :param group: the group; None for the nodes of all groups
+        """
+        self.log(f'{host.name} is now in "{group}"')
+        host.group = self.groups[host.me] = group
+        self.rules.rescoped[host.me] = self.now
+        self.disturb(host, self.now)
+        self._change()
 
     def regroup(self, node: str, group: str) -> None:
         """Give a node another conductor group.
