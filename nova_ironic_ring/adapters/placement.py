@@ -13,6 +13,7 @@
 """Placement behind the port, asked with the client of the resource tracker."""
 
 from collections.abc import Callable, Collection, Mapping
+import contextlib
 from typing import Any
 from typing import TypeAlias
 
@@ -89,19 +90,38 @@ class Placement:
             pool.name, lambda known: inventory(pool, found, known)))
 
     def reserve_all(self, pool: str) -> None:
+        # Its service may have written it since this one has.
+        self.reread(pool)
         upstream.in_turn_with_tracker(lambda: self._write(
             pool, lambda known: inventory(
                 pools.Pool(pool, is_hidden=True), pools.Inventory(), known)))
 
+    def reread(self, place: str) -> None:
+        upstream.in_turn_with_tracker(
+            lambda: self.forget_provider(pools.provider(place)))
+
+    def make_room(self, node: str) -> None:
+        self.reread(node)
+        upstream.in_turn_with_tracker(lambda: self._write(
+            node, lambda known: {name: {**said, 'reserved': 0}
+                                 for name, said in known.items()}))
+
+    def drop_provider(self, node: str) -> bool:
+        if self.consumers(node):
+            return False
+        # Placement deletes none that something rests on by now.
+        upstream.in_turn_with_tracker(lambda: self._delete(node))
+        return not self.consumers(node)
+
     def _write(self, pool: str, make: Callable[[_Known], _Known]) -> None:
         """Write an inventory, though the resource tracker may do so as well.
 
-        :param pool: the name of the pool
+        :param pool: the name of the pool, or the UUID of the node
         :param make: makes it of what Placement has
         :raises nova.exception.ResourceProviderUpdateConflict: if others write
             it all the time
         """
-        context, uuid = nova_context.get_admin_context(), pools.uuid_of(pool)
+        context, uuid = nova_context.get_admin_context(), pools.provider(pool)
         for left in reversed(range(_ATTEMPTS)):
             tree = self._client.get_provider_tree_and_ensure_root(
                 context, uuid, name=pool)
@@ -117,11 +137,16 @@ class Placement:
     def delete_provider(self, node: str) -> None:
         for consumer in self.consumers(node):
             self.free(consumer)
-        # Without cascade: with it, Nova deletes the allocations of all
-        # instances that it has on this host and node.
-        self._client.delete_resource_provider(
-            nova_context.get_admin_context(), objects.ComputeNode(
-                uuid=node, hypervisor_hostname=node, host=''))
+        self._delete(node)
+
+    def _delete(self, node: str) -> None:
+        # Nova's client does not find one that is gone.
+        with contextlib.suppress(ValueError):
+            # Without cascade: with it, Nova deletes the allocations of all
+            # instances that it has on this host and node.
+            self._client.delete_resource_provider(
+                nova_context.get_admin_context(), objects.ComputeNode(
+                    uuid=node, hypervisor_hostname=node, host=''))
 
 
 def inventory(pool: pools.Pool, counted: pools.Inventory,

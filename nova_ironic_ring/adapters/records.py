@@ -201,18 +201,20 @@ class Nova:
             return False
         return True
 
-    def set_instance_pool(self, instance: str, expected: ports.Expected,
-                          pool: str) -> bool:
+    def place_instance(self, instance: str, expected: ports.Expected,
+                       place: str) -> bool:
+        host = self._host or CONF.host
         try:
             row = objects.ComputeNode.get_by_uuid(
-                self.context, pools.uuid_of(pool))
+                self.context, pools.provider(place))
             found = objects.Instance.get_by_uuid(
                 self.context, instance, expected_attrs=[])
-            if (found.host, found.node) != (expected.host, expected.node):
+            if row.host != host or (found.host, found.node) != (
+                    expected.host, expected.node):
                 return False
             # Nova wants all three together.
-            found.host = self._host or CONF.host
-            found.node = pool
+            found.host = host
+            found.node = place
             found.compute_id = row.id
             found.save(**({'expected_task_state': [None]}
                           if expected.is_idle else {}))
@@ -359,6 +361,8 @@ def row_of(row: objects.ComputeNode) -> model.Row:
     said = stats.read_profile(row.stats, row.host)
     return model.Row(row.host, stats.taker(row.stats, row.host),
                      stats.read_last_pass(row.stats, row.host),
+                     row.hypervisor_hostname if pools.is_pool(
+                         row.hypervisor_hostname) else None,
                      said.scope if said else None)
 
 

@@ -33,6 +33,7 @@ from nova import exception
 from nova import objects
 from nova.scheduler.client import report
 from nova import utils
+from nova.virt import driver as virt_driver
 from nova.virt.ironic import driver
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
@@ -242,6 +243,39 @@ def _guarded(method: Callable[..., Any], guard: Callable[..., Any]
         uuid = given['instance'].uuid if 'instance' in given else given['uuid']
         return guard(uuid, functools.partial(method, *args, **kwargs))
     return call
+
+
+def guard_rebuilt(source: NovaIronicDriver,
+                  guard: Callable[[objects.Instance, bool], bool]) -> None:
+    """Have a guard decide whether a rebuilt instance is written down as here.
+
+    Nova writes host and node of each instance that it has rebuilt, as they
+    were when that began.
+
+    :param source: the driver that the manager has
+    :param guard: asked with the instance, and with whether the resource
+        tracker has its compute node
+    """
+    tracker = source.virtapi._compute.rt
+    write = tracker.finish_evacuation
+
+    def finish(instance: objects.Instance, node: str | None,
+               migration: objects.Migration | None) -> None:
+        if guard(instance, node is None or node in tracker.compute_nodes):
+            write(instance, node, migration)
+        elif migration:
+            migration.status = 'done'
+            migration.save()
+    tracker.finish_evacuation = finish
+
+
+def has_volumes(block_device_info: Mapping[str, Any] | None) -> bool:
+    """Say whether volumes are attached to an instance.
+
+    :param block_device_info: what Nova says of them, as to its drivers
+    """
+    return bool(virt_driver.block_device_info_get_mapping(
+        block_device_info))
 
 
 def watch_builds(source: NovaIronicDriver, here: set[str]) -> None:

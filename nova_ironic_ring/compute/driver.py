@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 
 
 @guards.protected
-class RingMixin(shared.SharedMixin):
+class RingMixin(shared.OnNodeMixin):
     """Lets several services share one Ironic.
 
     To be mixed in before Nova's ironic driver, or before a site's own subclass

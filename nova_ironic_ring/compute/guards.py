@@ -169,6 +169,46 @@ def build_once(instance: objects.Instance, call: Call) -> Any:
     return result
 
 
+def is_to_be_built(instance: objects.Instance, error: Exception) -> bool:
+    """Say whether a build that has failed may be tried on another node.
+
+    :param instance: the instance
+    :param error: why it has failed
+    """
+    if isinstance(error, (exception.BuildAbortException, NotMineError)):
+        return False
+    try:
+        now = objects.Instance.get_by_uuid(
+            nova_context.get_admin_context(), instance.uuid,
+            expected_attrs=[])
+    except exception.InstanceNotFound:
+        return False
+    return now.task_state == task_states.SPAWNING and (
+        now.host == instance.host)
+
+
+def is_where_it_was(instance: objects.Instance, is_tracked: bool) -> bool:
+    """Say whether Nova may write host and node of an instance after a rebuild.
+
+    :param instance: the instance as it was when the rebuild began
+    :param is_tracked: whether the resource tracker has the compute node that
+        is to be written
+    """
+    try:
+        now = objects.Instance.get_by_uuid(
+            nova_context.get_admin_context(), instance.uuid,
+            expected_attrs=[])
+    except exception.InstanceNotFound:
+        return True
+    if is_tracked and (now.host, now.node) == (instance.host, instance.node):
+        return True
+    LOG.warning('Instance %(instance)s was rebuilt, and is with %(host)s on '
+                '%(node)s by now: that is left as it is.', {
+                    'instance': instance.uuid, 'host': now.host,
+                    'node': now.node})
+    return False
+
+
 def _abort(instance: objects.Instance, taken: objects.Instance, reason: str
            ) -> exception.BuildAbortException:
     """Return the error that ends a build, whose instance another has."""

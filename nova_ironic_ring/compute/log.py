@@ -66,6 +66,8 @@ def _kind(event: events.Event) -> tuple:
             return events.NodeOffered, event.taker
         case events.InstanceTaken():
             return events.InstanceTaken, event.host, event.is_dead
+        case events.InstanceMoved():
+            return events.InstanceMoved, None
     return (type(event),)
 
 
@@ -91,6 +93,10 @@ def _many(moves: list[events.Event]) -> None:
             LOG.info('%(count)d instances are taken over from %(host)s'
                      '%(why)s.', {'count': len(moves), 'host': host,
                                   'why': _why(is_dead)})
+        case events.InstanceMoved(target=target):
+            LOG.info('%(count)d instances go to other compute nodes of this '
+                     'service, such as %(target)s.', {
+                         'count': len(moves), 'target': target})
 
 
 def _why(is_dead: bool) -> str:
@@ -120,6 +126,22 @@ def _(event: events.InstanceTaken, current: settings.Settings,
             '%(host)s%(why)s.', {
                 'instance': event.instance, 'node': event.node,
                 'host': event.host, 'why': _why(event.is_dead)})
+
+
+@_write.register
+def _(event: events.InstanceMoved, current: settings.Settings,
+      is_one_of_many: bool) -> None:
+    LOG.log(_level(is_one_of_many),
+            'Instance %(instance)s goes from compute node %(source)s to '
+            '%(target)s.', {'instance': event.instance,
+                            'source': event.source, 'target': event.target})
+
+
+@_write.register
+def _(event: events.NodesPooled, *_: object) -> None:
+    LOG.info('%(count)d nodes, such as %(node)s, are in pools now: their own '
+             'records and resource providers are gone.', {
+                 'count': len(event.nodes), 'node': event.nodes[0]})
 
 
 @_write.register

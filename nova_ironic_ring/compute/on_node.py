@@ -103,14 +103,15 @@ def _method(mixin: type, name: str) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = signature.bind(self, *args, **kwargs)
         instance = given.arguments['instance']
+        method = getattr(super(mixin, self), name)
         # A node of Ironic has no name but its UUID.
-        if pools.is_pool(getattr(instance, 'node', None)):
-            instance = OnNode(self, instance)
-            given.arguments['instance'] = instance
-            if name in CLEANERS and not _has_node(instance):
-                return None
-        return getattr(super(mixin, self), name)(
-            *given.args[1:], **given.kwargs)
+        if not pools.is_pool(getattr(instance, 'node', None)):
+            return method(*args, **kwargs)
+        instance = OnNode(self, instance)
+        given.arguments['instance'] = instance
+        if name in CLEANERS and not _has_node(instance):
+            return None
+        return method(*given.args[1:], **given.kwargs)
     call.__name__ = name
     call.__qualname__ = f'{mixin.__qualname__}.{name}'
     call.__doc__ = inspect.getdoc(getattr(upstream.NovaIronicDriver, name))

@@ -23,24 +23,20 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import guards
-from nova_ironic_ring.compute import on_node
 from nova_ironic_ring.compute import pool_service
 from nova_ironic_ring.compute import shared
 from nova_ironic_ring.core import pools
 
 LOG = logging.getLogger(__name__)
 
+_SPAWN = upstream.signature('spawn')
 
-@on_node.found
-class _OnNodeMixin(shared.SharedMixin):
-    """Has Nova's driver work on the node of an instance in a pool."""
+
+class _CountingMixin(shared.OnNodeMixin):
+    """Has Nova see pools for nodes."""
 
     ring_service: pool_service.PoolService
     _SERVICE = pool_service.PoolService
-
-
-class _CountingMixin(_OnNodeMixin):
-    """Has Nova see pools for nodes."""
 
     def init_host(self, host: str) -> None:
         """Refuse to start with a configuration that no ring can come of.
@@ -147,6 +143,47 @@ class _CountingMixin(_OnNodeMixin):
         LOG.info('Node %(node)s of pool %(pool)s is reserved.',
                  {'node': node, 'pool': name}, instance=instance)
         return None
+
+    def spawn(self, context: nova_context.RequestContext,
+              instance: objects.Instance, *args: Any, **kwargs: Any) -> None:
+        """Deploy an instance, if need be on another node of its pool.
+
+        One bad node does not cost a build. Where volumes are attached, they
+        are so to the node that was reserved, and there is no other try.
+
+        :param context: the context of the build
+        :param instance: the instance
+        :param args: as Nova's own driver has them
+        :param kwargs: as Nova's own driver has them
+        """
+        deploy = super().spawn  # type: ignore[misc]
+        if not pools.is_pool(instance.get('node')):
+            return deploy(context, instance, *args, **kwargs)
+        given = _SPAWN.bind(
+            self, context, instance, *args, **kwargs).arguments
+        failed: frozenset[str] = frozenset()
+        with contextlib.suppress(exception.InstanceNotFound):
+            failed = frozenset({upstream.node_of(self, instance)})
+        try:
+            return deploy(context, instance, *args, **kwargs)
+        except Exception as error:
+            if not failed or upstream.has_volumes(
+                    given.get('block_device_info')) or not (
+                        guards.is_to_be_built(instance, error)):
+                raise
+            LOG.warning('The deployment on node %(node)s has failed, and '
+                        'another of its kind is tried: %(error)s', {
+                            'node': min(failed), 'error': error},
+                        instance=instance)
+            network_info = given.get('network_info')
+            self.destroy(context, instance, network_info)
+            if self.ring_service.reserve(instance, failed) is None:
+                raise
+            # By the guard, for another service may have it by now.
+            whole: Any = self
+            whole.prepare_networks_before_block_device_mapping(
+                instance, network_info)
+        return deploy(context, instance, *args, **kwargs)
 
     def destroy(self, context: nova_context.RequestContext,
                 instance: objects.Instance, *args: Any, **kwargs: Any) -> None:

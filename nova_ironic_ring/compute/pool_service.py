@@ -120,16 +120,18 @@ class PoolService(service.Service):
         if pool.kind is not None:
             tree.update_traits(name, sorted(pool.kind.traits))
 
-    def reserve(self, instance: objects.Instance) -> str | None:
+    def reserve(self, instance: objects.Instance,
+                avoid: frozenset[str] = frozenset()) -> str | None:
         """Reserve a node of the instance's pool for it.
 
         :param instance: the instance, with the pool as its node
+        :param avoid: nodes on which its deployment has failed
         :returns: the UUID of the node; None if there is none
         """
         pool = self.result.found.get(instance.node, pools.Pool(instance.node))
         return reservation.reserve(self.ironic, reservation.Wanted(
             instance.uuid, pool.kind, self._recent.untried(
-                reservation.in_turn(pool.free, instance.uuid))),
+                reservation.in_turn(pool.free, instance.uuid)), avoid),
             self.settings.scope)
 
     def release(self, node: str, name: str) -> None:

@@ -22,6 +22,7 @@ from oslo_reports import guru_meditation_report as gmr
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import metrics
+from nova_ironic_ring.compute import on_node
 from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.compute import report
 from nova_ironic_ring.compute import service
@@ -65,6 +66,7 @@ class SharedMixin(upstream.NodeCache):
                       CONF.ironic_ring.metrics_listen)
         sigterm.install(ring.process.heartbeats.end)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
+        upstream.guard_rebuilt(self, guards.is_where_it_was)
 
     @contextlib.contextmanager
     def _one_pass(self) -> Iterator[None]:
@@ -98,3 +100,11 @@ class SharedMixin(upstream.NodeCache):
         orphans = self.ring_service.orphans
         return sum(instance not in orphans
                    for instance in self.list_instance_uuids())
+
+
+@on_node.found
+class OnNodeMixin(SharedMixin):
+    """Has Nova's driver work on the node of an instance in a pool.
+
+    With the ring driver there are such while a service changes to it.
+    """

@@ -114,6 +114,8 @@ class Cloud:
         node's UUID; those on the node itself are not among them
     :ivar other_drivers: canonical names of the hosts with another driver
     :ivar inventories: what was written of pools, by the provider's UUID
+    :ivar providers: the nodes that have a provider, as far as trackers have
+        made them
     """
 
     now: float = 0.0
@@ -127,6 +129,7 @@ class Cloud:
     other_drivers: frozenset[str] = frozenset()
     inventories: dict[str, pools.Inventory] = dataclasses.field(
         default_factory=dict)
+    providers: set[str] = dataclasses.field(default_factory=set)
 
     def beat(self, host: str) -> None:
         """Write the heartbeat of a service.
@@ -250,13 +253,14 @@ class Nova:
             found, host=self.host)
         return True
 
-    def set_instance_pool(self, instance: str, expected: ports.Expected,
-                          pool: str) -> bool:
-        if pools.uuid_of(pool) not in self.cloud.rows or (
+    def place_instance(self, instance: str, expected: ports.Expected,
+                       place: str) -> bool:
+        row = self.cloud.rows.get(pools.provider(place))
+        if row is None or row.owner != self.host or (
                 not self.set_instance_host(instance, expected)):
             return False
         self.cloud.instances[instance] = dataclasses.replace(
-            self.cloud.instances[instance], node=pool)
+            self.cloud.instances[instance], node=place)
         return True
 
     def end_build(self, instance: str, host: str | None) -> bool:
@@ -321,7 +325,24 @@ class Placement:
     def consumers(self, node: str) -> frozenset[str]:
         found = self.cloud.nodes.get(node)
         return frozenset(self.cloud.allocations.get(node, ())) | (
-            {found.instance} if found and found.instance else set())
+            {found.instance} if found and found.instance
+            and node in self.providers_of(found.instance) else set())
+
+    def providers_of(self, instance: str) -> set[str]:
+        """Name the providers on which the allocation of an instance rests.
+
+        One that nobody has written is on the node, unless Nova has the
+        instance in a pool.
+
+        :param instance: its UUID
+        """
+        written = {provider for provider, consumers
+                   in self.cloud.allocations.items() if instance in consumers}
+        known = self.cloud.instances.get(instance)
+        if written or known and pools.is_pool(known.node):
+            return written
+        return {uuid for uuid, node in self.cloud.nodes.items()
+                if node.instance == instance}
 
     def free(self, instance: str) -> None:
         for consumers in self.cloud.allocations.values():
@@ -329,8 +350,7 @@ class Placement:
 
     def move(self, instance: str, sources: Collection[str],
              target: str) -> bool:
-        having = {provider for provider, consumers
-                  in self.cloud.allocations.items() if instance in consumers}
+        having = self.providers_of(instance)
         if having == {target}:
             return True
         taken = self.cloud.allocations.setdefault(target, set())
@@ -338,7 +358,7 @@ class Placement:
         if len(having) != 1 or not having <= set(sources) or (
                 room and len(taken) >= room.total - room.reserved):
             return False
-        self.cloud.allocations[having.pop()].discard(instance)
+        self.cloud.allocations.get(having.pop(), set()).discard(instance)
         taken.add(instance)
         return True
 
@@ -352,11 +372,25 @@ class Placement:
                 self.cloud.inventories[uuid],
                 reserved=self.cloud.inventories[uuid].total)
 
+    def reread(self, place: str) -> None:
+        """Do nothing: here, nobody remembers a provider."""
+
+    def make_room(self, node: str) -> None:
+        # The tracker reserves a node that has an instance.
+        self.cloud.inventories.pop(node, None)
+
     def forget_provider(self, node: str) -> None:
         """Do nothing: here, nobody remembers a provider."""
 
     def delete_provider(self, node: str) -> None:
         self.cloud.allocations.pop(node, None)
+        self.cloud.providers.discard(node)
+
+    def drop_provider(self, node: str) -> bool:
+        if self.consumers(node):
+            return False
+        self.delete_provider(node)
+        return True
 
 
 class Process:
@@ -461,6 +495,10 @@ class Tracker:
         :param node: the node's UUID
         """
         row = self.cloud.rows.get(node)
+        self.cloud.providers.add(node)
+        if node in self.cloud.nodes and self.cloud.nodes[node].instance:
+            # Nova's driver reserves a node that has an instance.
+            self.cloud.inventories[node] = pools.Inventory()
         if row is None:
             self.cloud.rows[node] = Row(self.current.host)
         else:
@@ -483,5 +521,5 @@ def _read(row: Row) -> model.Row:
     owner = model.canonical(row.owner)
     return model.Row(
         row.owner, row.taker if row.giver == owner else None,
-        row.last_pass if row.sayer == owner else None,
+        row.last_pass if row.sayer == owner else None, row.pool,
         row.scope if row.sayer == owner else None)

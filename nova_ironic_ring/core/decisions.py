@@ -37,6 +37,10 @@ class Decision(enum.Enum):
     TAKE_INSTANCE = 'with an instance that is taken with consent'
     #: It holds an instance of a service that is dead.
     FAIL_OVER = 'with an instance that is taken over from a dead service'
+    #: It holds an instance that a dead service has in a pool: Nova needs a
+    #: record of the node to have the instance on.
+    RECORD_FIRST = (
+        'with an instance from a pool of a dead service, and recorded first')
     #: It is free, and this service is both its owner and the desired one.
     KEEP = 'free and for this service'
     #: It is free, and its desired owner may take it from this service.
@@ -88,7 +92,8 @@ for _each in Decision:
         Decision.FAIL_OVER, Decision.TAKE_INSTANCE)
     _each.offers = _each in (Decision.OFFER, Decision.OFFER_INSTANCE)
     _each.lists = _each.takes or _each.takes_instance or _each.offers or (
-        _each in (Decision.KEEP_INSTANCE, Decision.KEEP, Decision.HOLD))
+        _each in (Decision.KEEP_INSTANCE, Decision.RECORD_FIRST,
+                  Decision.KEEP, Decision.HOLD))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,6 +150,7 @@ _KEEP_INSTANCE = _verdict(Decision.KEEP_INSTANCE)
 _OFFER_INSTANCE = _verdict(Decision.OFFER_INSTANCE)
 _TAKE_INSTANCE = _verdict(Decision.TAKE_INSTANCE)
 _FAIL_OVER = _verdict(Decision.FAIL_OVER)
+_RECORD_FIRST = _verdict(Decision.RECORD_FIRST)
 _LEAVE_INSTANCE = _verdict(Decision.LEAVE_INSTANCE)
 _LEAVE_ELSEWHERE = _verdict(
     Decision.LEAVE_INSTANCE, 'with an instance that Nova does not have on '
@@ -329,6 +335,11 @@ def take_first(is_recorded: bool) -> Verdict:
 def take_for_build() -> Verdict:
     """Return what becomes of a node that a build was sent here for."""
     return _TAKE_FOR_BUILD
+
+
+def record_first() -> Verdict:
+    """Return what becomes of a node before its instance leaves a pool."""
+    return _RECORD_FIRST
 
 
 def not_taken() -> Verdict:

@@ -334,6 +334,30 @@ class PoolsCounted(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class NodesPooled(Event):
+    """Nodes count in pools now, and have no records of their own any more.
+
+    :ivar nodes: UUIDs of the nodes
+    """
+
+    nodes: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class InstanceMoved(Event):
+    """An instance of this service is on another compute node of it.
+
+    :ivar instance: the UUID of the instance
+    :ivar source: where it was: the name of a pool, or the UUID of a node
+    :ivar target: where it is now
+    """
+
+    instance: str
+    source: str
+    target: str
+
+
+@dataclasses.dataclass(frozen=True)
 class PoolsTooSmall(Event):
     """There are nearly as many pools as nodes.
 

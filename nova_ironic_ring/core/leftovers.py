@@ -12,7 +12,9 @@
 
 """Removes the records of dead services' nodes that Ironic has no more.
 
-Of its own nodes each service does so in Nova's resource tracker.
+Of its own nodes each service does so in Nova's resource tracker. What dead
+services have left in pools is settled here as well, for a service with the
+ring driver has no other use for pools.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +24,12 @@ from nova_ironic_ring.core import events
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pool_return
+from nova_ironic_ring.core import pool_takeover
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import takeover
 from nova_ironic_ring.core import trust
 from nova_ironic_ring.core import vanished
 
@@ -37,13 +43,19 @@ class Seen:
     """What the search needs.
 
     :ivar standing: how this service stands with the others
-    :ivar nodes: the nodes that Ironic was seen to have
+    :ivar own: what this service knows of its nodes, and the nodes that Ironic
+        was seen to have
     :ivar settings: this service's settings
     """
 
     standing: observation.Standing
-    nodes: model.Nodes
+    own: pool_return.Own
     settings: settings.Settings
+
+    @property
+    def nodes(self) -> model.Nodes:
+        """The nodes that Ironic was seen to have."""
+        return self.own.nodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,11 +65,13 @@ class Cleaned:
     :ivar cleaning: what is to be remembered of it
     :ivar watch: how long the heartbeats of all services have stood still
     :ivar happened: the events for the log
+    :ivar taken: instances that were being deleted, and are this service's now
     """
 
     cleaning: observation.Cleaning
     watch: membership.Watch
     happened: Sequence[events.Event] = ()
+    taken: tuple[takeover.Takeover, ...] = ()
 
 
 def is_due(before: observation.Cleaning, at: float, seen: Seen) -> bool:
@@ -86,8 +100,10 @@ def clean(world: ports.Ports, before: observation.Cleaning,
     at = world.process.now()
     guards: dict[str, vanished.Guard] = {}
     happened: list[events.Event] = []
+    taken: list[takeover.Takeover] = []
     services = world.nova.all_services()
     watch = watch.look(services, watch.at)
+    members = membership.assess(services, seen.settings, watch)
     for service in services:
         state = membership.state(service, seen.settings, watch)
         if not state.is_lost:
@@ -96,11 +112,37 @@ def clean(world: ports.Ports, before: observation.Cleaning,
         guards[host] = before.guards.get(host, vanished.Guard())
         try:
             guards[host], found = _clean_of(world, host, guards[host], seen)
+            outcome = _settle_pools(world, host, seen, members.is_dead(
+                host, seen.settings.failover_after))
+            taken += outcome.taken
+            found += outcome.happened
         except Exception as error:
             # What was removed of others counts all the same.
             found = [events.RecordNotRemoved(None, host, error)]
         happened += found
-    return Cleaned(observation.Cleaning(at, guards), watch, happened)
+    return Cleaned(observation.Cleaning(at, guards), watch, happened,
+                   tuple(taken))
+
+
+def _settle_pools(world: ports.Ports, host: str, seen: Seen, is_dead: bool
+                  ) -> pool_takeover.Outcome:
+    """Settle what is in the pools of one dead service, and on no node.
+
+    Of each pool, the service does so that the ring maps the pool to.
+    """
+    found = world.nova.pools_of(host)
+    happened = pool_return.take_back(world, seen.own, sorted(found))
+    taken: list[takeover.Takeover] = []
+    deployed = frozenset(uuid for uuid in seen.nodes.values() if uuid)
+    for pool in sorted(found):
+        if seen.standing.ring.owner(
+                pools.uuid_of(pool)) == seen.settings.me:
+            outcome = pool_takeover.settle(world, pool_takeover.Left(
+                pool, host, seen.settings.fails_over and is_dead, None),
+                deployed)
+            taken += outcome.taken
+            happened += outcome.happened
+    return pool_takeover.Outcome(tuple(taken), tuple(happened))
 
 
 def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
@@ -111,7 +153,7 @@ def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
     # nodes, and not read.
     # What it has said in them tells whether it was a peer.
     rows = {node: row for node, row in world.nova.rows_of(host).items()
-            if seen.settings.shares(row.scope)}
+            if row.pool is None and seen.settings.shares(row.scope)}
     missing = {node: row for node, row in rows.items()
                if node not in seen.nodes}
     guard = vanished.look(
@@ -144,10 +186,13 @@ def look_at_missing(world: ports.Ports, memory: observation.Memory, node: str
 
     :param world: the ports
     :param memory: what this service remembers
-    :param node: the node's UUID
+    :param node: the node's UUID, or the name of a pool that this service has
+        had with the pool driver
     :returns: whether it can go, what is to be remembered, and the events for
         the log
     """
+    if pools.is_pool(node):
+        return pool_takeover.is_unused(world, node), memory, []
     if memory.vanished.is_closed or not world.ironic.is_deleted(node):
         return False, memory, []
     instances = _instances_of(world, node)

@@ -136,6 +136,8 @@ class Row:
         owner says nothing
     :ivar last_pass: what the owner says of its passes in this row; None if
         it says nothing
+    :ivar pool: the name of the pool, if the row is that of one and not of a
+        node
     :ivar scope: the nodes that the owner says in this row it is limited to;
         None if it says nothing
     """
@@ -143,6 +145,7 @@ class Row:
     owner: str
     taker: str | None = None
     last_pass: LastPass | None = None
+    pool: str | None = None
     scope: Scope | None = None
 
     @property

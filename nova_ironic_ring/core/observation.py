@@ -168,10 +168,13 @@ class Pooled:
     :ivar pools: its pools, by name
     :ivar places: the compute nodes of its instances, by the instance's UUID;
         of those that nothing is being done with
+    :ivar dropped: the nodes whose records, which other services had, have gone
+        in the last pass
     """
 
     pools: Mapping[str, Pool] = dataclasses.field(default_factory=dict)
     places: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    dropped: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)

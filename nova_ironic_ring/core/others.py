@@ -21,6 +21,7 @@ from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import takeover
 
 
@@ -43,7 +44,7 @@ def instances(this: look.Run, memory: observation.Memory,
     unknown = [
         uuid for uuid, node in wanted.items()
         if (instance := known.get(uuid)) is None
-        or instance.host is None or instance.node != node
+        or instance.host is None or not pools.has(instance, node)
         or (node in rows and rows[node].owner != instance.host)]
     read = this.world.nova.instances(unknown) if unknown else {}
     hosts = {instance.host for instance in read.values() if instance.host}
@@ -70,7 +71,7 @@ def elsewhere(memory: observation.Memory, seen: observation.Observation
         if uuid is not None and uuid not in memory.instances
         and (instance := known.of_others.get(uuid)) is not None
         and instance.host is not None and (
-            instance.node != node
+            not pools.has(instance, node)
             or instance.host_name in known.other_drivers)]
 
 

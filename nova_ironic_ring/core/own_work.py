@@ -67,7 +67,7 @@ class Work:
         return model.LastPass(current.pass_interval)
 
 
-def say_scope(this: look.Run, rows: dict[str, model.Row]) -> None:
+def say_scope(this: look.Run, rows: Mapping[str, model.Row]) -> None:
     """Have all rows of this service say which nodes it divides by now.
 
     Its peers read one of them, which may be of a node that is not in its scope

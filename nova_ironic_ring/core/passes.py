@@ -40,6 +40,7 @@ from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import others
 from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import pool_return
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
@@ -95,8 +96,9 @@ def run(world: ports.Ports, before: observation.Memory,
     memory, nodes = begun.memory, begun.nodes
     with look.asking(this, look.Port.NOVA, memory):
         rows = world.nova.rows_of(current.host)
+    own = pool_return.Own(current.me, nodes, rows)
     with look.asking(this, look.Port.IRONIC, memory):
-        memory = look.at_missing_nodes(this, memory, rows, nodes)
+        memory = look.at_missing_nodes(this, memory, own.recorded, nodes)
     memory = dataclasses.replace(memory, kept=memory.kept - nodes.keys())
     with look.asking(this, look.Port.NOVA, memory):
         seen, memory = _observe(this, memory, observation.Observation(
@@ -113,15 +115,20 @@ def run(world: ports.Ports, before: observation.Memory,
         other_drivers=seen.instances.other_drivers)
 
     with look.asking(this, look.Port.NOVA, memory):
-        outcome = takeover.take_over(world, takeover.Request(
+        request = takeover.Request(
             {node: step.decision for node, step in plan.steps.items()
              if step.decision.takes_instance},
-            nodes, seen.instances.of_others, current.handover_timeout),
-            memory.without_row)
-    this.happened.extend(outcome.happened)
-    plan, memory = others.after_takeover(plan, memory, outcome)
+            nodes, seen.instances.of_others, current.handover_timeout)
+        outcome = takeover.take_over(world, request, memory.without_row)
+        this.happened.extend(outcome.happened)
+        plan, memory = others.after_takeover(plan, memory, outcome)
+        plan, memory, from_pools = _take_out_of_pools(
+            this, plan, memory, request)
+    this.happened.extend(pool_return.close(world, own))
+    if memory.standing.trust is trust.Trust.FULL:
+        this.happened.extend(pool_return.take_back(world, own, own.pools))
     memory = _look_at_givers(this, memory, plan, nodes)
-    memory, settled = _clean_up_after_dead_services(this, memory, nodes)
+    memory, settled = _clean_up_after_dead_services(this, memory, own)
     own_work.say_scope(this, rows)
     listed = {node: nodes[node] for node, step in plan.steps.items()
               if step.decision.lists}
@@ -130,7 +137,7 @@ def run(world: ports.Ports, before: observation.Memory,
         for node in listed}, memory, rows)
     this.happened.append(_count(plan))
     return Result(
-        plan, memory, listed, (*outcome.taken, *settled),
+        plan, memory, listed, (*outcome.taken, *from_pools, *settled),
         # Nova refuses to start a new service that names instances.
         _orphans(plan, seen, current) if begun.is_recorded else frozenset(),
         this.happened, said)
@@ -157,7 +164,8 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
         raise NodeLostError(node)
     if claimed.instance is not None:
         found = world.nova.instances([claimed.instance]).get(claimed.instance)
-        if found is None or found.host_name != me:
+        host = me if claimed.host is None else model.canonical(claimed.host)
+        if found is None or found.host_name != host:
             raise NodeLostError(node)
     elif claimed.checks_owner:
         row = world.nova.rows([node]).get(node)
@@ -242,6 +250,37 @@ def _building(this: look.Run, seen: observation.Observation,
     return frozenset(found)
 
 
+def _take_out_of_pools(
+    this: look.Run, plan: planner.Plan, memory: observation.Memory,
+    request: takeover.Request
+) -> tuple[planner.Plan, observation.Memory, tuple[takeover.Takeover, ...]]:
+    """Take over the instances of dead services that are in pools."""
+    wanted = takeover.in_pools(request)
+    if not wanted:
+        return plan, memory, ()
+    known, memory = look.at_all_services(this, memory)
+    sources = {pool for host, state in sorted(known.membership.states.items())
+               if state.is_lost for pool in this.world.nova.pools_of(host)}
+    outcome = pool_return.take_over(
+        this.world, wanted, this.current.me, sources)
+    this.happened.extend(outcome.happened)
+    taken = {each.node for each in outcome.taken}
+    first, lost = decisions.record_first(), decisions.not_taken()
+    steps = dict(plan.steps)
+    for each in wanted:
+        if each.node in outcome.prepared:
+            steps[each.node] = planner.Step(
+                first.decision, first.why,
+                claim=planner.Claim(each.instance, host=each.host))
+        elif each.node not in taken:
+            steps[each.node] = planner.Step(lost.decision, lost.why)
+    gone = {each.instance for each in wanted}
+    return dataclasses.replace(plan, steps=steps), dataclasses.replace(
+        memory, instances={
+            uuid: instance for uuid, instance in memory.instances.items()
+            if uuid not in gone}), outcome.taken
+
+
 def _look_at_givers(this: look.Run, memory: observation.Memory,
                     plan: planner.Plan, nodes: model.Nodes
                     ) -> observation.Memory:
@@ -273,7 +312,7 @@ def _look_at_givers(this: look.Run, memory: observation.Memory,
 
 
 def _clean_up_after_dead_services(
-    this: look.Run, memory: observation.Memory, nodes: model.Nodes
+    this: look.Run, memory: observation.Memory, own: pool_return.Own
 ) -> tuple[observation.Memory, tuple[takeover.Takeover, ...]]:
     """End builds and remove records that dead services have left.
 
@@ -281,11 +320,12 @@ def _clean_up_after_dead_services(
     """
     world, at = this.world, this.world.process.now()
     settled = builds.Settled(memory.left_builds)
+    taken: tuple[takeover.Takeover, ...] = ()
     try:
         settled = builds.look_again(world, memory.left_builds)
         this.happened.extend(settled.happened)
         memory = dataclasses.replace(memory, left_builds=settled.left)
-        seen = leftovers.Seen(memory.standing, nodes, this.current)
+        seen = leftovers.Seen(memory.standing, own, this.current)
         if leftovers.is_due(memory.cleaning, at, seen):
             memory = dataclasses.replace(
                 memory, cleaning=dataclasses.replace(
@@ -293,11 +333,12 @@ def _clean_up_after_dead_services(
             cleaned = leftovers.clean(
                 world, memory.cleaning, memory.watch, seen)
             this.happened.extend(cleaned.happened)
+            taken = cleaned.taken
             memory = dataclasses.replace(
                 memory, cleaning=cleaned.cleaning, watch=cleaned.watch)
     except Exception as error:
         this.happened.append(events.RecordNotRemoved(None, None, error))
-    return memory, settled.taken
+    return memory, settled.taken + taken
 
 
 def _orphans(plan: planner.Plan, seen: observation.Observation,

@@ -26,6 +26,7 @@ from nova_ironic_ring.core import events
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ring
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
@@ -39,6 +40,8 @@ class Claim:
 
     :ivar instance: the UUID of the instance that has to belong to this
         service; None for a free node
+    :ivar host: the name of the dead service that the instance has to belong to
+        instead, before it is taken over; None for this service
     :ivar checks_owner: whether the owner of a free node matters
     :ivar owner: the name of the owner that it has to have; None for no row
     :ivar is_abandoned: whether that owner is lost, so that builds that were on
@@ -52,6 +55,7 @@ class Claim:
     owner: str | None = None
     is_abandoned: bool = False
     is_handed_over: bool = False
+    host: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -240,7 +244,7 @@ class _Planner:
             self.current.follows and (
                 not is_mine or instance in known.idle),
             record is not None and (
-                record.node != node or host in known.other_drivers),
+                not pools.has(record, node) or host in known.other_drivers),
             self.trust, self.seen.standing.is_ending))
 
     def _wait(self, node: str, row: model.Row) -> observation.Wait:

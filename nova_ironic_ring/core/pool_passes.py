@@ -26,6 +26,7 @@ from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import own_work
+from nova_ironic_ring.core import pool_records
 from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
@@ -72,7 +73,8 @@ class _Seen:
     :ivar of_others: the instances of others on nodes that are for this
         service, by UUID
     :ivar others: what all services are
-    :ivar rows: the rows that Nova has for this service, by UUID
+    :ivar records: the records of nodes
+    :ivar claimed: what has come of those of free nodes that others have
     """
 
     nodes: _Nodes
@@ -81,7 +83,8 @@ class _Seen:
     recorded: frozenset[str]
     of_others: Mapping[str, model.Instance]
     others: membership.Membership = membership.Membership()
-    rows: dict[str, model.Row] = dataclasses.field(default_factory=dict)
+    records: pool_records.Records = pool_records.Records()
+    claimed: pool_records.Claimed = pool_records.Claimed()
 
 
 def run(world: ports.Ports, before: observation.Memory,
@@ -106,23 +109,34 @@ def run(world: ports.Ports, before: observation.Memory,
     with look.asking(this, look.Port.IRONIC, memory):
         kept, memory = _guard(this, memory, seen)
     memory = look.at_own_heartbeat(this, memory)
-    seen = dataclasses.replace(seen, nodes={**kept, **nodes})
+    with look.asking(this, look.Port.NOVA, memory):
+        claimed, memory = pool_records.claim(
+            this, memory, seen.records, _free(this, memory, nodes))
+    seen = dataclasses.replace(
+        seen, nodes={**kept, **nodes}, claimed=claimed)
     consumers = _Consumers(this)
     found = _pools(this, memory, seen, consumers)
-    taken: tuple[takeover.Takeover, ...] = ()
+    if _is_back(this, before, memory):
+        # The others have reserved all of its pools.
+        for name in found:
+            world.placement.reread(name)
+    taken, outcome = claimed.instances, pool_takeover.Outcome()
     if memory.standing.trust is trust.Trust.FULL and (
             not memory.standing.is_ending):
         with look.asking(this, look.Port.NOVA, memory):
             wanted = _wanted(this, memory, seen)
-            taken = _take_over(this, seen, found, wanted)
+            outcome = _take_over(this, seen, found, wanted)
+            taken += outcome.taken
             memory = _forget(memory, wanted)
-            found = _with_taken(found, taken)
+            found = _with_taken(found, outcome)
             _revert(this, seen, found, consumers)
             _reclaim(this, seen, found)
             taken += _settle(this, memory, seen)
-    own_work.say_scope(this, seen.rows)
+    memory = pool_records.remove(this, memory, _replaced(seen, outcome))
+    own_work.say_scope(this, seen.records.own)
     said, memory = own_work.say(
-        this, {pool.uuid: True for pool in found.values()}, memory, seen.rows)
+        this, {pool.uuid: True for pool in found.values()}, memory,
+        dict(seen.records.own))
     this.happened.extend(_count(memory.pooled.pools, found))
     return Result(
         found, dataclasses.replace(
@@ -133,29 +147,34 @@ def run(world: ports.Ports, before: observation.Memory,
         else frozenset(), this.happened, said)
 
 
+def _is_back(this: look.Run, before: observation.Memory,
+             memory: observation.Memory) -> bool:
+    """Say whether others may have taken this service for lost until now."""
+    was, now = before.standing, memory.standing
+    return now.trust is trust.Trust.FULL and (
+        was.trust is not trust.Trust.FULL
+        or was.membership.state(this.current.host).is_lost
+        and not now.membership.state(this.current.host).is_lost)
+
+
 def is_deleted(world: ports.Ports, memory: observation.Memory,
                pool: str) -> bool:
     """Say whether the record of a compute node can go that is not listed.
 
     With it go its provider, and by Nova's code the allocations of all
     instances that Nova has on it. One that is no pool is a node that this
-    service has had with another driver: it counts in a pool now.
+    service has had with another driver: it goes in a pass.
 
     :param world: the ports
     :param memory: what this service remembers of the pass that has not listed
         it
     :param pool: the name of the compute node
     """
-    current, provider = memory.settings, pool
-    if current is None:
+    current = memory.settings
+    if current is None or not pools.is_of(current.host, pool) or (
+            pool in memory.pooled.pools or memory.vanished.is_closed):
         return False
-    if pools.is_pool(pool):
-        provider = pools.uuid_of(pool)
-        if not pools.is_of(current.host, pool) or (
-                pool in memory.pooled.pools or memory.vanished.is_closed):
-            return False
-    return not world.nova.instances_on(pool) and (
-        not world.placement.consumers(provider))
+    return pool_takeover.is_unused(world, pool)
 
 
 def _observe(this: look.Run, memory: observation.Memory, nodes: _Nodes,
@@ -174,13 +193,28 @@ def _observe(this: look.Run, memory: observation.Memory, nodes: _Nodes,
     # One that is disabled is in no ring, and may have died with builds.
     others, memory = look.at_all_services(this, memory)
     members = memory.standing.membership.joined(others.membership)
+    own = nova.rows_of(this.current.host)
+    looked_for = sorted(node for node in (
+        _free(this, memory, nodes) | {
+            uuid for uuid, node in nodes.items() if node.instance in mine})
+        if node not in own)
+    records = pool_records.Records(
+        own, nova.rows(looked_for) if looked_for else {}, others)
     seen = _Seen(nodes, mine, places | {
         uuid: instance.node for uuid, instance in unknown.items()},
-        nova.pools_of(this.current.host), of_others, members,
-        nova.rows_of(this.current.host))
+        records.pools, of_others, members, records)
     return seen, dataclasses.replace(
         memory, instances=of_others, pooled=dataclasses.replace(
             memory.pooled, places=settled))
+
+
+def _free(this: look.Run, memory: observation.Memory, nodes: _Nodes
+          ) -> frozenset[str]:
+    """Name the free nodes that are for this service."""
+    owner = memory.standing.ring.owner
+    return frozenset(uuid for uuid, node in nodes.items()
+                     if node.instance is None
+                     and owner(uuid) == this.current.me)
 
 
 def _of_others_here(this: look.Run, memory: observation.Memory,
@@ -295,12 +329,18 @@ def _share(this: look.Run, memory: observation.Memory, seen: _Seen
             place = seen.places.get(str(instance))
             if place is not None and pools.is_of(host, place):
                 held[uuid] = place
+            elif place == uuid and node.kind is not None:
+                # It has its own record yet, and comes into a pool.
+                held[uuid] = pools.name(host, node.kind)
         elif owner(uuid) != this.current.me:
             continue
         elif instance is None:
-            free.add(uuid)
+            if uuid not in seen.claimed.left:
+                free.add(uuid)
         elif (known := seen.of_others.get(instance)) is None or (
-                known.host is None or _is_taken_over(this, seen, known)):
+                known.host is None or (
+                    pools.has(known, uuid)
+                    and _is_taken_over(this, seen, known))):
             left.add(uuid)
     return pools.Share(frozenset(free), held, frozenset(left))
 
@@ -309,40 +349,50 @@ def _is_taken_over(this: look.Run, seen: _Seen, instance: model.Instance
                    ) -> bool:
     """Say whether an instance of another is to be taken over."""
     current, host = this.current, instance.host
-    return (host is not None and pools.is_of(host, instance.node)
-            and current.cooperative and current.fails_over
+    return (host is not None and current.cooperative and current.fails_over
             and seen.others.is_dead(host, current.failover_after))
 
 
 def _wanted(this: look.Run, memory: observation.Memory, seen: _Seen
             ) -> _Wanted:
-    """Name the instances to be taken over, by the pool of their nodes."""
-    owner = memory.standing.ring.owner
+    """Name the instances to be taken over, by the pool of their nodes.
+
+    Among them are this service's own that are not in a pool yet.
+    """
+    owner, host = memory.standing.ring.owner, this.current.host
     wanted: _Wanted = {}
     for uuid, node in seen.nodes.items():
-        instance = seen.of_others.get(str(node.instance))
-        if instance is not None and node.kind is not None and (
-                owner(uuid) == this.current.me) and (
-                    _is_taken_over(this, seen, instance)):
-            wanted.setdefault(
-                pools.name(this.current.host, node.kind), []).append(
-                    pool_takeover.Wanted(
-                        str(node.instance), uuid, str(instance.host)))
+        if node.instance is None or node.kind is None:
+            continue
+        if node.instance in seen.mine:
+            if seen.places.get(node.instance) != uuid:
+                continue
+            each = pool_takeover.Wanted(node.instance, uuid, host, True)
+        else:
+            instance = seen.of_others.get(node.instance)
+            if instance is None or owner(uuid) != this.current.me or not (
+                    pools.has(instance, uuid)
+                    and _is_taken_over(this, seen, instance)):
+                continue
+            each = pool_takeover.Wanted(
+                node.instance, uuid, str(instance.host))
+        wanted.setdefault(pools.name(host, node.kind), []).append(each)
     return wanted
 
 
 def _take_over(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
-               wanted: _Wanted) -> tuple[takeover.Takeover, ...]:
+               wanted: _Wanted) -> pool_takeover.Outcome:
     """Take over the instances of dead services."""
     if not wanted:
-        return ()
-    hosts = {each.host for batch in wanted.values() for each in batch}
+        return pool_takeover.Outcome()
+    hosts = {each.host for batch in wanted.values() for each in batch
+             if not each.is_own}
     outcome = pool_takeover.take_over(this.world, pool_takeover.Request(
         wanted, {name: (pool, pool.inventory())
                  for name, pool in found.items()},
         seen.recorded, _providers(this, seen, hosts)))
     this.happened.extend(outcome.happened)
-    return outcome.taken
+    return outcome
 
 
 def _providers(this: look.Run, seen: _Seen, hosts: Iterable[str]
@@ -360,7 +410,7 @@ def _providers(this: look.Run, seen: _Seen, hosts: Iterable[str]
         for name in this.world.nova.pools_of(host)) | {
             pools.uuid_of(str(instance.node))
             for instance in seen.of_others.values()
-            if instance.host in dead}
+            if instance.host in dead and pools.is_pool(instance.node)}
 
 
 def _forget(memory: observation.Memory, wanted: _Wanted
@@ -372,13 +422,16 @@ def _forget(memory: observation.Memory, wanted: _Wanted
     gone = {each.instance for batch in wanted.values() for each in batch}
     return dataclasses.replace(memory, instances={
         uuid: instance for uuid, instance in memory.instances.items()
-        if uuid not in gone})
+        if uuid not in gone}, pooled=dataclasses.replace(
+            memory.pooled, places={
+                uuid: place for uuid, place in memory.pooled.places.items()
+                if uuid not in gone}))
 
 
 def _with_taken(found: Mapping[str, pools.Pool],
-                taken: Iterable[takeover.Takeover]) -> dict[str, pools.Pool]:
+                outcome: pool_takeover.Outcome) -> dict[str, pools.Pool]:
     """Count the nodes of instances that were taken over as used."""
-    instances = {each.instance for each in taken}
+    instances = {each.instance for each in outcome.taken} | outcome.moved
     return {name: dataclasses.replace(pool, used=pool.used | {
         uuid for uuid, node in pool.nodes.items()
         if node.instance in instances}) for name, pool in found.items()}
@@ -398,19 +451,55 @@ def _revert(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
 def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool]
              ) -> None:
     """Take back what another has half taken over from this service."""
-    missing = {name: instances for name, pool in found.items() if (
-        instances := [str(node.instance) for uuid, node in pool.nodes.items()
-                      if node.instance in seen.mine
-                      and uuid not in pool.used])}
+    missing = {name: held for name, pool in found.items() if (
+        held := {uuid: str(node.instance)
+                 for uuid, node in pool.nodes.items()
+                 if node.instance in seen.mine and uuid not in pool.used
+                 and seen.places.get(str(node.instance)) == name})}
     if not missing:
         return
     sources = frozenset(
         pools.uuid_of(name) for host, state in sorted(
             seen.others.states.items()) if state.is_lost
         for name in this.world.nova.pools_of(host))
-    for name, instances in missing.items() if sources else ():
-        this.happened.extend(pool_takeover.reclaim(
-            this.world, found[name], instances, sources))
+    for name, held in missing.items():
+        # Or it rests on the node, for this service was about to have the ring
+        # driver.
+        try:
+            nodes = frozenset(
+                uuid for uuid, instance in held.items()
+                if instance in this.world.placement.consumers(uuid))
+        except Exception as error:
+            this.happened.append(events.AllocationsUnknown(name, error))
+            continue
+        if sources or nodes:
+            this.happened.extend(pool_takeover.reclaim(
+                this.world, found[name], [
+                    instance for uuid, instance in held.items()
+                    if sources or uuid in nodes], sources | nodes))
+
+
+def _replaced(seen: _Seen, outcome: pool_takeover.Outcome
+              ) -> dict[str, model.Row]:
+    """Name the records of nodes that count in pools.
+
+    :returns: without those on which Nova has an instance of this service
+    """
+    records = seen.records
+    instances = {each.instance for each in outcome.taken} | outcome.moved | {
+        uuid for uuid, place in seen.places.items()
+        if place is not None and pools.is_pool(place)}
+    rows = {node: row for node, row in records.others.items()
+            if node in seen.claimed.taken
+            or seen.nodes[node].instance in instances}
+    used = {place for uuid, place in seen.places.items()
+            if uuid not in instances}
+    own = {node: row for node, row in records.own_nodes.items()
+           if node not in used}
+    if not seen.recorded and len(own) == len(records.own):
+        # Without any record this service would not be in the ring.
+        own.pop(min(own, default=''), None)
+    return rows | own
 
 
 def _settle(this: look.Run, memory: observation.Memory, seen: _Seen

@@ -17,11 +17,16 @@ takers cannot both move; so it is moved before the instance is changed, and
 after the pool that it is moved to counts the node:
 
 1. The pool's row and provider are there, and there is room for the allocation.
-2. The allocation is moved, if it rests on a pool of a dead service.
+2. The allocation is moved, if it rests on a pool of a dead service, or on the
+   instance's node.
 3. Host, node and compute node of the instance are changed together.
 
 A taker that dies before 3 has the allocation. When it comes back it finishes
 or reverts that; if it is dead itself, the next taker moves the allocation on.
+
+An instance on a node that has a record of its own, as with the ring driver,
+comes into a pool by the same steps, be it a dead service's or this one's. The
+node's record goes after that.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,12 +49,14 @@ class Wanted:
 
     :ivar instance: its UUID
     :ivar node: the UUID of the node that it is on
-    :ivar host: the name of the dead service that it belongs to
+    :ivar host: the name of the dead service that it belongs to, or of this one
+    :ivar is_own: whether it is this one
     """
 
     instance: str
     node: str
     host: str
+    is_own: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,10 +81,12 @@ class Outcome:
 
     :ivar taken: what was taken over
     :ivar happened: the events for the log
+    :ivar moved: UUIDs of this service's own instances that are in pools now
     """
 
     taken: tuple[takeover.Takeover, ...] = ()
     happened: tuple[events.Event, ...] = ()
+    moved: frozenset[str] = frozenset()
 
 
 def take_over(world: ports.Ports, request: Request) -> Outcome:
@@ -88,6 +97,7 @@ def take_over(world: ports.Ports, request: Request) -> Outcome:
     """
     taken: list[takeover.Takeover] = []
     happened: list[events.Event] = []
+    moved: set[str] = set()
     for name, wanted in request.wanted.items():
         # Without a row there is no compute node to put an instance on: the
         # resource tracker makes it after this pass.
@@ -99,11 +109,13 @@ def take_over(world: ports.Ports, request: Request) -> Outcome:
                 if isinstance(event, events.InstanceTaken):
                     taken.append(takeover.Takeover(
                         name, event.instance, event.host, task, True))
+                elif isinstance(event, events.InstanceMoved):
+                    moved.add(event.instance)
         except Exception as error:
             # Nothing of it is half done but what another pass finishes.
             happened.append(events.InstanceNotTaken(
                 wanted[0].instance, wanted[0].host, error))
-    return Outcome(tuple(taken), tuple(happened))
+    return Outcome(tuple(taken), tuple(happened), frozenset(moved))
 
 
 def _of_pool(world: ports.Ports, request: Request, name: str,
@@ -118,7 +130,9 @@ def _of_pool(world: ports.Ports, request: Request, name: str,
     batch = [(each, instance) for each in wanted
              if (instance := found.get(each.instance)) is not None
              and instance.host == each.host
-             and pools.is_of(each.host, instance.node)]
+             and pools.has(instance, each.node)
+             # What is under way here goes on with the node that it has read.
+             and (instance.is_idle or not each.is_own)]
     if not batch:
         return
     pool, counted = request.pools[name]
@@ -128,10 +142,14 @@ def _of_pool(world: ports.Ports, request: Request, name: str,
         counted, reserved=max(0, counted.reserved - len(batch))))
     for each, instance in batch:
         try:
-            if _take(world, _Move(
-                    each.instance, instance, request.sources), name):
-                yield events.InstanceTaken(
-                    each.node, each.instance, each.host, True), instance.task
+            # On the node, where one with the ring driver has brought it.
+            if not _take(world, _Move(
+                    each, instance, request.sources | {each.node}), name):
+                continue
+            yield (events.InstanceMoved(each.instance, each.node, name)
+                   if each.is_own else events.InstanceTaken(
+                       each.node, each.instance, each.host, True)
+                   ), instance.task
         except Exception as error:
             # The next pass sees how far it has come.
             yield events.InstanceNotTaken(
@@ -142,23 +160,24 @@ def _of_pool(world: ports.Ports, request: Request, name: str,
 class _Move:
     """An instance that is to come into a pool.
 
-    :ivar uuid: its UUID
+    :ivar wanted: which one
     :ivar instance: what Nova says of it
     :ivar sources: the providers that its allocation may be of
     """
 
-    uuid: str
+    wanted: Wanted
     instance: model.Instance
     sources: frozenset[str]
 
 
 def _take(world: ports.Ports, move: _Move, name: str) -> bool:
     """Move an allocation, and change an instance, if nobody was faster."""
-    instance = move.instance
+    uuid, instance = move.wanted.instance, move.instance
     return world.placement.move(
-        move.uuid, move.sources, pools.uuid_of(name)) and (
-            world.nova.set_instance_pool(move.uuid, ports.Expected(
-                str(instance.host), str(instance.node)), name))
+        uuid, move.sources, pools.uuid_of(name)) and (
+            world.nova.place_instance(uuid, ports.Expected(
+                str(instance.host), str(instance.node), move.wanted.is_own),
+                name))
 
 
 def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
@@ -179,16 +198,17 @@ def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
     for uuid, instance in found.items():
         # A build has no service before it has arrived at one.
         if not (instance.host is None and instance.is_given_up) and (
-                instance.host is None or instance.node == pool
-                or not pools.is_of(instance.host, instance.node)):
+                instance.host is None or instance.node in (pool, None)):
             continue
         try:
             if instance.host is None:
                 # Who has ended the build has ended before this.
                 world.placement.free(uuid)
                 continue
-            world.placement.move(
-                uuid, {target}, pools.uuid_of(str(instance.node)))
+            place = str(instance.node)
+            if not pools.is_pool(place):
+                world.placement.make_room(place)
+            world.placement.move(uuid, {target}, pools.provider(place))
         except Exception as error:
             happened.append(events.InstanceNotTaken(
                 uuid, str(instance.host), error))
@@ -227,13 +247,24 @@ class Left:
     :ivar pool: its name
     :ivar host: the name of the service
     :ivar is_dead: whether its instances may be taken
-    :ivar target: the name of a pool of this service; None if it has none
+    :ivar target: the name of a pool of this service; None if it has none, as
+        one with the ring driver
     """
 
     pool: str
     host: str
     is_dead: bool
     target: str | None
+
+
+def is_unused(world: ports.Ports, pool: str) -> bool:
+    """Say whether a pool has neither instances nor allocations.
+
+    :param world: the ports
+    :param pool: its name
+    """
+    return not world.nova.instances_on(pool) and (
+        not world.placement.consumers(pools.uuid_of(pool)))
 
 
 def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
@@ -258,11 +289,14 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
                 world.ironic.nodes_of([uuid])):
             continue
         if instance.is_deleting:
-            if left.is_dead and left.target is not None and (
-                    world.nova.set_instance_pool(uuid, ports.Expected(
-                        str(instance.host), str(instance.node)), left.target)):
+            expected = ports.Expected(str(instance.host), str(instance.node))
+            if left.is_dead and (
+                    world.nova.set_instance_host(uuid, expected)
+                    if left.target is None else
+                    world.nova.place_instance(uuid, expected, left.target)):
                 taken.append(takeover.Takeover(
-                    left.target, uuid, left.host, instance.task, True))
+                    left.target or left.pool, uuid, left.host, instance.task,
+                    True))
         elif instance.is_given_up:
             # Who has ended the build has ended before this.
             world.placement.free(uuid)

@@ -197,6 +197,27 @@ def is_of(host: str, node: str | None) -> bool:
         model.canonical(host), _LONGEST_HOST)
 
 
+def has(instance: model.Instance, node: str) -> bool:
+    """Say whether Nova has an instance on a node, or in a pool of its service.
+
+    Ironic's word alone is not enough: whoever owns a node there may write any
+    instance into it.
+
+    :param instance: what Nova says of it
+    :param node: the UUID of the node that Ironic has it on
+    """
+    return instance.node == node or (
+        instance.host is not None and is_of(instance.host, instance.node))
+
+
+def provider(place: str) -> str:
+    """Return the UUID of the row and the provider of a compute node.
+
+    :param place: its name: that of a pool, or the UUID of a node
+    """
+    return uuid_of(place) if is_pool(place) else place
+
+
 def _bounded(text: str, longest: int) -> str:
     """Return a text as a name may have it, and different for each text."""
     clean = ''.join(letter if letter in _ALLOWED or letter == '.' else '-'

@@ -31,7 +31,8 @@ class Expected:
     """What has to be true of an instance before its service is changed.
 
     :ivar host: the name of the service that it belongs to
-    :ivar node: the UUID of the node that Nova has it on
+    :ivar node: the UUID of the node, or the name of the pool, that Nova has it
+        on
     :ivar is_idle: whether nothing may be under way with it
     """
 
@@ -60,10 +61,10 @@ class Nova(Protocol):
         """
 
     def rows_of(self, host: str) -> dict[str, model.Row]:
-        """Read the rows of the nodes of Ironic that a service owns.
+        """Read the rows of the nodes of Ironic, and pools, of a service.
 
         :param host: its name
-        :returns: by the node's UUID
+        :returns: by the UUID of the node, or of the pool
         """
 
     def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:
@@ -155,14 +156,15 @@ class Nova(Protocol):
         :returns: False if it is not, or is deleted
         """
 
-    def set_instance_pool(self, instance: str, expected: Expected,
-                          pool: str) -> bool:
-        """Give an instance to this service, and into a pool of it.
+    def place_instance(self, instance: str, expected: Expected,
+                       place: str) -> bool:
+        """Give an instance to this service, and to a compute node of it.
 
         :param instance: its UUID
         :param expected: what it has to be like
-        :param pool: the name of the pool
-        :returns: False if it is not, or is deleted, or the pool has no row
+        :param place: the name of the pool, or the UUID of the node
+        :returns: False if it is not, or is deleted, or this service has no row
+            of the compute node
         """
 
     def end_build(self, instance: str, host: str | None) -> bool:
@@ -258,9 +260,31 @@ class Placement(Protocol):
         """
 
     def reserve_all(self, pool: str) -> None:
-        """Have nothing more built in a pool of another service.
+        """Have nothing more built in a pool that is left.
 
         :param pool: the name of the pool
+        """
+
+    def reread(self, place: str) -> None:
+        """Have an inventory read that others may have written meanwhile.
+
+        Nothing is written that was written before, as far as this process
+        remembers.
+
+        :param place: the name of the pool, or the UUID of the node
+        """
+
+    def make_room(self, node: str) -> None:
+        """Have the provider of a node take an allocation.
+
+        :param node: the node's UUID
+        """
+
+    def drop_provider(self, node: str) -> bool:
+        """Delete the provider of a node, unless something rests on it.
+
+        :param node: the node's UUID
+        :returns: whether there is none any more
         """
 
     def forget_provider(self, node: str) -> None:

@@ -34,11 +34,13 @@ class Wanted:
         is not known
     :ivar own: the nodes of this service's share, in the order to try; a node
         is taken from it when it is tried
+    :ivar avoid: nodes on which its deployment has failed
     """
 
     instance: str
     kind: pools.Kind | None
     own: Iterable[str] = ()
+    avoid: frozenset[str] = frozenset()
 
 
 def reserve(ironic: ports.Ironic, wanted: Wanted,
@@ -55,8 +57,10 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
     :param scope: the nodes that this service and its peers divide
     :returns: the UUID of the node; None if there is none
     """
-    tried = set()
+    tried = set(wanted.avoid)
     for node in wanted.own:
+        if node in tried:
+            continue
         tried.add(node)
         if ironic.reserve(node, wanted.instance):
             return node

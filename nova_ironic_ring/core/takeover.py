@@ -16,13 +16,14 @@ Each step is safe to be the last one: whoever looks next sees how far the
 takeover has come, and finishes it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 import dataclasses
 import itertools
 
 from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 
 # At most so many in a pass: all go by one look at the services, which grows
@@ -53,7 +54,7 @@ class Request:
     """What is to be taken over in a pass.
 
     :ivar decisions: by the node's UUID; the nodes where it is another decision
-        are left out of account
+        are left out of account, and so are instances in pools
     :ivar nodes: the instance on each node
     :ivar instances: what was read of the instances, by UUID
     :ivar patience: seconds that another service may take from one step of a
@@ -91,14 +92,10 @@ def take_over(world: ports.Ports, request: Request,
     :param without_row: since when nodes to be taken over have had no row, by
         what was seen before, in seconds
     """
-    wanted = [
-        Takeover(node, instance, str(record.host), record.task,
-                 decision is decisions.Decision.FAIL_OVER)
-        for node, decision in request.decisions.items()
-        if decision.takes_instance
-        and (instance := request.nodes[node]) is not None
-        and (record := request.instances[instance]).host is not None]
-    dead = [each for each in wanted if each.is_dead]
+    wanted = list(_wanted(request))
+    apart = {each.node for each in in_pools(request)}
+    dead = [each for each in wanted
+            if each.is_dead and each.node not in apart]
     failed_over = _fail_over(world, dead, request.patience, without_row)
     followed, happened = _follow(
         world, [each for each in wanted if not each.is_dead])
@@ -106,8 +103,31 @@ def take_over(world: ports.Ports, request: Request,
     return Outcome(
         taken,
         frozenset(each.node for each in wanted)
-        - {each.node for each in taken},
+        - {each.node for each in taken} - apart,
         failed_over.without_row, (*failed_over.happened, *happened))
+
+
+def in_pools(request: Request) -> list[Takeover]:
+    """Name what was decided on that is in pools of dead services.
+
+    :param request: what was decided
+    """
+    return [each for each in _wanted(request) if _is_in_pool(request, each)]
+
+
+def _wanted(request: Request) -> Iterator[Takeover]:
+    for node, decision in request.decisions.items():
+        instance = request.nodes[node]
+        if not decision.takes_instance or instance is None:
+            continue
+        record = request.instances[instance]
+        if record.host is not None:
+            yield Takeover(node, instance, record.host, record.task,
+                           decision is decisions.Decision.FAIL_OVER)
+
+
+def _is_in_pool(request: Request, each: Takeover) -> bool:
+    return pools.is_pool(request.instances[each.instance].node)
 
 
 def _follow(world: ports.Ports, wanted: list[Takeover]

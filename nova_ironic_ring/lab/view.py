@@ -45,11 +45,13 @@ class Pool:
     :ivar owner: the service
     :ivar total: how many nodes Placement has of it
     :ivar reserved: how many of these nothing can be built on
+    :ivar uuid: the UUID of its record and resource provider
     """
 
     owner: str
     total: int
     reserved: int
+    uuid: str = ''
 
 
 @dataclasses.dataclass
@@ -143,17 +145,17 @@ class Snapshot:
                    count: int) -> bool:
         """Say whether each free node is with its desired owner.
 
+        Where there are pools, a node is with its owner by being counted.
+
         :param down_time: as :meth:`ring`
         :param partitions: as :meth:`ring`
         :param count: how many nodes there are to be
         """
         current = self.ring(down_time, partitions)
-        if self.pools:
-            return current is not None and count == sum(
-                pool.total - pool.reserved for pool in self.pools)
-        return current is not None and len(self.rows) == count and all(
-            model.canonical(row.owner) == current.owner(row.node)
-            for row in self.rows if row.free)
+        counted = sum(pool.total - pool.reserved for pool in self.pools)
+        return current is not None and len(self.rows) + counted == count and (
+            all(model.canonical(row.owner) == current.owner(row.node)
+                for row in self.rows if row.free))
 
 
 def read(connection: pymysql.Connection) -> Snapshot:
@@ -170,7 +172,7 @@ def read(connection: pymysql.Connection) -> Snapshot:
         rows = [Row(node, owner, bool(free))
                 for node, owner, free in cursor.fetchall()]
         cursor.execute(
-            'SELECT host, total, reserved FROM compute_nodes '
+            'SELECT host, total, reserved, uuid FROM compute_nodes '
             'JOIN placement.resource_providers AS providers USING (uuid) '
             'JOIN placement.inventories '
             'ON resource_provider_id = providers.id '

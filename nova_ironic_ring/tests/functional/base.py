@@ -174,6 +174,7 @@ class _Found:
     :ivar processes: the state of each nova-compute's process
     :ivar services: what each nova-compute is to the ring
     :ivar owners: the record owner of each node
+    :ivar pools: owner, total and reserved of each pool, by its UUID
     :ivar providers: the resource providers
     :ivar instances: how many instances each service has
     """
@@ -181,6 +182,7 @@ class _Found:
     processes: dict[str, str]
     services: dict[str, str]
     owners: dict[str, str]
+    pools: dict[str, tuple[str, int, int]]
     providers: set[str]
     instances: dict[str, int]
 
@@ -219,6 +221,8 @@ class LabTestCase(base.BaseTestCase):
              for name in self.lab.state.computes},
             {member.host: member.state for member in self.lab.ring()},
             {row.node: row.owner for row in seen.rows},
+            {pool.uuid: (pool.owner, pool.total, pool.reserved)
+             for pool in seen.pools},
             {each.id for each in self.cloud.placement.resource_providers()},
             seen.instances)
 
@@ -230,8 +234,9 @@ class LabTestCase(base.BaseTestCase):
             nonlocal found
             found = self._find()
             # The last to come is the resource provider of a node.
-            return found.providers == set(found.owners) and all(
-                state == 'member' for state in found.services.values())
+            return found.providers == {*found.owners, *found.pools} and all(
+                state == 'member' for state in found.services.values()) and (
+                    not found.pools or self.lab.is_settled(self.nodes))
         self.lab.wait('A lab in which all is well', is_well)
         return found
 

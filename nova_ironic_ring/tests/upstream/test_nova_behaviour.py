@@ -185,19 +185,36 @@ class InstanceTestCase(NovaTestCase):
         uuid = self._instance(task_state='rebooting')
         wanted = ports.Expected('b', NODE)
         # Nova wants the row of the compute node, and refuses one without it.
-        self.assertFalse(self.nova.set_instance_pool(uuid, wanted, pool))
+        self.assertFalse(self.nova.place_instance(uuid, wanted, pool))
         tracker = self._tracker('me')
         tracker._init_compute_node(self.context, self._resources() | {
             'uuid': pools.uuid_of(pool), 'hypervisor_hostname': pool})
         row = tracker.compute_nodes[pool]
         self.assertEqual({pool}, self.nova.pools_of('me'))
-        self.assertTrue(self.nova.set_instance_pool(uuid, wanted, pool))
+        self.assertTrue(self.nova.place_instance(uuid, wanted, pool))
         found = objects.Instance.get_by_uuid(self.context, uuid)
         self.assertEqual(('me', pool, row.id, 'rebooting'), (
             found.host, found.node, found.compute_id, found.task_state))
-        self.assertFalse(self.nova.set_instance_pool(uuid, wanted, pool))
-        self.assertFalse(self.nova.set_instance_pool(
+        self.assertFalse(self.nova.place_instance(uuid, wanted, pool))
+        self.assertFalse(self.nova.place_instance(
             uuid, ports.Expected('me', pool, is_idle=True), pool))
+
+    def test_given_a_node(self):
+        pool = 'me.CUSTOM_GOLD.01234567'
+        uuid = self._instance(node=pool)
+        wanted = ports.Expected('b', pool, is_idle=True)
+        theirs = self._tracker('b')
+        theirs._init_compute_node(self.context, self._resources())
+        # The row is another service's.
+        self.assertFalse(self.nova.place_instance(uuid, wanted, NODE))
+        self.assertTrue(self.nova.delete_row(NODE, 'b'))
+        mine = self._tracker('me')
+        mine._init_compute_node(self.context, self._resources())
+        self.assertTrue(self.nova.place_instance(uuid, wanted, NODE))
+        found = objects.Instance.get_by_uuid(self.context, uuid)
+        self.assertEqual(
+            ('me', NODE, mine.compute_nodes[NODE].id),
+            (found.host, found.node, found.compute_id))
 
     def test_node_is_not_changed_without_its_row(self):
         # Therefore the three are changed together.

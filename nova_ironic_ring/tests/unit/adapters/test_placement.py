@@ -16,6 +16,7 @@ import types
 from unittest import mock
 
 from keystoneauth1 import exceptions as keystone_exceptions
+from nova.compute import provider_tree
 from nova import exception
 from nova.scheduler.client import report
 from oslotest import base
@@ -118,6 +119,51 @@ class PlacementTestCase(base.BaseTestCase):
         self.placement.reserve_all(POOL.name)
         write.assert_called_once_with(mock.ANY, POOL.uuid, {
             'CUSTOM_GOLD': {'total': 9, 'reserved': 9}})
+        # Nova's client writes nothing that it thinks it has written before.
+        self.assertLess(
+            self.client.mock_calls.index(
+                mock.call.invalidate_resource_provider(POOL.uuid)),
+            self.client.mock_calls.index(
+                mock.call.get_provider_tree_and_ensure_root(
+                    mock.ANY, POOL.uuid, name=POOL.name)))
+
+    def test_room_on_a_node(self):
+        write = self._inventory(CUSTOM_GOLD={'total': 1, 'reserved': 1})
+        self.placement.make_room(NODE)
+        self.client.get_provider_tree_and_ensure_root.assert_called_once_with(
+            mock.ANY, NODE, name=NODE)
+        write.assert_called_once_with(mock.ANY, NODE, {
+            'CUSTOM_GOLD': {'total': 1, 'reserved': 0}})
+
+    def test_provider_is_dropped(self):
+        self._have()
+        self.assertTrue(self.placement.drop_provider(NODE))
+        (call,) = self.client.delete_resource_provider.call_args_list
+        self.assertEqual(NODE, call.args[1].uuid)
+        self.assertEqual({}, call.kwargs)
+
+    def test_provider_that_is_gone(self):
+        self._have()
+        known = provider_tree.ProviderTree()
+        self.client.delete_resource_provider.side_effect = (
+            lambda context, row: known.get_provider_uuids_in_tree(row.uuid))
+        self.assertTrue(self.placement.drop_provider(NODE))
+        self.placement.delete_provider(NODE)
+        self.assertEqual(
+            2, self.client.delete_resource_provider.call_count)
+
+    def test_provider_that_something_rests_on_is_not_dropped(self):
+        self._have('one')
+        self.assertFalse(self.placement.drop_provider(NODE))
+        self.client.delete_resource_provider.assert_not_called()
+        self.client.delete_allocation_for_instance.assert_not_called()
+
+    def test_provider_that_a_build_was_faster_to_claim(self):
+        # Placement refuses, and Nova's client says nothing of it.
+        self._have()
+        self.client.delete_resource_provider.side_effect = (
+            lambda *_: self._have('one'))
+        self.assertFalse(self.placement.drop_provider(NODE))
 
     def _allocate(self, *providers: str) -> mock.Mock:
         """Have an instance have allocations, and return their writing."""

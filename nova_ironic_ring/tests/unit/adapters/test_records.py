@@ -275,7 +275,7 @@ class ScopeTestCase(RecordsTestCase):
         current = settings.Settings('me', scope=self.SHARD)
         for node in NODE, OTHER, 'none':
             self.nova.say_settings(node, current)
-        self.assertEqual(model.Row('me', 'b', None, self.SHARD),
+        self.assertEqual(model.Row('me', 'b', scope=self.SHARD),
                          self.nova.rows([NODE])[NODE])
         # It is another's.
         self.assertIsNone(self.nova.rows([OTHER])[OTHER].scope)

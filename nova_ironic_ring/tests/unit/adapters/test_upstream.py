@@ -301,6 +301,32 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertLess(start.index('self.manager.pre_start_hook('),
                         start.index('self.manager.post_start_hook()'))
 
+    def test_rebuilt(self):
+        tracker = mock.create_autospec(resource_tracker.ResourceTracker)
+        tracker.compute_nodes = {'node': 'row'}
+        write = tracker.finish_evacuation
+        compute = mock.Mock(spec=manager.ComputeManager, rt=tracker)
+        guard = mock.Mock(return_value=True)
+        upstream.guard_rebuilt(
+            mock.Mock(virtapi=mock.Mock(_compute=compute)), guard)
+        # As the manager asks for it.
+        self.assertIn(
+            'self.rt.finish_evacuation(instance, scheduled_node, migration)',
+            inspect.getsource(manager))
+        instance = objects.Instance(uuid=uuidsentinel.instance)
+        tracker.finish_evacuation(instance, 'node', None)
+        write.assert_called_once_with(instance, 'node', None)
+        guard.return_value = False
+        tracker.finish_evacuation(instance, 'other', None)
+        self.assertEqual([mock.call(instance, True),
+                          mock.call(instance, False)], guard.mock_calls)
+        write.assert_called_once()
+
+    def test_volumes(self):
+        self.assertFalse(upstream.has_volumes(None))
+        self.assertFalse(upstream.has_volumes({'block_device_mapping': []}))
+        self.assertTrue(upstream.has_volumes({'block_device_mapping': [{}]}))
+
     def test_tracking(self):
         tracker = mock.create_autospec(resource_tracker.ResourceTracker)
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)

@@ -59,7 +59,8 @@ def _record(host: str, stats: dict[str, str | None]) -> objects.ComputeNode:
     kept = compute_stats.Stats()
     kept.digest_stats(stats)
     row = objects.ComputeNode(uuid=NODE, host=host, stats=kept,
-                              hypervisor_type='ironic')
+                              hypervisor_type='ironic',
+                              hypervisor_hostname=NODE)
     # By way of conductor, and of the database.
     row = objects.ComputeNode.obj_from_primitive(
         jsonutils.loads(jsonutils.dumps(row.obj_to_primitive())))

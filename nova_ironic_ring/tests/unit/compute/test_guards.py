@@ -205,6 +205,64 @@ class DestroyTestCase(LostInstanceTestCase):
                 None, 'context', self.instance, mock.sentinel.other)
 
 
+class RebuiltTestCase(LostInstanceTestCase):
+    """An instance whose rebuild ends here."""
+
+    def setUp(self):
+        super().setUp()
+        tracker = self.driver.virtapi._compute.rt
+        self.write = tracker.finish_evacuation
+        self.driver.init_host('me')
+        self.tracker = tracker
+        self.instance.host = 'me'
+        tracker.compute_nodes[NODE] = 'row'
+
+    def _finish(self, node=NODE, migration=None):
+        self.tracker.finish_evacuation(self.instance, node, migration)
+
+    def test_instance_of_this_service(self):
+        self.nova.change_instance('lost', host='me')
+        self._finish()
+        self.write.assert_called_once_with(self.instance, NODE, None)
+
+    def test_instance_that_was_lost_is_not_taken_back(self):
+        self._finish()
+        self.write.assert_not_called()
+        self.assertIn('is with other on', self.log.output)
+
+    def test_instance_that_has_come_into_a_pool(self):
+        self.nova.change_instance(
+            'lost', host='me', node='me.CUSTOM_GOLD.01234567')
+        self._finish()
+        self.write.assert_not_called()
+
+    def test_node_that_is_not_tracked(self):
+        # Nova would fail.
+        self.nova.change_instance('lost', host='me')
+        del self.tracker.compute_nodes[NODE]
+        self._finish()
+        self.write.assert_not_called()
+        self._finish(None)
+        self.write.assert_called_once_with(self.instance, None, None)
+
+    def test_instance_that_is_evacuated(self):
+        # It is the other service's until then.
+        self.instance.host = 'other'
+        self._finish(migration='migration')
+        self.write.assert_called_once_with(self.instance, NODE, 'migration')
+
+    def test_evacuation_of_one_that_was_lost_is_over(self):
+        migration = mock.Mock()
+        self._finish(migration=migration)
+        self.assertEqual('done', migration.status)
+        migration.save.assert_called_once_with()
+
+    def test_instance_that_is_deleted(self):
+        del self.cloud.instances['lost']
+        self._finish()
+        self.write.assert_called_once_with(self.instance, NODE, None)
+
+
 class SpawnTestCase(LostInstanceTestCase):
 
     def setUp(self):

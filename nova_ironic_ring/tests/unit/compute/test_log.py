@@ -88,6 +88,11 @@ LINES = [
      'What is left of node n1 of b cannot be removed: no'),
     (events.PoolsCounted(2, 9, 4, True), 'INFO',
      '9 nodes are in 2 pools of this service; 4 of them can be built on.'),
+    (events.NodesPooled(['n1', 'n2']), 'INFO',
+     '2 nodes, such as n1, are in pools now: their own records and resource '
+     'providers are gone.'),
+    (events.InstanceMoved('i1', 'n1', 'me.CUSTOM_GOLD.01234567'), 'INFO',
+     'Instance i1 goes from compute node n1 to me.CUSTOM_GOLD.01234567.'),
     (events.PoolsTooSmall(30, 31), 'WARNING',
      'The 31 nodes of this service are in 30 pools: nearly each has traits'),
     (events.AllocationsUnknown('me.CUSTOM_GOLD.01234567', ERROR), 'WARNING',

@@ -20,6 +20,7 @@ from nova import exception
 from nova import objects
 from nova.virt.ironic import driver as nova_driver
 
+from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import on_node
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.tests.fixtures import fake_nova
@@ -82,9 +83,11 @@ class SourceTestCase(base.DriverTestCase):
 
 class OnNodeTestCase(base.DriverTestCase):
 
+    MADE: type = pool_driver.IronicPoolDriver
+
     def setUp(self):
         super().setUp()
-        self.me = self.nova.compute('me', pool_driver.IronicPoolDriver)
+        self.me = self.nova.compute('me', self.MADE)
         self.driver = self.me.driver
         self.nova.put('i', POOL, 'me')
         self.cloud.nodes[NODE].instance = 'i'
@@ -157,3 +160,9 @@ class OnNodeTestCase(base.DriverTestCase):
         self.assertIsInstance(
             objects.Instance.obj_from_primitive(found.obj_to_primitive()),
             objects.Instance)
+
+
+class RingOnNodeTestCase(OnNodeTestCase):
+    """With the ring driver there are instances in pools after a change."""
+
+    MADE = driver.IronicRingDriver

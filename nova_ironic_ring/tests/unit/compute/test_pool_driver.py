@@ -14,6 +14,7 @@
 
 from unittest import mock
 
+import fixtures
 from nova.compute import power_state
 from nova.compute import provider_tree
 from nova import exception
@@ -22,9 +23,12 @@ from openstack import exceptions as sdk_exceptions
 
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.compute import driver
+from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute import report
+from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.tests.fixtures import fake_nova
@@ -166,12 +170,15 @@ class NodesTestCase(PoolDriverTestCase):
         self.assertFalse(self.driver.is_node_deleted(
             'me.CUSTOM_GOLD.01234567'))
 
-    def test_record_of_a_node_of_another_driver_goes(self):
-        self.assertTrue(self.driver.is_node_deleted(NODES[0]))
-
-    def test_record_of_a_node_of_another_driver_with_an_instance_stays(self):
+    def test_record_of_a_node_of_another_driver_goes_in_a_pass(self):
         self.nova.put('i', NODES[0], 'me')
-        self.assertFalse(self.driver.is_node_deleted(NODES[0]))
+        for node in NODES[:2]:
+            self.cloud.rows[node] = clouds.Row('me')
+            self.assertFalse(self.driver.is_node_deleted(node))
+        self.nova.change_instance('i', task='rebuilding')
+        self.me.run_pass()
+        self.assertIn(NODES[0], self.cloud.rows)
+        self.assertNotIn(NODES[1], self.cloud.rows)
 
     def test_two_services(self):
         self.nova.add_service('b')
@@ -399,6 +406,154 @@ class DestroyTestCase(PoolDriverTestCase):
             self.assertRaises(ValueError, self.driver.destroy, mock.Mock(),
                               instance, [])
         self.me.placement.set_inventory_for_provider.assert_not_called()
+
+
+class SpawnTestCase(PoolDriverTestCase):
+    """A deployment that fails."""
+
+    def setUp(self):
+        super().setUp()
+        #: The nodes on which a deployment was tried.
+        self.tried = []
+        #: How many of these fail.
+        self.failing = 1
+        self.networks = self.useFixture(fixtures.MockPatchObject(
+            nova_driver.IronicDriver,
+            'prepare_networks_before_block_device_mapping')).mock
+        self.useFixture(fixtures.MockPatchObject(
+            nova_driver.IronicDriver, 'spawn', side_effect=self._deploy))
+        self.useFixture(fixtures.MockPatchObject(
+            nova_driver.IronicDriver, 'destroy', side_effect=self._unprovision
+        ))
+        self.instance, self.node = self.build()
+        self.nova.change_instance('i', task='spawning')
+        self.allocate('i')
+
+    def _deploy(self, context, instance, *_, **__):
+        self.tried.append(instance.node)
+        if len(self.tried) <= self.failing:
+            raise exception.InstanceDeployFailure(reason='bad')
+
+    def _unprovision(self, context, instance, *_, **__):
+        self.cloud.nodes[instance.node].instance = None
+
+    def spawn(self, **more):
+        self.driver.spawn(mock.Mock(), self.instance, mock.Mock(), [], None,
+                          {}, network_info=['vif'], **more)
+
+    def assertGivesUp(self, **more):
+        self.failing = 2
+        self.assertRaises(exception.NovaException, self.spawn, **more)
+
+    def test_another_node_is_tried(self):
+        self.spawn()
+        bad, good = self.tried
+        self.assertEqual(self.node, bad)
+        self.assertIsNone(self.cloud.nodes[bad].instance)
+        self.assertEqual('i', self.cloud.nodes[good].instance)
+        (call,) = self.networks.call_args_list
+        self.assertEqual((good, ['vif']), (call.args[0].node, call.args[1]))
+        # Nothing else is built on the bad one before the next pass.
+        self.assertEqual((30, 1), self.counted())
+
+    def test_it_is_tried_once(self):
+        self.assertGivesUp()
+        self.assertEqual(2, len(set(self.tried)))
+
+    def test_no_other_node(self):
+        for name, node in self.cloud.nodes.items():
+            if name != self.node:
+                node.instance = 'other'
+        self.assertGivesUp()
+        self.assertEqual([self.node], self.tried)
+
+    def test_volumes_are_attached_to_the_node(self):
+        self.assertGivesUp(block_device_info={
+            'block_device_mapping': [{'mount_device': 'sda'}]})
+        self.assertEqual([self.node], self.tried)
+
+    def test_instance_that_is_not_wanted_any_more(self):
+        self.nova.change_instance('i', task='deleting')
+        self.assertGivesUp()
+        del self.cloud.instances['i']
+        self.assertFalse(guards.is_to_be_built(
+            self.instance, ValueError('no')))
+        self.assertEqual([self.node], self.tried)
+
+    def test_what_no_other_node_would_mend(self):
+        self.assertFalse(guards.is_to_be_built(
+            self.instance, exception.BuildAbortException(
+                instance_uuid='i', reason='image')))
+
+
+class ChangeTestCase(base.DriverTestCase):
+    """A service that changes from the ring driver to pools, and back."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud.rows.clear()
+        for host in 'a', 'b':
+            del self.cloud.services[host]
+        self._start(driver.IronicRingDriver)
+        self.node = NODES[7]
+        self.nova.put('i', self.node, 'me')
+        self._run_passes()
+
+    def _start(self, made):
+        self.nova.computes.clear()
+        self.me = self.nova.compute('me', made)
+        self._run_passes()
+
+    def _run_passes(self):
+        for _ in range(4):
+            self.nova.advance(5)
+            listed = self.me.begin_pass()
+            for name in [row.pool or node
+                         for node, row in self.cloud.rows.items()]:
+                if name not in listed and (
+                        self.me.driver.is_node_deleted(name)):
+                    del self.cloud.rows[fake_nova.key(name)]
+            self.me.run_pass()
+
+    def assertWhole(self, place):
+        known = self.cloud.instances['i']
+        self.assertEqual(('me', place), (known.host, known.node))
+        self.assertEqual({pools.provider(place)}, clouds.Placement(
+            self.cloud).providers_of('i'))
+
+    def test_there_and_back(self):
+        self.assertWhole(self.node)
+        self.assertEqual(set(NODES), set(self.cloud.rows))
+        for _ in range(2):
+            self._start(pool_driver.IronicPoolDriver)
+            self.assertWhole(POOL)
+            self.assertEqual({pools.uuid_of(POOL)}, set(self.cloud.rows))
+            self._start(driver.IronicRingDriver)
+            self.assertWhole(self.node)
+            self.assertEqual(set(NODES), set(self.cloud.rows))
+
+    def test_both_take_over_from_the_other(self):
+        for made, place in (
+                (pool_driver.IronicPoolDriver, POOL),
+                (driver.IronicRingDriver, self.node)):
+            # As the other had it when it died.
+            theirs = 'gone.CUSTOM_BAREMETAL.01234567'
+            self.nova.add_service('gone')
+            self.nova.change_service('gone', forced_down=True)
+            for each in self.cloud.allocations.values():
+                each.discard('i')
+            if made is pool_driver.IronicPoolDriver:
+                self.nova.own(self.node, 'gone')
+                self.nova.put('i', self.node, 'gone')
+            else:
+                self.cloud.rows.pop(self.node, None)
+                self.cloud.rows[pools.uuid_of(theirs)] = clouds.Row(
+                    'gone', pool=theirs)
+                self.nova.put('i', theirs, 'gone')
+                self.cloud.allocations[pools.uuid_of(theirs)] = {'i'}
+            self._start(made)
+            self._run_passes()
+            self.assertWhole(place)
 
 
 class StartTestCase(PoolDriverTestCase):

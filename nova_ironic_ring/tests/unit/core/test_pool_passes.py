@@ -91,11 +91,20 @@ class ShareTestCase(pool_base.PoolPassTestCase):
         self.assertEqual({node}, self.services['a'].result.found[before].used)
         self.assertEqual(KIND, self.services['a'].result.found[before].kind)
 
-    def test_instance_of_a_node_that_is_no_pool_does_not_count(self):
-        # As with the ring driver: it has its own record and provider.
+    def test_instance_that_is_not_in_a_pool_yet_is_reserved(self):
         node = min(self.services['a'].pool.free)
         self.cloud.nodes[node].instance = 'i'
-        self.cloud.instances['i'] = model.Instance('a', node)
+        self.cloud.instances['i'] = model.Instance(
+            'a', node, task='rebuilding')
+        self.run_passes()
+        self.assertEqual(1, self.counts()[node])
+        self.assertEqual(1, self.services['a'].pool.inventory().reserved)
+        self.assertEqual(node, self.cloud.instances['i'].node)
+
+    def test_instance_on_another_node_than_ironic_says_does_not_count(self):
+        node, elsewhere = sorted(self.services['a'].pool.free)[:2]
+        self.cloud.nodes[node].instance = 'i'
+        self.cloud.instances['i'] = model.Instance('a', elsewhere)
         self.run_passes()
         self.assertEqual(0, self.counts()[node])
 
@@ -470,15 +479,8 @@ class DeletedTestCase(pool_base.PoolPassTestCase):
     def test_pool_of_another_service(self):
         self.assertFalse(self.is_deleted('b.CUSTOM_OLD.01234567'))
 
-    def test_node_that_it_has_had_with_another_driver(self):
-        self.assertTrue(self.is_deleted(NODES[0]))
-
-    def test_node_with_an_instance_of_another_driver(self):
-        self.cloud.instances['i'] = model.Instance('a', NODES[0])
-        self.assertFalse(self.is_deleted(NODES[0]))
-
-    def test_node_that_another_driver_was_to_build_on(self):
-        self.cloud.allocations[NODES[0]] = {'i'}
+    def test_node_goes_in_a_pass(self):
+        # Where its provider goes first.
         self.assertFalse(self.is_deleted(NODES[0]))
 
     def test_before_the_first_pass(self):

@@ -113,6 +113,25 @@ class DeadServiceTestCase(TakeoverTestCase):
         found = self.cloud.inventories[pools.uuid_of(self.pool_of_b)]
         self.assertEqual(found.total, found.reserved)
 
+    def test_it_reads_its_pools_anew_when_it_is_back(self):
+        service = self.services['b']
+        asked = []
+        service.world.placement.reread = asked.append
+        self.run_passes()
+        self.assertEqual([], asked)
+        for forced in True, False:
+            self.cloud.services['b'] = dataclasses.replace(
+                self.cloud.services['b'], forced_down=forced)
+            self.run_passes()
+        self.assertEqual(list(service.result.found), asked)
+        # Or was not heard of, which it knows of itself.
+        asked.clear()
+        service.world.process.longest_gap = lambda: 1000.0
+        self.run_passes()
+        service.world.process.longest_gap = lambda: 0.0
+        self.run_passes(20)
+        self.assertEqual(list(service.result.found), asked)
+
     def test_one_that_is_absent_is_not_dead(self):
         self.die(forced=False)
         self.run_passes(20)
@@ -167,9 +186,9 @@ class DeadServiceTestCase(TakeoverTestCase):
         self.run_passes()
         self.assert_whole()
 
-    def test_instance_on_a_node_of_ironic_is_left(self):
-        # As the ring driver has it: a pool does not count its allocation.
-        self.cloud.instances['i0'] = model.Instance('b', self.held[0])
+    def test_instance_on_another_node_is_left(self):
+        # Whoever owns a node in Ironic may write any instance into it.
+        self.cloud.instances['i0'] = model.Instance('b', 'another')
         self.die()
         self.run_passes(2)
         self.assertEqual('b', self.cloud.instances['i0'].host)
@@ -261,7 +280,7 @@ class InterruptedTestCase(TakeoverTestCase):
 
     def test_before_the_instance_is_changed_and_the_taker_goes_on(self):
         self.die()
-        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.interrupt('a', 'nova', 'place_instance')
         self.services['a'].memory = observation.Memory()
         self.run_passes(3)
         self.assertEqual({'a', 'c'}, self.hosts())
@@ -269,7 +288,7 @@ class InterruptedTestCase(TakeoverTestCase):
 
     def test_before_the_instance_is_changed_and_the_taker_is_dead(self):
         self.die()
-        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.interrupt('a', 'nova', 'place_instance')
         self.die('a')
         self.run_passes(3)
         self.assertEqual({'c'}, self.hosts())
@@ -277,7 +296,7 @@ class InterruptedTestCase(TakeoverTestCase):
 
     def test_before_the_instance_is_changed_and_its_service_comes_back(self):
         dead = self.die()
-        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.interrupt('a', 'nova', 'place_instance')
         self.come_back(dead)
         self.run_passes(3)
         self.assertEqual({'b'}, self.hosts())
@@ -285,7 +304,7 @@ class InterruptedTestCase(TakeoverTestCase):
 
     def test_its_service_comes_back_and_the_taker_is_dead(self):
         dead = self.die()
-        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.interrupt('a', 'nova', 'place_instance')
         self.come_back(dead)
         self.die('a')
         self.run_passes(3)
@@ -294,7 +313,7 @@ class InterruptedTestCase(TakeoverTestCase):
 
     def test_placement_cannot_be_written_to_take_it_back(self):
         dead = self.die()
-        self.interrupt('a', 'nova', 'set_instance_pool')
+        self.interrupt('a', 'nova', 'place_instance')
         self.come_back(dead)
         self.die('a')
 

@@ -50,6 +50,16 @@ class ReserveTestCase(base.BaseTestCase):
         self.cloud.nodes['a'].kind = pools.Kind('CUSTOM_GOLD')
         self.assertEqual('b', self.reserve('cd'))
 
+    def test_not_where_the_deployment_has_failed(self):
+        self.assertEqual('d', reservation.reserve(
+            self.ironic, reservation.Wanted(
+                'i', KIND, 'cd', frozenset('c')), settings.Scope()))
+        for name in 'ab':
+            self.cloud.nodes[name].instance = 'other'
+        self.assertIsNone(reservation.reserve(
+            self.ironic, reservation.Wanted(
+                'j', KIND, '', frozenset('c')), settings.Scope()))
+
     def test_none_left(self):
         for name in 'abcd':
             self.cloud.nodes[name].instance = 'other'

@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import datetime
 
 from oslotest import base
@@ -95,6 +96,17 @@ class SnapshotTestCase(base.BaseTestCase):
         snapshot = self._pools(view.Pool('a', 11, 1), view.Pool('b', 10, 0))
         self.assertTrue(snapshot.is_settled(8, 32, 20))
         self.assertFalse(snapshot.is_settled(8, 32, 21))
+
+    def test_settled_with_nodes_and_pools(self):
+        owners = {node: owner for node, owner in _desired().items()
+                  if owner == 'a'}
+        snapshot = dataclasses.replace(
+            _snapshot(owners), nodes=NODES,
+            pools=[view.Pool('b', 20 - len(owners), 0)])
+        self.assertTrue(snapshot.is_settled(8, 32, 20))
+        snapshot = dataclasses.replace(snapshot, pools=[
+            view.Pool('b', 21 - len(owners), 0)])
+        self.assertFalse(snapshot.is_settled(8, 32, 20))
 
     def test_settled_without_members(self):
         self.assertFalse(

@@ -1,0 +1,156 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The records of nodes that a service with pools finds.
+
+A node has a record of its own where a service has the ring driver, or had it
+before. As long as another service has the record, the node is that one's: it
+comes into a pool as it would come to a service with the ring driver, by the
+same decisions, and its record goes then.
+"""
+
+from collections.abc import Collection, Mapping
+import dataclasses
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import takeover
+
+# At most so many in a pass, for each takes some calls.
+_MOST = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """What records there are.
+
+    :ivar own: those of this service, of nodes and of pools, by UUID
+    :ivar others: those that other services have of free nodes that are for
+        this service, and of nodes with its instances, by the node's UUID
+    :ivar services: what all services are
+    """
+
+    own: Mapping[str, model.Row] = dataclasses.field(default_factory=dict)
+    others: Mapping[str, model.Row] = dataclasses.field(default_factory=dict)
+    services: observation.Others = observation.Others()
+
+    @property
+    def pools(self) -> frozenset[str]:
+        """The names of this service's pools that have a record."""
+        return frozenset(row.pool for row in self.own.values() if row.pool)
+
+    @property
+    def own_nodes(self) -> dict[str, model.Row]:
+        """The records that this service has of nodes."""
+        return {node: row for node, row in self.own.items()
+                if row.pool is None}
+
+
+@dataclasses.dataclass(frozen=True)
+class Claimed:
+    """What has come of the records of free nodes that others have.
+
+    :ivar taken: the nodes that are this service's now, though their records
+        have to go yet
+    :ivar left: the nodes that are the others' still
+    :ivar instances: what has become this service's by it, because it was being
+        deleted when its service died
+    """
+
+    taken: frozenset[str] = frozenset()
+    left: frozenset[str] = frozenset()
+    instances: tuple[takeover.Takeover, ...] = ()
+
+
+def claim(this: look.Run, memory: observation.Memory, records: Records,
+          free: Collection[str]) -> tuple[Claimed, observation.Memory]:
+    """Decide which free nodes to take from the services that have them.
+
+    :param this: the pass
+    :param memory: what is remembered
+    :param records: the records
+    :param free: the free nodes that are for this service
+    :returns: what has come of it, and what is to be remembered
+    """
+    recorded = {node: None for node in free if node in records.others}
+    if recorded and not records.own and len(recorded) < len(free):
+        # The peers see this service as soon as it has a pool of the others.
+        return Claimed(left=frozenset(recorded)), memory
+    plan, memory = planner.decide(observation.Observation(
+        this.world.process.now(), memory.standing, recorded,
+        {**records.own, **records.others}, others=records.services,
+        tracked=frozenset()), memory, this.current)
+    this.happened.extend(
+        each for each in plan.happened
+        if not isinstance(each, events.NodeOffered))
+    taken: set[str] = set()
+    instances: list[takeover.Takeover] = []
+    for node, step in plan.steps.items():
+        if not step.decision.lists or len(taken) >= _MOST:
+            continue
+        try:
+            settled = passes.claim(
+                this.world, node, step, this.current.me)
+        except passes.NodeInUseError:
+            memory = dataclasses.replace(
+                memory, in_use=memory.in_use | {node})
+        except passes.NodeLostError:
+            continue
+        except Exception as error:
+            this.happened.append(events.RecordNotRemoved(
+                node, records.others[node].owner, error))
+        else:
+            this.happened.extend(settled.happened)
+            instances += settled.taken
+            if not settled.left:
+                taken.add(node)
+    return Claimed(frozenset(taken), frozenset(recorded.keys() - taken),
+                   tuple(instances)), memory
+
+
+def remove(this: look.Run, memory: observation.Memory,
+           rows: Mapping[str, model.Row]) -> observation.Memory:
+    """Remove the records of nodes that are in pools, with their providers.
+
+    The provider goes first: without the record, nobody would look for it
+    again. One that something rests on stays, and so does the record.
+
+    :param this: the pass
+    :param memory: what is remembered
+    :param rows: the records
+    :returns: what is to be remembered
+    """
+    gone = []
+    for node, row in list(rows.items())[:_MOST]:
+        try:
+            if this.world.placement.drop_provider(node) and (
+                    this.world.nova.delete_row(node, row.owner)):
+                gone.append(node)
+        except Exception as error:
+            this.happened.append(
+                events.RecordNotRemoved(node, row.owner, error))
+    # The tracker of the former owner may just have been about to write it.
+    for node in memory.pooled.dropped - rows.keys():
+        try:
+            this.world.placement.drop_provider(node)
+        except Exception as error:
+            this.happened.append(events.RecordNotRemoved(node, None, error))
+    if gone:
+        this.happened.append(events.NodesPooled(gone))
+    return dataclasses.replace(memory, pooled=dataclasses.replace(
+        memory.pooled, dropped=frozenset(
+            node for node in gone
+            if rows[node].owner_name != this.current.me)))

@@ -1,0 +1,191 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Brings instances out of pools, back to records of their nodes.
+
+A service with the ring driver finds instances in pools where it has had the
+pool driver before, or where another service that has it is dead. Each step is
+safe to be the last one:
+
+1. The node is recorded for this service. Nova's resource tracker makes record
+   and provider, and reserves the provider, for there is an instance on it.
+2. The provider gets room, and the allocation is moved to it.
+3. Host, node and compute node of the instance are changed together.
+"""
+
+from collections.abc import Collection, Mapping
+import dataclasses
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import takeover
+
+
+@dataclasses.dataclass(frozen=True)
+class Own:
+    """What a service knows of its nodes.
+
+    :ivar me: its canonical name
+    :ivar nodes: the instance on each node
+    :ivar rows: its records, of nodes and of pools, by UUID
+    """
+
+    me: str
+    nodes: model.Nodes
+    rows: Mapping[str, model.Row]
+
+    @property
+    def recorded(self) -> dict[str, model.Row]:
+        """Its records of nodes."""
+        return {node: row for node, row in self.rows.items()
+                if row.pool is None}
+
+    @property
+    def pools(self) -> list[str]:
+        """The names of its pools."""
+        return sorted(row.pool for row in self.rows.values() if row.pool)
+
+
+def close(world: ports.Ports, own: Own) -> list[events.Event]:
+    """Have nothing built in pools that this service has had.
+
+    A build that is sent to one would not arrive. An error here does not fail
+    the pass.
+
+    :param world: the ports
+    :param own: what this service knows of its nodes
+    """
+    happened: list[events.Event] = []
+    for pool in own.pools:
+        try:
+            world.placement.reserve_all(pool)
+        except Exception as error:
+            happened.append(events.AllocationsUnknown(pool, error))
+    return happened
+
+
+def take_back(world: ports.Ports, own: Own, left: Collection[str]
+              ) -> list[events.Event]:
+    """Bring this service's own instances back to its nodes.
+
+    Those with a task are left until it is done. An error here does not fail
+    the pass.
+
+    :param world: the ports
+    :param own: what this service knows of its nodes
+    :param left: the names of pools in which its instances, or their
+        allocations, may be: its own, and those of lost services that were
+        about to take them over
+    """
+    node_of = {instance: node for node, instance in own.nodes.items()
+               if instance is not None}
+    happened: list[events.Event] = []
+    for pool in left:
+        try:
+            waiting = world.nova.instances_on(
+                pool) | world.placement.consumers(pools.uuid_of(pool))
+            found = world.nova.instances(waiting) if waiting else {}
+        except Exception as error:
+            happened.append(events.AllocationsUnknown(pool, error))
+            continue
+        for uuid, instance in found.items():
+            node = node_of.get(uuid)
+            if instance.host_name != own.me or not instance.is_idle or (
+                    node is None or node not in own.rows):
+                continue
+            try:
+                if _bring(world, uuid, instance, _Way(
+                        frozenset({pools.uuid_of(pool)}), node, True)):
+                    happened.append(events.InstanceMoved(uuid, pool, node))
+            except Exception as error:
+                # The next pass sees how far it has come.
+                happened.append(events.InstanceNotTaken(
+                    uuid, str(instance.host), error))
+    return happened
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What has come of the takeovers from pools of dead services.
+
+    :ivar taken: what was taken over
+    :ivar prepared: the nodes that are to be recorded for this service first
+    :ivar happened: the events for the log
+    """
+
+    taken: tuple[takeover.Takeover, ...] = ()
+    prepared: frozenset[str] = frozenset()
+    happened: tuple[events.Event, ...] = ()
+
+
+def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
+              me: str, sources: Collection[str]) -> Outcome:
+    """Take over instances that are in pools of dead services.
+
+    The record of a node is what two takers cannot both have.
+
+    :param world: the ports
+    :param wanted: the instances
+    :param me: the canonical name of this service
+    :param sources: the names of pools of lost services
+    """
+    rows = world.nova.rows(sorted(each.node for each in wanted))
+    found = world.nova.instances(each.instance for each in wanted)
+    taken, prepared, happened = [], set(), list[events.Event]()
+    for each in wanted:
+        row, instance = rows.get(each.node), found.get(each.instance)
+        if instance is None or instance.host != each.host or (
+                not pools.is_of(each.host, instance.node)):
+            continue
+        try:
+            if row is None or row.owner_name != me:
+                if row is None or world.nova.delete_row(each.node, row.owner):
+                    prepared.add(each.node)
+            elif _bring(world, each.instance, instance, _Way(
+                    frozenset(map(pools.uuid_of, {
+                        str(instance.node), *sources})), each.node)):
+                taken.append(dataclasses.replace(each, task=instance.task))
+                happened.append(events.InstanceTaken(
+                    each.node, each.instance, each.host, True))
+        except Exception as error:
+            happened.append(events.InstanceNotTaken(
+                each.instance, each.host, error))
+    return Outcome(tuple(taken), frozenset(prepared), tuple(happened))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Way:
+    """The way of an instance to its node.
+
+    :ivar sources: UUIDs of the providers that its allocation may be of
+    :ivar node: the UUID of the node, which this service has a record of
+    :ivar is_own: whether the instance is this service's, and has to be idle
+    """
+
+    sources: frozenset[str]
+    node: str
+    is_own: bool = False
+
+
+def _bring(world: ports.Ports, uuid: str, instance: model.Instance,
+           way: _Way) -> bool:
+    """Move an allocation, and change an instance, if nobody was faster."""
+    world.placement.make_room(way.node)
+    is_there = world.placement.move(uuid, way.sources, way.node)
+    # The tracker's client knows the provider as it was before.
+    world.placement.forget_provider(way.node)
+    return is_there and (
+        (way.is_own and instance.node == way.node)
+        or world.nova.place_instance(uuid, ports.Expected(
+            str(instance.host), str(instance.node), way.is_own), way.node))
