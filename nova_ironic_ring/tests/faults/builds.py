@@ -27,7 +27,8 @@ from nova_ironic_ring.tests.faults import operators
 _HOST = 'compute-2'
 _SERVERS = 12
 #: What the cells say.
-COLUMNS = ('ACTIVE', 'ERROR', 'BUILD', 'allocations left', 'over after')
+COLUMNS = ('ACTIVE', 'ERROR', 'BUILD', 'other', 'allocations left',
+           'over after')
 # Seconds from the boots to the first thing that happens, and to the second.
 _SOON = 0.5
 _LATER = 9
@@ -56,6 +57,7 @@ class Outcome:
     :ivar active: servers that are active
     :ivar reasons: why servers are in ERROR, empty where nobody has said so
     :ivar building: servers that are being built still
+    :ivar others: the statuses of all other servers
     :ivar left: allocations of servers that are not active
     :ivar over: seconds from the boots to the end of the last build
     :ivar may_fail: whether builds may have failed
@@ -64,6 +66,7 @@ class Outcome:
     active: int
     reasons: list[str]
     building: int
+    others: list[str]
     left: int
     over: float
     may_fail: bool
@@ -71,13 +74,15 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """Whether nothing hangs, and nothing has failed without cause."""
-        return not self.building + self.left and all(self.reasons) and (
-            self.may_fail or self.active == _SERVERS)
+        return not self.building + self.left + len(self.others) and (
+            all(self.reasons)
+            and (self.may_fail or self.active == _SERVERS))
 
     def cells(self) -> list[str]:
         """Return the cells of the table."""
         return [str(self.active), str(len(self.reasons)), str(self.building),
-                str(self.left), f'{self.over:.0f} s']
+                ' '.join(self.others) or '0', str(self.left),
+                f'{self.over:.0f} s']
 
 
 @contextlib.contextmanager
@@ -136,8 +141,10 @@ def measure(lab: cloud.Lab, fault: Fault) -> Outcome:
         sum(server.status == 'ACTIVE' for server in found),
         [(server.fault or {}).get('message', '') for server in found
          if server.status == 'ERROR'],
-        sum(server.status == 'BUILD' for server in found), left, over,
-        fault.may_fail)
+        sum(server.status == 'BUILD' for server in found),
+        [server.status for server in found
+         if server.status not in ('ACTIVE', 'ERROR', 'BUILD')],
+        left, over, fault.may_fail)
 
 
 def _shown(link: connection.Connection, asked: list[str]) -> list:
