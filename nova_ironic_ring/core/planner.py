@@ -294,7 +294,8 @@ class _Planner:
 
         Without a row its peers do not see it, and neither do other newcomers,
         who would take the same nodes as it does. One that comes from another
-        scope says so in the rows that it has, and takes nothing before.
+        scope says so in the rows that it has, and takes nothing before. Rows
+        that say nothing and are not listed show nobody where it is.
         """
         if self.trust is not trust.Trust.FULL or (
                 self.seen.standing.is_ending) or (
@@ -303,7 +304,9 @@ class _Planner:
             return verdicts
         takes = {node: verdict for node, verdict in verdicts.items()
                  if verdict.decision.takes or verdict.decision.takes_instance}
-        choice = {} if self.mine else takes or {
+        is_seen = any(self.seen.rows[node].scope is not None
+                      or node in self.seen.nodes for node in self.mine)
+        choice = {} if is_seen else takes or {
             node: verdict for node, verdict in verdicts.items()
             if verdict.decision is Decision.WAIT
             and self._may_force(self.seen.rows[node])}

@@ -133,10 +133,10 @@ def run(world: ports.Ports, before: observation.Memory,
             _reclaim(this, seen, found)
             taken += _settle(this, memory, seen)
     memory = pool_records.remove(this, memory, _replaced(seen, outcome))
-    own_work.say_scope(this, seen.records.own)
+    counted = {pool.uuid: True for pool in found.values()}
+    own_work.say_scope(this, seen.records.own, counted)
     said, memory = own_work.say(
-        this, {pool.uuid: True for pool in found.values()}, memory,
-        dict(seen.records.own))
+        this, counted, memory, dict(seen.records.own))
     this.happened.extend(_count(memory.pooled.pools, found))
     return Result(
         found, dataclasses.replace(

@@ -226,6 +226,36 @@ class StartTestCase(_ScopesTestCase):
         self.services['c'].decide()
         self.assertIs(State.MEMBER, self.services['c'].state('stock'))
 
+    def test_rows_that_say_nothing_and_are_not_listed(self):
+        # They were with Nova's own driver until now.
+        self.start(ONE, 'b')
+        self.run_passes()
+        for node in RACKS['rack2'][:30]:
+            self.cloud.rows[node] = clouds.Row('a')
+        self.cloud.beat('a')
+        self.run_passes(1)
+        self.assertIs(State.OTHER_SCOPE, self.services['b'].state('a'))
+        self.start(ONE, 'a')
+        self.run_passes(1, ['a'])
+        self.assertEqual(20, sum(
+            row.owner == row.sayer == 'a' and node in RACKS['rack2']
+            for node, row in self.cloud.rows.items()))
+        self.run_passes()
+        self.assertEqual({'a', 'b'}, self.services['a'].members)
+        self.assertEqual({'a', 'b'}, self.services['b'].members)
+        self.assert_divided('rack1', 'a', 'b')
+        self.assert_settled()
+
+    def test_newcomer_whose_rows_say_nothing_takes_its_first_node(self):
+        self.start(ONE, 'b')
+        self.run_passes()
+        self.moves.clear()
+        for node in RACKS['rack2'][:3]:
+            self.cloud.rows[node] = clouds.Row('a')
+        self.start(ONE, 'a')
+        self.run_passes(1, ['a'])
+        self.assertEqual(1, len(self.moves))
+
     def test_records_of_dead_peers_alone_are_cleaned(self):
         self.start(ONE, 'a', 'b')
         self.start(TWO, 'c')
