@@ -313,6 +313,9 @@ class Ironic:
                     or scope.conductor_group.lower() == node.group.lower())
                 and (not scope.shard or scope.shard == node.shard)}
 
+    def uuids(self, scope: settings.Scope) -> frozenset[str]:
+        return frozenset(Ironic.nodes(self, scope))
+
     def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
         wanted = set(instances)
         return {uuid: node.instance for uuid, node in self.cloud.nodes.items()

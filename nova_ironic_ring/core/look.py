@@ -103,12 +103,15 @@ class Beginning:
     :ivar is_recorded: whether this service has a record
     :ivar nodes: the instance on each node of Ironic
     :ivar mine: the UUIDs of this service's instances
+    :ivar narrowed: the nodes that services divide which are limited to some of
+        this one's, by UUID
     """
 
     memory: observation.Memory
     is_recorded: bool
     nodes: model.Nodes
     mine: frozenset[str]
+    narrowed: frozenset[str] = frozenset()
 
 
 def begin(this: Run, before: observation.Memory) -> Beginning:
@@ -130,7 +133,10 @@ def begin(this: Run, before: observation.Memory) -> Beginning:
         mine = world.nova.instances_of(current.host)
     with asking(this, Port.IRONIC, memory):
         nodes = _with_own(this, nodes, mine)
-    return Beginning(memory, is_recorded, nodes, mine)
+        narrowed = frozenset(
+            node for scope in memory.standing.membership.narrower
+            for node in world.ironic.uuids(scope))
+    return Beginning(memory, is_recorded, nodes, mine, narrowed)
 
 
 def _at_services(this: Run, before: observation.Memory
@@ -222,8 +228,8 @@ def _with_scopes(this: Run, memory: observation.Memory,
                  ) -> Sequence[model.Service]:
     """Have services that are not in the ring say which nodes they divide.
 
-    Those are not asked that live and are enabled: from these nothing is taken
-    for that, and they are about to be in a ring.
+    Those alone are asked that live and are disabled: what lost ones have goes
+    to anybody, and the others are about to be in a ring.
     """
     if this.current.peers is not None:
         return services
@@ -231,7 +237,7 @@ def _with_scopes(this: Run, memory: observation.Memory,
     wanted = sorted(
         host for host, state in membership.assess(
             services, this.current, watch).states.items()
-        if host not in known and state is not membership.State.MEMBER)
+        if host not in known and state is membership.State.DISABLED)
     scopes = this.world.nova.scopes(wanted) if wanted else {}
     return [dataclasses.replace(
         service, is_asked=True, scope=scopes[service.name])

@@ -104,7 +104,7 @@ def run(world: ports.Ports, before: observation.Memory,
         seen, memory = _observe(this, memory, observation.Observation(
             world.process.now(), memory.standing, nodes, rows,
             observation.Instances(begun.mine),
-            tracked=world.process.tracked()))
+            tracked=world.process.tracked(), narrowed=begun.narrowed))
     this.happened.extend(_elsewhere(memory, seen))
     memory = look.at_own_heartbeat(this, memory)
     seen = dataclasses.replace(seen, standing=memory.standing)

@@ -130,7 +130,9 @@ def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
             continue
         if instance is not None and instance not in mine:
             of_others[instance] = node
-        if node not in rows and (instance is None or current.follows):
+        if node not in rows and (
+                node not in seen.narrowed if instance is None
+                else current.follows):
             wanted.append(node)
     return Needs(wanted, of_others, misplaced, offered)
 
@@ -223,7 +225,7 @@ class _Planner:
             wait is not None and node in self.before.waits and (
                 self.seen.at - wait.since >= self.current.handover_timeout),
             is_of_another and row is not None and not self._may_force(row),
-            self.seen.standing.is_ending))
+            self.seen.standing.is_ending, node in self.seen.narrowed))
         # Waits count only while the peers know this service, and trust is
         # full.
         if wait is not None and verdict.decision is Decision.WAIT and (
