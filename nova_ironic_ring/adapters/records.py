@@ -61,8 +61,6 @@ class Nova:
         self._samples: dict[str, str] = {}
         #: The same of services that are not in the ring.
         self._others: dict[str, str] = {}
-        #: The service whose row said nothing and was looked for anew last.
-        self._silent = ''
 
     @property
     def context(self) -> nova_context.RequestContext:
@@ -276,15 +274,6 @@ class Nova:
                 # Its former owner may have written last.
                 and not stats.is_of_another(row.stats, row.host)
                 } if known else {}
-        # Another row may say something by now. Of one service at a time: each
-        # time all its rows are read.
-        silent = sorted(host for host, row in kept.items()
-                        if (said := row_of(row)).scope is None
-                        and said.last_pass is None)
-        if silent:
-            self._silent = next(
-                (host for host in silent if host > self._silent), silent[0])
-            del kept[self._silent]
         for name, host in wanted.items():
             if name not in kept and (row := self._sample(host)):
                 kept[name] = row

@@ -149,6 +149,7 @@ def _at_services(this: Run, before: observation.Memory
     """
     world, current = this.world, this.current
     services = world.nova.ring_services()
+    _look_anew(this, services)
     own = next((service for service in services
                 if service.name == current.me), None)
     if own is None:
@@ -189,6 +190,21 @@ def _at_services(this: Run, before: observation.Memory
         this.happened.append(events.TrustChanged(
             before.standing.trust, confidence.trust, current.down_time))
     return memory, own is not None
+
+
+def _look_anew(this: Run, services: Sequence[model.Service]) -> None:
+    """Have another row read of a service whose row does not say its scope.
+
+    Another may say it by now, as after Nova's own driver. It is one service at
+    a time, for each time all its rows are read, and the next pass knows it.
+    """
+    current = this.current
+    silent = sorted(
+        service.name for service in services
+        if service.scope is None and service.name != current.me)
+    if silent and current.scope.is_limited and current.peers is None:
+        turn = int(this.world.process.now() / current.pass_interval)
+        this.world.nova.last_passes([silent[turn % len(silent)]])
 
 
 def at_all_services(this: Run, memory: observation.Memory

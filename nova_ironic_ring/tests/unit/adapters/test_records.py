@@ -270,20 +270,6 @@ class ScopeTestCase(RecordsTestCase):
         self.cloud.rows[other].say('b', model.LastPass(60, clouds.EPOCH))
         self.assertEqual({'b': self.RACK, 'c': None}, self._read())
 
-    def test_row_that_says_nothing_and_another_that_does(self):
-        self.fake.add_service('d')
-        for node in fake_nova.NODES[5:7]:
-            self.fake.own(node, 'd')
-        self.assertEqual({'b': self.RACK, 'c': None, 'd': None}, self._read())
-        (said,) = {*fake_nova.NODES[5:7]} - {self.nova._samples['d']}
-        self.cloud.rows[said].say_scope('d', self.SHARD)
-        self.cloud.rows[said].say('d', model.LastPass(60, clouds.EPOCH))
-        # One that says nothing is looked at anew in each pass.
-        self.fake.asked.clear()
-        self.nova.ring_services()
-        self.assertEqual(1, self.fake.asked.count('rows of host'))
-        self.assertEqual(self.SHARD, self._read()['d'])
-
     def test_what_is_written(self):
         self.fake.own(NODE, 'me', taker='b')
         current = settings.Settings('me', scope=self.SHARD)

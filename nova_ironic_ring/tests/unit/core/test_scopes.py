@@ -248,6 +248,39 @@ class StartTestCase(_ScopesTestCase):
         self.assert_divided('rack1', 'a', 'b')
         self.assert_settled()
 
+    def test_another_row_is_read_of_one_that_says_nothing(self):
+        self.start(ONE, 'b')
+        self.run_passes()
+        # More than it says anything in at once.
+        for node in RACKS['rack2']:
+            self.cloud.rows[node] = clouds.Row('a')
+        for host in 'xyz':
+            self.cloud.rows[f'of {host}'] = clouds.Row(host)
+        for host in 'axyz':
+            self.cloud.beat(host)
+        self.start(ONE, 'a')
+        self.run_passes(1)
+        read: list[str] = []
+        nova = self.services['b'].tracker.world.nova
+        ask = nova.last_passes
+
+        def last_passes(hosts):
+            read.extend(hosts)
+            return ask(hosts)
+
+        nova.last_passes = last_passes
+        nova._samples['a'] = max(
+            node for node in RACKS['rack2']
+            if self.cloud.rows[node].sayer is None)
+        for _ in range(5):
+            for host in 'xyz':
+                self.cloud.beat(host)
+            self._wait(60)
+            self.services['b'].decide()
+        self.assertIn('a', self.services['b'].members)
+        self.assertEqual({*'axyz'}, {*read})
+        self.assertEqual(5, len(read))
+
     def test_newcomer_whose_rows_say_nothing_takes_its_first_node(self):
         self.start(ONE, 'b')
         self.run_passes()
