@@ -431,7 +431,6 @@ class ScopeTestCase(pool_base.PoolPassTestCase):
         self.assertEqual('c', self.cloud.instances['i'].host)
         self.assertIn(node, self.services['c'].pool.used)
 
-
     def test_services_without_limits_beside_a_group(self):
         for node in NODES[:10]:
             self.cloud.nodes[node].group = 'rack'
