@@ -75,13 +75,14 @@ def fill_cache(source: NovaIronicDriver,
     source.node_cache_time = time.time()
 
 
-def add_to_cache(source: NovaIronicDriver, node: sdk_node.Node) -> None:
-    """Add a node to the cache that Nova's driver answers from.
+def add_to_cache(source: NovaIronicDriver,
+                 nodes: Mapping[str, sdk_node.Node]) -> None:
+    """Add nodes to the cache that Nova's driver answers from.
 
     :param source: the driver
-    :param node: the node
+    :param nodes: the nodes, by UUID
     """
-    source.node_cache = {**source.node_cache, node.id: node}
+    source.node_cache = {**source.node_cache, **nodes}
 
 
 def signature(name: str) -> inspect.Signature:
@@ -303,6 +304,16 @@ def watch_claims(source: NovaIronicDriver,
     _around(source.virtapi._compute.rt, 'instance_claim',
             before=lambda given: begins(
                 given['instance'].uuid, given['nodename']))
+
+
+def when_started(source: NovaIronicDriver, begin: Callable[[], None]) -> None:
+    """Have something begin when the start of nova-compute is done.
+
+    :param source: the driver that the manager has
+    :param begin: called once, and returns at once
+    """
+    _around(source.virtapi._compute, 'post_start_hook',
+            after=lambda given: begin())
 
 
 _Given: TypeAlias = Mapping[str, Any]

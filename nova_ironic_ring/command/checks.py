@@ -184,6 +184,25 @@ def work(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 service.cell)
 
 
+def timeouts(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Services that do not wait for as long as a handover may take.
+
+    :param seen: what was read
+    """
+    for host, service in seen.hosts.items():
+        slow = seen.too_slow(host) if seen.lives(host) else {}
+        if slow:
+            slowest = max(sorted(slow), key=lambda each: slow[each])
+            yield Finding(
+                Code.TIMEOUT_TOO_SHORT, service.record.host,
+                '[ironic_ring] handover_timeout is '
+                f'{seen.profiles[host].handover_timeout:g} s, and two passes '
+                f'of {slowest} take {slow[slowest]:.0f} s: it may take nodes '
+                'before their owners could consent',
+                'unset the option, so that passes are measured, or raise it, '
+                'and send SIGHUP', service.cell)
+
+
 def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
     """Records of lost services, and records and nodes without each other.
 
@@ -291,5 +310,6 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 #: All checks, in their order.
 CHECKS: tuple[Check, ...] = (
-    configuration, groups, aggregates, drivers, work, rows, providers,
-    pool_checks.pools, pool_checks.totals, instances, pool_checks.instances)
+    configuration, groups, aggregates, drivers, work, timeouts, rows,
+    providers, pool_checks.pools, pool_checks.totals, instances,
+    pool_checks.instances)

@@ -322,6 +322,20 @@ class Snapshot:
         said = self._with_last_pass[host].last_pass
         return said.at if said else None
 
+    def too_slow(self, host: str) -> dict[str, float]:
+        """Name the members whose passes are too long for a service's timeout.
+
+        :param host: canonical name of the service
+        :returns: how long each may need to hand over a node, in seconds
+        """
+        said, key = self.profiles.get(host), self.key(host)
+        if said is None or key is None or not said.handover_timeout or (
+                said.handover != 'cooperative'):
+            return {}
+        return self._work_watch.too_slow(
+            self.ring(key).members, settings.Settings(
+                host, handover_timeout=said.handover_timeout))
+
     def word(self, host: str) -> str:
         """Say in a word what a service is, as an operator knows it.
 

@@ -314,6 +314,17 @@ def _(event: events.PassesFail, *_: object) -> None:
 
 
 @_write.register
+def _(event: events.TimeoutTooShort, *_: object) -> None:
+    LOG.warning(
+        'Two passes of the resource tracker take %(needed).0f s on %(host)s, '
+        'and [ironic_ring] handover_timeout is %(timeout)g s: nodes may be '
+        'taken before their owners could consent. Unset the option, so that '
+        'the passes are measured, or raise it.', {
+            'host': event.host, 'needed': event.needed,
+            'timeout': event.timeout})
+
+
+@_write.register
 def _(event: events.PassesWork, *_: object) -> None:
     LOG.info('The passes of %s work again: it is a member of the ring.',
              event.host)

@@ -89,7 +89,8 @@ class Collector(registry.Collector):
                      current.pass_interval)
         yield _gauge('handover_timeout_seconds',
                      'How long consent is waited for.',
-                     current.handover_timeout)
+                     ring.memory.work_watch.handover_timeout(
+                         current.me, current))
 
     def _nodes(self, ring: service.RingService) -> Iterator[core.Metric]:
         steps, now = ring.result.plan.steps, ring.process.now()

@@ -46,6 +46,7 @@ from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import profile
+from nova_ironic_ring.core import reaction
 from nova_ironic_ring.core import settings as core_settings
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.process import heartbeats
@@ -210,19 +211,22 @@ class Service:
         try:
             result = run(self.world, self.memory, current)
         except look.UnansweredError as error:
-            self.memory = error.memory
-            self.process.heartbeats.forget_reported()
+            self._keep(error.memory)
             log.write(error.happened, current)
             assert error.__cause__ is not None
             raise error.__cause__
-        self.memory = result.memory
+        self._keep(result.memory)
         self._work, self._said_at = result.work, self.process.now()
-        self.process.heartbeats.forget_reported()
         self.passes += 1
         self.ended = Ended(timeutils.utcnow(with_timezone=True),
                            self.process.now() - start)
         log.write(result.happened, current, self.ended.seconds)
         return result
+
+    def _keep(self, memory: observation.Memory) -> None:
+        """Keep what is to be remembered, the gaps in the heartbeats too."""
+        self.memory = memory
+        self.process.heartbeats.forget_reported()
 
     def said_of_itself(self, node: str) -> dict[str, str]:
         """Return what the row of a node is to say of this service.
@@ -298,6 +302,40 @@ class RingService(Service):
         self.nodes = {node: self.ironic.found[node]
                       for node in self.result.listed}
         return self.result
+
+    def react(self) -> Sequence[takeover.Takeover]:
+        """Look at the services between two passes, and log what comes of it.
+
+        :returns: instances that have become this service's by it
+        """
+        try:
+            result = reaction.run(self.world, self.memory, self.settings)
+        except look.UnansweredError as error:
+            self._keep(error.memory)
+            log.write(error.happened, self.settings)
+            assert error.__cause__ is not None
+            raise error.__cause__
+        self._keep(result.memory)
+        log.write(result.happened, self.settings)
+        if result.steps:
+            found = self.ironic.found
+            self.result = dataclasses.replace(
+                self.result, plan=dataclasses.replace(
+                    self.result.plan,
+                    steps={**self.result.plan.steps, **result.steps}),
+                orphans=self.result.orphans.difference(
+                    each.instance for each in result.taken))
+            self.nodes = {**self.nodes, **{
+                node: found[node] for node in result.steps if node in found}}
+        return result.taken
+
+    def lists(self, node: str) -> bool:
+        """Say whether a node is this service's, by what was decided last.
+
+        :param node: the node's UUID
+        """
+        step = self.result.plan.steps.get(node)
+        return step is not None and step.decision.lists
 
     def claim(self, node: str) -> Sequence[takeover.Takeover]:
         """Look at a node once more before the resource tracker takes it.

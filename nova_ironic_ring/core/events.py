@@ -50,6 +50,20 @@ class PassesFail(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class TimeoutTooShort(Event):
+    """The handover timeout is shorter than two passes of a member.
+
+    :ivar host: the canonical name of the slowest of the members
+    :ivar needed: how long its two passes take, in seconds
+    :ivar timeout: the handover timeout, in seconds
+    """
+
+    host: str
+    needed: float
+    timeout: float
+
+
+@dataclasses.dataclass(frozen=True)
 class PassesWork(Event):
     """The passes of another service work again.
 

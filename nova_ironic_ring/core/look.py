@@ -126,7 +126,7 @@ def begin(this: Run, before: observation.Memory) -> Beginning:
     """
     world, current = this.world, this.current
     with asking(this, Port.NOVA, before):
-        memory, is_recorded = _at_services(this, before)
+        memory, is_recorded = _at_services(this, before, is_pass=True)
     with asking(this, Port.IRONIC, memory):
         nodes: model.Nodes = world.ironic.nodes(current.scope)
     with asking(this, Port.NOVA, memory):
@@ -136,20 +136,44 @@ def begin(this: Run, before: observation.Memory) -> Beginning:
         narrowed = frozenset(
             node for scope in memory.standing.membership.narrower
             for node in world.ironic.uuids(scope))
-    return Beginning(memory, is_recorded, nodes, mine, narrowed)
+    return Beginning(
+        dataclasses.replace(memory, nodes=nodes), is_recorded, nodes, mine,
+        narrowed)
 
 
-def _at_services(this: Run, before: observation.Memory
+def between_passes(this: Run, before: observation.Memory
+                   ) -> observation.Memory:
+    """Read the services, and nothing else.
+
+    What they say of their passes is looked at once a pass, which tells how
+    long the passes of this one take as well.
+
+    :param this: what shares the ports
+    :param before: what this service remembers
+    :raises UnansweredError: if Nova could not be asked
+    """
+    with asking(this, Port.NOVA, before):
+        memory, _ = _at_services(this, before, is_pass=False)
+    if memory.standing.trust is trust.Trust.FULL:
+        return memory
+    # All may be well again when the next pass looks.
+    return dataclasses.replace(
+        memory, waits={}, disputes=memory.disputes.forgotten())
+
+
+def _at_services(this: Run, before: observation.Memory, is_pass: bool
                  ) -> tuple[observation.Memory, bool]:
     """Look at the services, which makes the ring.
 
     Where what is seen is not to be trusted, the last members stay in force.
 
+    :param is_pass: whether to look at what they say of their passes
     :returns: what is to be remembered, and whether this service has a record
     """
     world, current = this.world, this.current
     services = world.nova.ring_services()
-    _look_anew(this, services)
+    if is_pass:
+        _look_anew(this, services)
     own = next((service for service in services
                 if service.name == current.me), None)
     if own is None:
@@ -158,18 +182,24 @@ def _at_services(this: Run, before: observation.Memory
         services = services + ([own] if own else [])
     if before.settings != current:
         # New settings may have ended the disputes.
+        nodes = before.nodes if before.settings is None or (
+            before.settings.scope == current.scope) else {}
         before = dataclasses.replace(
-            before, settings=current, disputes=disputes.Disputes())
+            before, settings=current, disputes=disputes.Disputes(),
+            nodes=nodes)
     watch = before.watch.look(services, world.process.now())
     confidence = trust.look(before.confidence, trust.Heartbeat(
         own, world.process.longest_gap()), watch, current)
     if confidence.bad_at == watch.at:
         watch = watch.restarted(watch.at)
-    members = before.standing.membership
+    members, work_watch = before.standing.membership, before.work_watch
     if confidence.trust is trust.Trust.FULL or (
             not confidence.is_started or not members.members):
-        members, work_watch = _assess(this, before, services, watch)
-    else:
+        members, work_watch = (
+            _assess(this, before, services, watch) if is_pass else
+            (membership.assess(services, current, watch).working_as(members),
+             work_watch))
+    elif is_pass:
         work_watch = _look_at_work(this, before, services, watch)
     standing = observation.Standing(
         members, confidence.trust, before.standing.ring.rebuilt(
@@ -179,6 +209,8 @@ def _at_services(this: Run, before: observation.Memory
         before, watch=watch, work_watch=work_watch, confidence=confidence,
         standing=standing)
     this.happened.extend(_work_changed(before, memory))
+    if is_pass:
+        this.happened.extend(_timeout_is_short(this, before, memory))
     this.happened.extend(_list_differs(
         before.standing.membership, memory.standing.membership))
     if members.members != before.standing.membership.members:
@@ -334,6 +366,22 @@ def _work_changed(before: observation.Memory, memory: observation.Memory
     for host in sorted(were - are):
         if members.state(host).gives:
             yield events.PassesWork(host)
+
+
+def _timeout_is_short(this: Run, before: observation.Memory,
+                      memory: observation.Memory) -> Iterator[events.Event]:
+    """Say if the handover timeout has become too short, or is found to be.
+
+    Two passes are also what this service needs.
+    """
+    current = this.current
+    were = before.work_watch.too_slow(
+        before.standing.membership.members, current)
+    are = memory.work_watch.too_slow(
+        memory.standing.membership.members, current)
+    if current.cooperative and are and not were:
+        host, needed = max(sorted(are.items()), key=lambda each: each[1])
+        yield events.TimeoutTooShort(host, needed, current.handover_timeout)
 
 
 def at_missing_nodes(this: Run, memory: observation.Memory,

@@ -41,6 +41,8 @@ _PATIENCE_AFTER_OUTAGE = 2
 # A service that works and has thousands of nodes may need two passes, and what
 # Ironic takes to list them, until it says again that it works.
 _PATIENT_PASSES = 4
+# Consent takes a pass of the owner, and a pass of the taker shows it.
+_PASSES_OF_A_HANDOVER = 2
 # What of a long pass is remembered in the next one: a short one may be
 # followed by a long one, but a single long one must not count for ever.
 _FADING = 0.75
@@ -225,6 +227,8 @@ class WorkWatch:
 
     cycle: float = 0.0
     _watch: Watch = Watch()
+    #: The same of other services, by canonical name, as they say.
+    _cycles: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def look(self, services: Iterable[model.Service], watch: Watch,
              current: settings.Settings) -> 'WorkWatch':
@@ -237,12 +241,15 @@ class WorkWatch:
         """
         gap = watch.at - self._watch.at if self.cycle else 0.0
         faded = self.cycle * _FADING if gap else self.cycle
-        said = []
+        said, cycles = [], dict(self._cycles)
         for service in services:
             if service.last_pass is None:
                 continue
             found = _pass_of(service)
-            if service.last_pass.at is None:
+            if service.last_pass.at is not None:
+                # The other rows do not know.
+                cycles[service.name] = service.last_pass.cycle
+            else:
                 # That the row that said so is another's now is no news.
                 found = dataclasses.replace(
                     found, last_seen=self._watch.last_seen(service.name)
@@ -251,7 +258,36 @@ class WorkWatch:
             said.append(dataclasses.replace(found, alive=watch.is_absent(
                 service, current.down_time) or None))
         return WorkWatch(max(current.pass_interval, gap, faded),
-                         self._watch.look(said, watch.at))
+                         self._watch.look(said, watch.at), cycles)
+
+    def handover_timeout(self, host: str, current: settings.Settings
+                         ) -> float:
+        """Return how long the consent of a service is waited for.
+
+        :param host: its name, in any case
+        :param current: this service's settings
+        :returns: seconds
+        """
+        if not current.measures_passes:
+            return current.handover_timeout
+        return max(current.handover_timeout, self._two_passes(host))
+
+    def too_slow(self, hosts: Iterable[str], current: settings.Settings
+                 ) -> dict[str, float]:
+        """Name services that may need longer for consent than is waited.
+
+        :param hosts: their canonical names, this service's among them
+        :param current: this service's settings
+        :returns: how long each may need, in seconds, by canonical name
+        """
+        return {host: needed for host in hosts
+                if (needed := self._two_passes(host))
+                > self.handover_timeout(host, current)}
+
+    def _two_passes(self, host: str) -> float:
+        """Return how long two passes take, by the slower of two services."""
+        return _PASSES_OF_A_HANDOVER * max(
+            self.cycle, self._cycles.get(model.canonical(host), 0))
 
     def restarted(self, but: Container[str]) -> 'WorkWatch':
         """Return the watch as if each last pass was first seen now.
@@ -296,13 +332,14 @@ class WorkWatch:
             their passes
         :param now: the present time, with time zone
         """
-        found = Watch()
+        found, cycles = Watch(), {}
         for service in services:
             if service.last_pass and service.last_pass.at:
+                cycles[service.name] = service.last_pass.cycle
                 found = found.joined(Watch.of_one_look(
                     [_pass_of(service)], now,
                     _PATIENT_PASSES * service.last_pass.cycle))
-        return cls(0.0, found)
+        return cls(0.0, found, cycles)
 
 
 def _pass_of(service: model.Service) -> model.Service:
@@ -370,6 +407,19 @@ class Membership:
         """
         return frozenset(host for host, each in self.states.items()
                          if each is wanted)
+
+    def working_as(self, before: 'Membership') -> 'Membership':
+        """Return this membership, where passes were not looked at anew.
+
+        :param before: what the services were when they were
+        """
+        failing = {host for host in before.with_state(State.NOT_WORKING)
+                   if self.state(host) in (
+                       State.MEMBER, State.NARROWER_SCOPE)}
+        return dataclasses.replace(
+            self, members=self.members - failing,
+            states={**self.states, **dict.fromkeys(
+                failing, State.NOT_WORKING)})
 
     def joined(self, more: 'Membership') -> 'Membership':
         """Return this membership, which knows more services as well.

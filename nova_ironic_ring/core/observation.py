@@ -218,6 +218,8 @@ class Memory:
     :ivar in_use: nodes that a newcomer could not take, because their owners
         are to build on them
     :ivar instances: the instances of others as last read, by UUID
+    :ivar nowhere: those that Nova did not have when they were looked for
+        between passes
     :ivar other_drivers: canonical names of services with another driver, as
         last read
     :ivar without_row: since when nodes to be taken over have had no row, in
@@ -227,6 +229,7 @@ class Memory:
         that they have handed over
     :ivar cleaning: the search for what is left of nodes of dead services
     :ivar pooled: its pools, where it has the pool driver
+    :ivar nodes: the instance on each node, as Ironic has listed them last
     """
 
     settings: Settings | None = None
@@ -242,12 +245,14 @@ class Memory:
     in_use: frozenset[str] = frozenset()
     instances: Mapping[str, model.Instance] = dataclasses.field(
         default_factory=dict)
+    nowhere: frozenset[str] = frozenset()
     other_drivers: frozenset[str] = frozenset()
     without_row: Mapping[str, float] = dataclasses.field(default_factory=dict)
     left_builds: tuple[LeftBuild, ...] = ()
     handovers: Handovers = Handovers()
     cleaning: Cleaning = Cleaning()
     pooled: Pooled = Pooled()
+    nodes: model.Nodes = dataclasses.field(default_factory=dict)
 
     def failed(self, at: float) -> 'Memory':
         """Return the memory after Nova could not be asked.

@@ -37,10 +37,10 @@ from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import others
 from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import pool_return
-from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
@@ -105,7 +105,7 @@ def run(world: ports.Ports, before: observation.Memory,
             world.process.now(), memory.standing, nodes, rows,
             observation.Instances(begun.mine),
             tracked=world.process.tracked(), narrowed=begun.narrowed))
-    this.happened.extend(_elsewhere(memory, seen))
+    this.happened.extend(others.elsewhere(memory, seen))
     memory = look.at_own_heartbeat(this, memory)
     seen = dataclasses.replace(seen, standing=memory.standing)
     plan, memory = planner.decide(seen, memory, current)
@@ -121,7 +121,7 @@ def run(world: ports.Ports, before: observation.Memory,
             nodes, seen.instances.of_others, current.handover_timeout)
         outcome = takeover.take_over(world, request, memory.without_row)
         this.happened.extend(outcome.happened)
-        plan, memory = _after_takeover(plan, memory, outcome)
+        plan, memory = others.after_takeover(plan, memory, outcome)
         plan, memory, from_pools = _take_out_of_pools(
             this, plan, memory, request)
     this.happened.extend(pool_return.close(world, own))
@@ -209,21 +209,19 @@ def _observe(this: look.Run, memory: observation.Memory,
     needs = planner.needs(seen, this.current)
     building = _building(this, seen, needs)
     rows = nova.rows(needs.rows) if needs.rows else {}
-    of_others, other_drivers = _of_others(this, memory, needs, rows)
+    of_others, other_drivers = others.instances(
+        this, memory, needs.of_others, rows)
     idle = frozenset(
         uuid for uuid, instance in nova.instances(needs.misplaced).items()
         if instance.is_idle) if needs.misplaced else frozenset()
-    hosts = {row.owner for row in rows.values()} | {
-        instance.host for instance in of_others.values() if instance.host}
-    others = observation.Others()
-    if (needs.rows and not seen.rows) or any(
-            model.canonical(host) not in seen.standing.membership.states
-            for host in hosts):
-        others, memory = look.at_all_services(this, memory)
+    all_services, memory = others.services(
+        this, memory, {row.owner for row in rows.values()} | {
+            str(instance.host) for instance in of_others.values()
+            if instance.host}, bool(needs.rows and not seen.rows))
     instances = observation.Instances(
         seen.instances.mine, idle, building, of_others, other_drivers)
     return dataclasses.replace(
-        seen, rows={**seen.rows, **rows}, others=others,
+        seen, rows={**seen.rows, **rows}, others=all_services,
         instances=instances), memory
 
 
@@ -252,65 +250,6 @@ def _building(this: look.Run, seen: observation.Observation,
     return frozenset(found)
 
 
-def _of_others(this: look.Run, memory: observation.Memory,
-               needs: planner.Needs, rows: dict[str, model.Row]
-               ) -> tuple[dict[str, model.Instance], frozenset[str]]:
-    """Find out which services the instances of others belong to.
-
-    They are read once, and again where the owner of the node is another one:
-    then the instance may have another service as well. Those that are nowhere,
-    or on another node, are read until that has changed.
-    """
-    known = memory.instances
-    unknown = [
-        uuid for uuid, node in needs.of_others.items()
-        if (instance := known.get(uuid)) is None
-        or instance.host is None or not pools.has(instance, node)
-        or (node in rows and rows[node].owner != instance.host)]
-    read = this.world.nova.instances(unknown) if unknown else {}
-    hosts = {instance.host for instance in read.values() if instance.host}
-    other_drivers = memory.other_drivers - frozenset(
-        map(model.canonical, hosts))
-    if hosts:
-        other_drivers |= this.world.nova.other_drivers(sorted(hosts))
-    gone = set(unknown) - read.keys()
-    return {uuid: read.get(uuid) or known[uuid] for uuid in needs.of_others
-            if uuid not in gone}, other_drivers
-
-
-def _elsewhere(memory: observation.Memory, seen: observation.Observation
-               ) -> list[events.Event]:
-    """Name the instances that Ironic and Nova have on different nodes."""
-    known = seen.instances
-    return [
-        events.InstanceElsewhere(node, uuid, instance.host)
-        for node, uuid in seen.nodes.items()
-        if uuid is not None and uuid not in memory.instances
-        and (instance := known.of_others.get(uuid)) is not None
-        and instance.host is not None and (
-            not pools.has(instance, node)
-            or instance.host_name in known.other_drivers)]
-
-
-def _after_takeover(plan: planner.Plan, memory: observation.Memory,
-                    outcome: takeover.Outcome
-                    ) -> tuple[planner.Plan, observation.Memory]:
-    """Correct plan and memory where a takeover failed."""
-    tried = {each.instance for each in outcome.taken}
-    lost = decisions.not_taken()
-    steps = dict(plan.steps)
-    for node in outcome.lost:
-        claimed = steps[node].claim
-        if claimed is not None and claimed.instance is not None:
-            tried.add(claimed.instance)
-        steps[node] = planner.Step(lost.decision, lost.why)
-    # Forget whose these instances are: that has changed.
-    return dataclasses.replace(plan, steps=steps), dataclasses.replace(
-        memory, without_row=outcome.without_row,
-        instances={uuid: instance for uuid, instance
-                   in memory.instances.items() if uuid not in tried})
-
-
 def _take_out_of_pools(
     this: look.Run, plan: planner.Plan, memory: observation.Memory,
     request: takeover.Request
@@ -319,8 +258,8 @@ def _take_out_of_pools(
     wanted = takeover.in_pools(request)
     if not wanted:
         return plan, memory, ()
-    others, memory = look.at_all_services(this, memory)
-    sources = {pool for host, state in sorted(others.membership.states.items())
+    known, memory = look.at_all_services(this, memory)
+    sources = {pool for host, state in sorted(known.membership.states.items())
                if state.is_lost for pool in this.world.nova.pools_of(host)}
     outcome = pool_return.take_over(
         this.world, wanted, this.current.me, sources)

@@ -223,7 +223,7 @@ class _Planner:
             trust.Trust.FULL if self.seen.others.is_alone else self.trust,
             node in self.seen.instances.building,
             wait is not None and node in self.before.waits and (
-                self.seen.at - wait.since >= self.current.handover_timeout),
+                self.seen.at - wait.since >= self._timeout(wait.owner)),
             is_of_another and row is not None and not self._may_force(row),
             self.seen.standing.is_ending, node in self.seen.narrowed))
         # Waits count only while the peers know this service, and trust is
@@ -286,7 +286,10 @@ class _Planner:
              and row.taker != ''
              and node not in self.mine and self._is_seen(row)},
             self.mine, self.seen.tracked, self.members),
-            self.seen.at, self.current.handover_timeout)
+            self.seen.at, self._timeout(self.me))
+
+    def _timeout(self, host: str) -> float:
+        return self.before.work_watch.handover_timeout(host, self.current)
 
     # A newcomer
 

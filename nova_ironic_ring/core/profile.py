@@ -41,6 +41,8 @@ class Profile:
     :ivar mobility: what it does with instances
     :ivar failover_after: seconds of silence after which a service is dead to
         it; 0 if only an operator's word makes it so
+    :ivar handover_timeout: seconds that it waits for consent; 0 if it goes by
+        how long passes take
     """
 
     conductor_group: str | None = None
@@ -51,6 +53,7 @@ class Profile:
     handover: str = 'cooperative'
     mobility: str = 'failover'
     failover_after: float = 0
+    handover_timeout: float = 0
 
     @property
     def scope(self) -> settings.Scope:
@@ -72,7 +75,8 @@ def of(current: settings.Settings) -> Profile:
         'cooperative' if current.cooperative else 'immediate',
         'follow' if current.follows
         else 'failover' if current.fails_over else 'pinned',
-        current.failover_after)
+        current.failover_after,
+        0 if current.measures_passes else current.handover_timeout)
 
 
 def settings_of(host: str, said: Profile | None, down_time: float

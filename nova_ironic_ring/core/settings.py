@@ -36,6 +36,8 @@ class Settings:
     :ivar report_interval: seconds between two heartbeats
     :ivar cooperative: whether nodes are handed over with consent
     :ivar handover_timeout: seconds to wait for the consent of a live owner
+    :ivar measures_passes: whether that is no less than two passes, by the
+        slower of the two services, as they have lately been
     :ivar fails_over: whether the instances of dead services are taken over
     :ivar follows: whether instances go with the ring from live ones as well
     :ivar failover_after: seconds without a heartbeat after which an absent
@@ -53,6 +55,7 @@ class Settings:
     report_interval: float = 10
     cooperative: bool = True
     handover_timeout: float = 120
+    measures_passes: bool = False
     fails_over: bool = True
     follows: bool = False
     failover_after: float = 0

@@ -411,6 +411,44 @@ class FailoverTestCase(_FailoverTestCase):
         self.assertReboots(server)
 
 
+class LongPassesTestCase(_FailoverTestCase):
+    """The next pass of those that take over is an hour away."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.takers = self.first_taker, self.second_taker
+        # With these, the two stay in the ring while they are restarted.
+        for name in self.takers:
+            self.boot_active(f'of-{name}', name)
+        (self.server,) = self._boot_active('manageable')
+        for name in self.takers:
+            self.addCleanup(self._restart, name, {})
+            self._restart(name, {'DEFAULT': {
+                'update_resources_interval': 3600}})
+        self.passes = self._count()
+
+    def _restart(self, name: str, overrides: services.Sections) -> None:
+        self.lab.configure_compute(name, overrides)
+        self.lab.compute(name).kill()
+        self.lab.start_compute(name)
+
+    def _count(self) -> dict[str, int]:
+        """Count the passes of those that take over."""
+        return {name: self._passes(name) for name in self.takers}
+
+    def test_forced_down(self):
+        self._die()
+        taker = base.divide(
+            [self.server.hypervisor_hostname], *self.takers)[
+                self.server.hypervisor_hostname]
+        self.lab.wait('Another service for the server', lambda: (
+            self.show(self.server).compute_host == taker))
+        self.assertReboots(self.server)
+        # The resource tracker does its part as well.
+        self._wait_rows(self.server)
+        self.assertEqual(self.passes, self._count())
+
+
 class FollowTestCase(_FailoverTestCase):
     """Instances go with the ring."""
 

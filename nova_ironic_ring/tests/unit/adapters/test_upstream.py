@@ -287,6 +287,20 @@ class PrivateNamesTestCase(base.BaseTestCase):
                           'context', instance, 'image')
         self.assertEqual(set(), here)
 
+    def test_the_end_of_the_start(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        compute.post_start_hook = functools.partial(
+            manager.ComputeManager.post_start_hook, compute)
+        begin = mock.Mock()
+        upstream.when_started(
+            mock.Mock(virtapi=manager.ComputeVirtAPI(compute)), begin)
+        begin.assert_not_called()
+        compute.post_start_hook()
+        begin.assert_called_once_with()
+        start = inspect.getsource(service.Service.start)
+        self.assertLess(start.index('self.manager.pre_start_hook('),
+                        start.index('self.manager.post_start_hook()'))
+
     def test_rebuilt(self):
         tracker = mock.create_autospec(resource_tracker.ResourceTracker)
         tracker.compute_nodes = {'node': 'row'}

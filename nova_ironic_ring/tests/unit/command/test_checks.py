@@ -54,6 +54,20 @@ class CheckTestCase(base.BaseTestCase):
                       '2026-01-01 11:00:00 UTC', finding.what)
         self.assertIn('Ironic', finding.advice)
 
+    def test_timeout_that_is_too_short(self):
+        seen = deployment.failing(
+            make(said=profile.Profile(handover_timeout=120)), '')
+        self.assertEqual([], checks.find(seen))
+        seen = self._say(seen, 'b', handover_timeout=119)
+        finding = self._only(seen)
+        self.assertEqual(('configuration', 'b'),
+                         (finding.kind, finding.subject))
+        self.assertEqual('TIMEOUT_TOO_SHORT', finding.code.name)
+        self.assertIn('handover_timeout is 119 s, and two passes of a take '
+                      '120 s', finding.what)
+        self.assertEqual([], checks.find(self._say(
+            seen, 'b', handover_timeout=0)))
+
     def test_partitions_that_differ(self):
         finding = self._only(self._say(make(), 'b', partitions=64))
         self.assertEqual('configuration', finding.kind)

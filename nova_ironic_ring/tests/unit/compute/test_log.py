@@ -45,6 +45,9 @@ LINES = [
     (events.PassesFail('b', 240.0), 'WARNING',
      'b is alive, and its passes have failed for 240 s or more: its free '
      'nodes are taken over, its instances stay with it.'),
+    (events.TimeoutTooShort('b', 240.0, 120.0), 'WARNING',
+     'Two passes of the resource tracker take 240 s on b, and [ironic_ring] '
+     'handover_timeout is 120 s: nodes may be taken before'),
     (events.PassesWork('b'), 'INFO',
      'The passes of b work again: it is a member of the ring.'),
     (events.NodesVanished('me', True, ['n1', 'n2'], 9), 'ERROR',

@@ -264,6 +264,12 @@ class ScopeTestCase(base.BaseTestCase):
                 dataclasses.replace(ME, scope=scope), is_asked=True,
                 disabled=True, scope=self.MINE))
 
+    def test_narrower_one_that_did_not_work(self):
+        before, now = (
+            membership.Membership(states={'a': state})
+            for state in (State.NOT_WORKING, State.NARROWER_SCOPE))
+        self.assertIs(State.NOT_WORKING, now.working_as(before).state('a'))
+
     def test_widest_of_the_narrower_ones(self):
         shard = settings.Scope(None, 'one')
         services = [
@@ -379,6 +385,18 @@ class DeadTestCase(base.BaseTestCase):
         self.assertIs(state.is_lost, membership.Membership(
             frozenset(), {'a': state}).is_lost('A'))
 
+    def test_passes_that_are_not_looked_at(self):
+        before = membership.Membership(states=dict.fromkeys(
+            'abc', State.NOT_WORKING))
+        found = membership.Membership(
+            frozenset('ad'), {'a': State.MEMBER, 'b': State.ABSENT,
+                              'd': State.MEMBER}, {'b': 60},
+            frozenset('e'), frozenset('f'))
+        self.assertEqual(dataclasses.replace(
+            found, members=frozenset('d'),
+            states={**found.states, 'a': State.NOT_WORKING}),
+            found.working_as(before))
+
 
 class WorkTestCase(base.BaseTestCase):
     """Whose passes have failed for long, by what this process has watched."""
@@ -458,6 +476,45 @@ class WorkTestCase(base.BaseTestCase):
         self.assertEqual(
             8 * [State.MEMBER] + [State.NOT_WORKING], self._states(
                 *((at, 10) for at in range(30, 120, 10))))
+
+    def _say(self, at: float, **said: float | None) -> None:
+        """Look at services of which each says how long its passes take."""
+        services = [_service(host, at, last_pass=model.LastPass(
+            cycle or 10, None if cycle is None else NOW))
+            for host, cycle in said.items()]
+        self.watch = self.watch.look(services, at)
+        self.work = self.work.look(services, self.watch, self.CURRENT)
+
+    def test_two_passes_of_the_slower_service(self):
+        self.CURRENT = dataclasses.replace(
+            self.CURRENT, handover_timeout=20, measures_passes=True)
+        self.assertEqual(20, self.work.handover_timeout('a', self.CURRENT))
+        self._say(0, a=30, b=10)
+        self._say(10, a=30, b=10)
+        for host, seconds in ('A', 60), ('b', 20), ('unknown', 20):
+            self.assertEqual(seconds, self.work.handover_timeout(
+                host, self.CURRENT))
+        # Its own.
+        self._say(60, a=30, b=10)
+        self.assertEqual(100, self.work.handover_timeout('a', self.CURRENT))
+
+    def test_row_that_does_not_say_how_long_passes_take(self):
+        self.CURRENT = dataclasses.replace(self.CURRENT, measures_passes=True)
+        self._say(0, a=30)
+        self._say(10, a=None)
+        self.assertEqual(60, self.work.handover_timeout('a', self.CURRENT))
+
+    def test_timeout_that_is_set(self):
+        self.CURRENT = dataclasses.replace(self.CURRENT, handover_timeout=50)
+        self._say(0, a=25, b=26)
+        self._say(10, a=25, b=26)
+        self.assertEqual(50, self.work.handover_timeout('b', self.CURRENT))
+        self.assertEqual({'b': 52}, self.work.too_slow(
+            ['a', 'b', 'me'], self.CURRENT))
+        self.assertEqual({}, self.work.too_slow(['a', 'me'], self.CURRENT))
+        self.assertEqual({}, self.work.too_slow(
+            ['a', 'b', 'me'], dataclasses.replace(
+                self.CURRENT, measures_passes=True)))
 
     def test_service_that_comes_back(self):
         self._states((0, 0), (10, 10))

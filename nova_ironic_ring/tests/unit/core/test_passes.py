@@ -327,6 +327,29 @@ class ConsentTestCase(base.PassTestCase):
             self.record(node, 'b', 'me')
         self.assertEqual(desired('me', 'a'), self.run_pass())
 
+    def test_owner_whose_passes_take_long_is_waited_for(self):
+        self.configure(measures_passes=True)
+        node = min(self.owned())
+        for each in NODES:
+            if each not in self.owned():
+                self.cloud.rows[each].say(self.cloud.rows[
+                    each].owner, model.LastPass(200, clouds.EPOCH))
+        self.record(node, 'a')
+        self.run_passes(390, 30)
+        self.assertIs(Decision.WAIT, self.decisions()[node])
+        self.run_passes(60, 30)
+        self.assertIs(Decision.TAKE_SILENT, self.decisions()[node])
+
+    def test_timeout_that_is_too_short_is_said_once(self):
+        self.configure(handover_timeout=120)
+        self.run_passes(120, 60)
+        self.assertEqual([], self.happened(events.TimeoutTooShort))
+        self.run_passes(61, 61)
+        self.assertEqual([events.TimeoutTooShort('a', 122, 120)],
+                         self.happened(events.TimeoutTooShort))
+        self.run_passes(61, 61)
+        self.assertEqual([], self.happened(events.TimeoutTooShort))
+
     def test_disabled_owner_that_was_never_heard(self):
         # It may have died before this service looked.
         self.change('b', disabled=True)

@@ -12,8 +12,8 @@
 
 """A nova-compute with our driver: it runs real passes, and decides nothing.
 
-Its passes run in a greenlet. Each call of a port is a point at which it stops
-and lets others go on.
+Its passes run in a greenlet, and what it does between them in another. Each
+call of a port is a point at which one stops and lets others go on.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
 import dataclasses
 import datetime
 import functools
@@ -34,7 +37,9 @@ from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import reaction
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.tests.unit.simulation import builds
 from nova_ironic_ring.tests.unit.simulation import times
@@ -84,11 +89,11 @@ class Nova(clouds.Nova):
         self._service = host
 
     def rows(self, nodes: Iterable[str]) -> dict[str, model.Row]:
-        self._service.read_at = self._service.world.now
+        self._service.activity.read_at = self._service.world.now
         return super().rows(list(nodes))
 
     def instances(self, uuids: Iterable[str]) -> dict[str, model.Instance]:
-        self._service.read_at = self._service.world.now
+        self._service.activity.read_at = self._service.world.now
         return super().instances(uuids)
 
     def delete_row(self, node: str, owner: str) -> bool:
@@ -226,8 +231,6 @@ class Tracker(clouds.Tracker):
         self._service = host
         #: What was written of each: what has not changed is not written.
         self._written: dict[str, tuple[str | None, model.LastPass]] = {}
-        #: When it began to look at a node that it takes.
-        self._began = 0.0
 
     def clean(self) -> dict[str, model.Row]:
         """Let go of the nodes that another service has by now.
@@ -256,7 +259,7 @@ class Tracker(clouds.Tracker):
         self._service.reach()
         # Nova's tracker writes to Placement first.
         self._service.reach_placement()
-        self._began = self.cloud.now
+        self._service.activity.looked_at = self.cloud.now
         settled = super().take(node, result)
         if node in self.process.tracked_nodes and node in self.cloud.rows:
             self._written[node] = said
@@ -292,12 +295,34 @@ class Tracker(clouds.Tracker):
         self._service.pause()
         self._service.reach()
         rules = self._service.world.rules
-        rules.check_taking(self._service, node, self._began)
+        rules.check_taking(
+            self._service, node, self._service.activity.looked_at)
         before = self.cloud.rows.get(node)
         owner = before.owner if before else None
         super().record(node)
         rules.row_taken(self._service, node, owner)
         self._service.meet('record', 'after')
+
+
+@dataclasses.dataclass
+class Activity:
+    """What a service is at: a pass, or what it does between two passes.
+
+    :ivar greenlet: where it runs
+    :ivar began_at: when it began
+    :ivar read_at: when it last read rows or instances
+    :ivar looked_at: when it began to look at a node that the tracker takes
+    :ivar is_taking_over: whether it has decided to take instances over
+    :ivar steps: what it has decided on, by the node, if it is no pass
+    """
+
+    greenlet: greenlet.greenlet
+    began_at: float
+    read_at: float
+    looked_at: float = 0.0
+    is_taking_over: bool = False
+    steps: Mapping[str, planner.Step] = dataclasses.field(
+        default_factory=dict)
 
 
 class Host:
@@ -318,10 +343,7 @@ class Host:
     :ivar frozen_until: until when it stands still
     :ivar ends_at: when it ends, if it is to end
     :ivar disturbed_at: until when something last befell it
-    :ivar began_at: when its pass began
     :ivar cleaned_at: when it last saw which rows are its own
-    :ivar read_at: when it last read rows or instances
-    :ivar is_taking_over: whether it has decided to take instances over
     :ivar traps: what befalls it before or after its next call of a port, by
         the name of the call and the moment; of the call after "takeover: "
         for one that belongs to a takeover
@@ -355,8 +377,7 @@ class Host:
         self.frozen_until = 0.0
         self.ends_at = 0.0
         self.disturbed_at = world.now
-        self.began_at = self.cleaned_at = self.read_at = world.now
-        self.is_taking_over = False
+        self.cleaned_at = world.now
         self.traps: dict[tuple[str, str], Callable[[], None]] = {}
         self.process = Process(self)
         self.ports = typing.cast(ports.Ports, ports.Ports(
@@ -366,8 +387,26 @@ class Host:
                   (Placement(self), False, 0.2),
                   (self.process, False, 0.01)))))
         self.tracker = Tracker(self)
-        self._greenlet = greenlet.greenlet(self._live)
-        world.at(world.now + world.soon(), self._resume)
+        self._pass_activity, self._reaction = (
+            Activity(greenlet.greenlet(run), world.now, world.now)
+            for run in (self._live, self._react_on))
+        self._is_locked = False
+        self._waiting: list[greenlet.greenlet] = []
+        self._start(self._pass_activity)
+
+    @property
+    def activity(self) -> Activity:
+        """What it is at just now."""
+        return (self._reaction
+                if greenlet.getcurrent() is self._reaction.greenlet
+                else self._pass_activity)
+
+    def step(self, node: str) -> planner.Step:
+        """Return what was decided on a node.
+
+        :param node: its UUID
+        """
+        return self.activity.steps.get(node) or self.result.plan.steps[node]
 
     @property
     def ring(self) -> tuple[object, ...]:
@@ -383,7 +422,7 @@ class Host:
             peers=settings.peers(self.name, scope, self.peers),
             partitions=times.PARTITIONS, pass_interval=times.PASS_INTERVAL,
             report_interval=times.REPORT_INTERVAL,
-            handover_timeout=times.HANDOVER_TIMEOUT,
+            handover_timeout=2 * times.PASS_INTERVAL, measures_passes=True,
             follows=self.world.follows,
             failover_after=times.FAILOVER_AFTER)
 
@@ -392,9 +431,16 @@ class Host:
     def end(self) -> None:
         """End the process at once."""
         self.lives = self.is_receiving = False
-        if greenlet.getcurrent() is self._greenlet:
+        current = greenlet.getcurrent()
+        greenlets = [each.greenlet for each in (
+            self._pass_activity, self._reaction)]
+        for each in greenlets:
+            if each is not current and not each.dead:
+                # So that it comes back to here.
+                each.parent = current
+                each.throw()
+        if current in greenlets:
             raise greenlet.GreenletExit()
-        self._greenlet.throw()
 
     def pause(self, most: float = 0.2) -> None:
         """Let others go on for a moment.
@@ -403,19 +449,41 @@ class Host:
         """
         self._wait(self.world.soon(most))
 
-    def _wait(self, seconds: float) -> None:
-        self.world.at(self.world.now + seconds, self._resume)
-        self._greenlet.parent.switch()
+    def _start(self, activity: Activity) -> None:
+        self.world.at(self.world.now + self.world.soon(),
+                      lambda: self._resume(activity.greenlet))
 
-    def _resume(self) -> None:
+    def _wait(self, seconds: float) -> None:
+        current = greenlet.getcurrent()
+        self.world.at(self.world.now + seconds, lambda: self._resume(current))
+        current.parent.switch()
+
+    def _resume(self, stopped: greenlet.greenlet) -> None:
         if not self.lives:
             return
         if self.world.now < self.frozen_until:
             # All at once, and in any order.
             self.world.at(self.frozen_until + self.world.soon(1),
-                          self._resume)
+                          lambda: self._resume(stopped))
             return
-        self._greenlet.switch()
+        stopped.switch()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Do what a pass must not do at the same time, or a pass."""
+        while self._is_locked:
+            current = greenlet.getcurrent()
+            self._waiting.append(current)
+            current.parent.switch()
+        self._is_locked = True
+        try:
+            yield
+        finally:
+            self._is_locked = False
+            for each in self._waiting:
+                self.world.at(self.world.now + self.world.soon(0.01),
+                              functools.partial(self._resume, each))
+            self._waiting = []
 
     def later(self, most: float, what: Callable[[], None]) -> None:
         """Do something beside the passes, if the process lives so long.
@@ -497,7 +565,7 @@ class Host:
         :param moment: before or after
         """
         trap = self.traps.pop((name, moment), None)
-        if trap is None and self.is_taking_over:
+        if trap is None and self.activity.is_taking_over:
             trap = self.traps.pop((f'takeover: {name}', moment), None)
         if trap is None:
             return
@@ -518,6 +586,8 @@ class Host:
                 builds.recover(self, uuid)
         builds.end_interrupted(self)
         self._pass()
+        if self.IS_OURS:
+            self._start(self._reaction)
         self._beat(is_first=True)
         self.is_receiving = True
         for build in self.world.messages.pop(self.me, ()):
@@ -545,15 +615,15 @@ class Host:
             self.process.beaten()
 
     def _pass(self, is_tracking: bool = True) -> None:
-        self.began_at = self.world.now
-        self.is_taking_over = False
         self.tracker.current = current = self.settings
-        try:
-            self.result = passes.run(self.ports, self.memory, current)
-        except passes.UnansweredError as error:
-            self.memory = error.memory
-            return
-        self.memory = self.result.memory
+        with self._locked():
+            self._begin()
+            try:
+                self.result = passes.run(self.ports, self.memory, current)
+            except passes.UnansweredError as error:
+                self.memory = error.memory
+                return
+            self.memory = self.result.memory
         self.world.rules.planned(self)
         for each in self.result.taken:
             self._recover(each.instance)
@@ -566,6 +636,38 @@ class Host:
         except Unreachable:
             return
         self.world.rules.pass_done(self)
+
+    def _begin(self) -> None:
+        activity = self.activity
+        activity.began_at = self.world.now
+        activity.is_taking_over = False
+
+    def _react_on(self) -> None:
+        while not self.process.ending:
+            self._wait(times.REPORT_INTERVAL)
+            self._react()
+
+    def _react(self) -> None:
+        """Look at the other services between two passes."""
+        with self._locked():
+            self._begin()
+            try:
+                result = reaction.run(self.ports, self.memory, self.settings)
+            except passes.UnansweredError as error:
+                self.memory = error.memory
+                return
+            self.memory = result.memory
+            self.result = dataclasses.replace(
+                self.result, plan=dataclasses.replace(
+                    self.result.plan,
+                    steps={**self.result.plan.steps, **result.steps}))
+        self.activity.steps = result.steps
+        for each in result.taken:
+            self._recover(each.instance)
+        for node in result.steps:
+            with contextlib.suppress(Unreachable):
+                self.tracker.take(node, dataclasses.replace(
+                    self.result, plan=planner.Plan(result.steps)))
 
     def _recover(self, uuid: str) -> None:
         self.later(1, lambda: builds.recover(self, uuid))
@@ -587,9 +689,11 @@ class Host:
             is_known = node in self.process.tracked_nodes
             try:
                 if is_known:
-                    self.memory = dataclasses.replace(
-                        self.memory, handovers=core_builds.look_at_handover(
-                            self.ports, self.memory.handovers, node))
+                    with self._locked():
+                        self.memory = dataclasses.replace(
+                            self.memory,
+                            handovers=core_builds.look_at_handover(
+                                self.ports, self.memory.handovers, node))
                 settled = self.tracker.take(node, self.result)
             except Unreachable:
                 continue

@@ -77,7 +77,7 @@ def decide(world: worlds.World, seen: observation.Observation,
     :param current: its settings
     """
     plan, memory = _decide(seen, before, current)
-    world.services[current.me].is_taking_over = any(
+    world.services[current.me].activity.is_taking_over = any(
         step.decision.takes_instance for step in plan.steps.values())
     # Of each second some.
     if int(seen.at * 10) % 10 == 0:
@@ -185,7 +185,7 @@ class Invariants:
         :param looked_at: when it began to look at the node once more
         """
         row = self.cloud.rows.get(node)
-        step = host.result.plan.steps[node]
+        step = host.step(node)
         self._check_last_look(host, node, step, looked_at)
         if row is None or model.canonical(row.owner) == host.me:
             return
@@ -207,11 +207,11 @@ class Invariants:
         if self.world.is_benign and (
                 self.world.now - other.disturbed_at > times.DOWN_TIME):
             self.world.fail(f'{what}, where nothing is amiss')
-        if host.began_at - other.works_from <= times.QUIET:
+        if host.activity.began_at - other.works_from <= times.QUIET:
             # Its passes fail, or have failed.
             return
         if other.ring == host.ring and self._is_steady(
-                owner, host.began_at, times.QUIET):
+                owner, host.activity.began_at, times.QUIET):
             self.world.fail(f'{what} without its consent')
 
     def _check_last_look(self, host: hosts.Host, node: str,
@@ -243,7 +243,7 @@ class Invariants:
         if uuid is not None and instance is not None and (
                 instance.host_name in self.world.services
                 and instance.host_name != host.me
-                and self._instance_since[uuid] < host.began_at):
+                and self._instance_since[uuid] < host.activity.began_at):
             self.world.fail(f'{what}, with {uuid} of {instance.host}')
 
     def row_taken(self, host: hosts.Host, node: str, owner: str | None
@@ -264,7 +264,7 @@ class Invariants:
         if former is None or model.canonical(former) == host.me:
             return
         self.moves.append(Move(self.world.now, node, former, host.name))
-        step = host.result.plan.steps[node]
+        step = host.step(node)
         if step.claim is not None and step.claim.is_abandoned:
             return
         for build in self.world.builds.values():
@@ -289,8 +289,8 @@ class Invariants:
         if owner != host.me and uuid is not None and instance is not None and (
                 instance.host_name == owner
                 and owner in self.world.services
-                and self._instance_since[uuid] < host.read_at
-                and self._is_steady(owner, host.began_at)):
+                and self._instance_since[uuid] < host.activity.read_at
+                and self._is_steady(owner, host.activity.began_at)):
             self.world.fail(
                 f'{host.name} deletes the row of node {short(node)} of '
                 f'{row.owner}, which has {uuid}')
@@ -334,7 +334,7 @@ class Invariants:
                          if each[:2] == (uuid, host.me)}
         if expected.is_idle:
             return
-        if self._is_steady(old, host.began_at):
+        if self._is_steady(old, host.activity.began_at):
             self.world.fail(f'{host.name} takes {uuid} of {expected.host}, '
                             'which is well')
         death = uuid, old, self.world.lives[old]
@@ -365,8 +365,8 @@ class Invariants:
         """
         build = self.world.builds[uuid]
         self.world.log(f'{host.name} ends the build of {uuid}')
-        if self._is_steady(build.host, host.began_at, times.QUIET) and (
-                not build.is_given_away):
+        if not build.is_given_away and self._is_steady(
+                build.host, host.activity.began_at, times.QUIET):
             self.world.fail(f'{host.name} ends the build of {uuid} by '
                             f'{build.host}, which is well')
 
@@ -387,21 +387,22 @@ class Invariants:
             if taker not in members or taker == host.me:
                 self.world.fail(f'{what}, which is no member of its ring')
             since = self.world.barred_since.get(taker)
-            if since is not None and since < host.began_at:
+            if since is not None and since < host.activity.began_at:
                 self.world.fail(f'{what}, which is disabled or forced down')
             since = self.world.dead_since.get(taker)
-            if since is not None and host.began_at > times.DETECTION + max(
-                    since, host.disturbed_at, self.world.disturbed_at,
-                    self.world.stalled_until):
+            if since is not None and (
+                    host.activity.began_at > times.DETECTION + max(
+                        since, host.disturbed_at, self.world.disturbed_at,
+                        self.world.stalled_until)):
                 self.world.fail(f'{what}, which is dead')
             other = self.world.services.get(taker)
             found = self.cloud.nodes.get(node)
             if other is not None and other.group is not None and (
                     found is not None and other.group != found.group
-                    and self.regrouped.get(node, -1) < host.began_at
+                    and self.regrouped.get(node, -1) < host.activity.began_at
                     # It has said since then which group it is in now.
                     and self.rescoped.get(taker, -times.QUIET)
-                    + times.QUIET < host.began_at):
+                    + times.QUIET < host.activity.began_at):
                 self.world.fail(f'{what}, which does not see it')
 
     def pass_done(self, host: hosts.Host) -> None:

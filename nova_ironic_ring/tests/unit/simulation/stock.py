@@ -32,7 +32,7 @@ class StockHost(host.Host):
     IS_OURS = False
 
     def _pass(self, is_tracking: bool = True) -> None:
-        self.began_at = self.world.now
+        self._begin()
         self.tracker.current = self.settings
         try:
             self._list()

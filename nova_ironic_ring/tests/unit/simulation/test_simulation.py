@@ -22,9 +22,12 @@ import functools
 import os
 from unittest import mock
 
+import ddt
+import fixtures
 import hypothesis
 from hypothesis import stateful
 from hypothesis import strategies as st
+from oslotest import base
 
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import planner
@@ -522,6 +525,58 @@ class MixedMachine(Machine):
         # never stops to take nodes.
         for name in self.world.barred_since.copy():
             self.world.bar(name, disabled=False, forced_down=False)
+
+
+@ddt.ddt
+class LongPassesTestCase(base.BaseTestCase):
+    """Instances of a dead service do not wait for a pass."""
+
+    def setUp(self):
+        super().setUp()
+        self.world = worlds.World(7)
+        self.useFixture(fixtures.MockPatchObject(
+            planner, 'decide', functools.partial(
+                invariants.decide, self.world)))
+        for _ in range(12):
+            self.world.enroll()
+        for name in 'abc':
+            self.world.start(name)
+        self.addCleanup(self._end)
+        self.world.run(times.QUIET)
+        for node in sorted(self.world.cloud.nodes):
+            self.world.boot(node)
+        self.world.run(times.QUIET)
+        # The pass after the next one never comes.
+        self.useFixture(fixtures.MockPatchObject(
+            times, 'PASS_INTERVAL', 100000))
+        self.world.run(times.DOWN_TIME)
+        self.dead = self.world.services['c']
+
+    def _end(self) -> None:
+        for host in list(self.world.services.values()):
+            host.end()
+
+    def _left(self) -> list[str]:
+        """Name the instances and the rows that the dead service has."""
+        return [
+            uuid for uuid, instance in self.world.cloud.instances.items()
+            if instance.host == 'c'] + [
+            node for node, row in self.world.cloud.rows.items()
+            if row.owner == 'c' and self.world.cloud.nodes[node].instance]
+
+    @ddt.data((True, 0), (False, times.FAILOVER_AFTER))
+    @ddt.unpack
+    def test_death(self, is_forced_down, seconds):
+        self.assertNotEqual([], self._left())
+        self.world.crash(self.dead)
+        if is_forced_down:
+            self.world.bar('c', forced_down=True)
+        # The last heartbeat is seen in one look, and its age in another.
+        self.world.run(seconds + 3 * times.REPORT_INTERVAL)
+        self.assertEqual([], self._left())
+        self.assertEqual(12, len(self.world.cloud.rows))
+        self.assertEqual({'a', 'b'}, {
+            row.owner for row in self.world.cloud.rows.values()})
 
 
 RingTestCase = Machine.TestCase

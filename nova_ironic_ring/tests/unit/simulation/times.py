@@ -15,7 +15,8 @@
 REPORT_INTERVAL = 2.0
 DOWN_TIME = 8.0
 PASS_INTERVAL = 5.0
-HANDOVER_TIMEOUT = 2 * PASS_INTERVAL
+#: Two passes, each of which takes some seconds itself.
+HANDOVER_TIMEOUT = 2 * (PASS_INTERVAL + 4)
 FAILOVER_AFTER = 12.0
 PARTITIONS = 32
 #: From the death of a service, or the end of an outage, until all have found
@@ -24,8 +25,9 @@ PARTITIONS = 32
 DETECTION = 2 * DOWN_TIME + 3 * PASS_INTERVAL
 #: From the last event until all is where it belongs: what has gone is found
 #: out; who has only begun to take over may be gone as well; a service that is
-#: left without a node takes one first; and three passes.
-QUIET = DETECTION + HANDOVER_TIMEOUT + 8 * PASS_INTERVAL
+#: left without a node takes one first; three passes; and a pass that took
+#: long, because of what has happened, is forgotten in as many more.
+QUIET = DETECTION + HANDOVER_TIMEOUT + 12 * PASS_INTERVAL
 #: For how long the passes of a service may fail until the others go without
 #: it: four passes, each of which takes some seconds itself, and twice that
 #: after an outage.

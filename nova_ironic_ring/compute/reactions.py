@@ -1,0 +1,93 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Has a service look at the others between its passes.
+
+In a thread of its own, for Nova runs the resource tracker and all other
+periodic tasks one after the other.
+"""
+
+from collections.abc import Callable, Iterable
+import threading
+import time
+
+from oslo_log import log as logging
+
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import service
+
+LOG = logging.getLogger(__name__)
+
+
+class Reactions:
+    """Looks at the other services as often as they are heard of."""
+
+    def __init__(self, source: upstream.NovaIronicDriver,
+                 ring: service.RingService,
+                 look: Callable[[], Iterable[str]]) -> None:
+        """Begin with nothing.
+
+        :param source: the driver that the manager has
+        :param ring: what decides for this service
+        :param look: looks once, and names the nodes that the resource tracker
+            is to track by it
+        """
+        self._source = source
+        self._ring = ring
+        self._look = look
+        #: The nodes that the resource tracker is to track.
+        self._nodes: list[str] = []
+        self._is_failing = False
+
+    def start(self) -> None:
+        """Begin to look, and return at once."""
+        threading.Thread(
+            target=self._run, name='ironic_ring', daemon=True).start()
+
+    def _run(self) -> None:
+        """Look until this service is about to end."""
+        process = self._ring.process
+        while not process.is_ending():
+            due = time.monotonic() + self._ring.settings.report_interval
+            self.look()
+            # One at a time: the next look does not wait for them.
+            while (self._nodes and time.monotonic() < due
+                   and not process.is_ending()):
+                self.track(self._nodes.pop(0))
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def look(self) -> None:
+        """Look once."""
+        try:
+            self._nodes += self._look()
+            self._is_failing = False
+        except Exception as error:
+            # Once: it is looked again, and again.
+            if not self._is_failing:
+                LOG.warning('The other services cannot be looked at between '
+                            'two passes just now: %s', error)
+            self._is_failing = True
+
+    def track(self, node: str) -> None:
+        """Have the resource tracker track a node before its next pass.
+
+        :param node: the node's UUID
+        """
+        # A pass may have come to another decision since.
+        if node in self._ring.process.tracked() or not self._ring.lists(node):
+            return
+        try:
+            upstream.track(self._source, node)
+        except Exception as error:
+            LOG.warning('Node %(node)s, whose instance was taken over, is '
+                        'recorded in the next pass: %(error)s', {
+                            'node': node, 'error': error})

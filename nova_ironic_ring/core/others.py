@@ -1,0 +1,116 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is read of the instances of other services, and of those services."""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import takeover
+
+
+def instances(this: look.Run, memory: observation.Memory,
+              wanted: Mapping[str, str], rows: Mapping[str, model.Row]
+              ) -> tuple[dict[str, model.Instance], frozenset[str]]:
+    """Find out which services the instances of others belong to.
+
+    They are read once, and again where the owner of the node is another one:
+    then the instance may have another service as well. Those that are nowhere,
+    or on another node, are read until that has changed.
+
+    :param this: what shares the ports
+    :param memory: what is remembered
+    :param wanted: the node of each of them in Ironic
+    :param rows: the rows of nodes, as far as they were read
+    :returns: them, by UUID, and which of their services run another driver
+    """
+    known = memory.instances
+    unknown = [
+        uuid for uuid, node in wanted.items()
+        if (instance := known.get(uuid)) is None
+        or instance.host is None or not pools.has(instance, node)
+        or (node in rows and rows[node].owner != instance.host)]
+    read = this.world.nova.instances(unknown) if unknown else {}
+    hosts = {instance.host for instance in read.values() if instance.host}
+    other_drivers = memory.other_drivers - frozenset(
+        map(model.canonical, hosts))
+    if hosts:
+        other_drivers |= this.world.nova.other_drivers(sorted(hosts))
+    gone = set(unknown) - read.keys()
+    return {uuid: read.get(uuid) or known[uuid] for uuid in wanted
+            if uuid not in gone}, other_drivers
+
+
+def elsewhere(memory: observation.Memory, seen: observation.Observation
+              ) -> list[events.Event]:
+    """Name the instances that Ironic and Nova have on different nodes.
+
+    :param memory: what is remembered of the instances of others
+    :param seen: what was read of them now
+    """
+    known = seen.instances
+    return [
+        events.InstanceElsewhere(node, uuid, instance.host)
+        for node, uuid in seen.nodes.items()
+        if uuid is not None and uuid not in memory.instances
+        and (instance := known.of_others.get(uuid)) is not None
+        and instance.host is not None and (
+            not pools.has(instance, node)
+            or instance.host_name in known.other_drivers)]
+
+
+def services(this: look.Run, memory: observation.Memory,
+             hosts: Iterable[str], are_needed: bool = False
+             ) -> tuple[observation.Others, observation.Memory]:
+    """Look at all services where one of these is not known to the ring.
+
+    :param this: what shares the ports
+    :param memory: what is remembered
+    :param hosts: the names of services
+    :param are_needed: whether to look at all in any case
+    """
+    if are_needed or any(
+            model.canonical(host) not in memory.standing.membership.states
+            for host in hosts):
+        return look.at_all_services(this, memory)
+    return observation.Others(), memory
+
+
+def after_takeover(plan: planner.Plan, memory: observation.Memory,
+                   outcome: takeover.Outcome
+                   ) -> tuple[planner.Plan, observation.Memory]:
+    """Correct plan and memory where a takeover failed.
+
+    :param plan: what was decided
+    :param memory: what is remembered
+    :param outcome: what has come of it
+    """
+    tried = {each.instance for each in outcome.taken}
+    lost = decisions.not_taken()
+    steps = dict(plan.steps)
+    for node in outcome.lost:
+        claimed = steps[node].claim
+        if claimed is not None and claimed.instance is not None:
+            tried.add(claimed.instance)
+        steps[node] = planner.Step(lost.decision, lost.why)
+    # Forget whose these instances are: that has changed.
+    return dataclasses.replace(plan, steps=steps), dataclasses.replace(
+        memory, without_row=outcome.without_row,
+        instances={uuid: instance for uuid, instance
+                   in memory.instances.items() if uuid not in tried})

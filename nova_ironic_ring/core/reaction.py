@@ -1,0 +1,129 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a service does between two passes.
+
+With thousands of nodes the resource tracker takes minutes from one pass to the
+next. So the services are looked at more often, and the instances of those that
+are dead are taken over at once. Ironic is not asked: it has listed its nodes
+in the last pass. All else is left to the passes.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import others
+from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core import trust
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What has come of a look between two passes.
+
+    :ivar memory: what is to be remembered
+    :ivar steps: what was done, by the node: each instance on them has become
+        this service's
+    :ivar taken: these instances
+    :ivar happened: the events for the log
+    """
+
+    memory: observation.Memory
+    steps: Mapping[str, planner.Step] = dataclasses.field(
+        default_factory=dict)
+    taken: Sequence[takeover.Takeover] = ()
+    happened: Sequence[events.Event] = ()
+
+
+def run(world: ports.Ports, before: observation.Memory,
+        current: settings.Settings) -> Result:
+    """Look at the services, and take over the instances of dead ones.
+
+    No pass may run at the same time.
+
+    :param world: the ports
+    :param before: what this service remembers
+    :param current: its settings
+    :raises UnansweredError: if Nova could not be asked
+    """
+    if not current.cooperative:
+        return Result(before)
+    this = look.Run(world, current)
+    memory = look.between_passes(this, before)
+    if not current.fails_over or not memory.nodes or (
+            memory.standing.trust is not trust.Trust.FULL):
+        return Result(memory, happened=this.happened)
+    with look.asking(this, look.Port.NOVA, memory):
+        seen, memory = _observe(this, memory)
+    if seen is None:
+        return Result(memory, happened=this.happened)
+    memory = look.at_own_heartbeat(this, memory)
+    # What is to be remembered of a plan is for all nodes, and all rows.
+    plan, _ = planner.decide(dataclasses.replace(
+        seen, standing=memory.standing), memory, current)
+    with look.asking(this, look.Port.NOVA, memory):
+        outcome = takeover.take_over(world, takeover.Request(
+            {node: step.decision for node, step in plan.steps.items()
+             if step.decision.takes_instance},
+            seen.nodes, seen.instances.of_others, current.handover_timeout),
+            memory.without_row)
+    this.happened.extend(outcome.happened)
+    plan, memory = others.after_takeover(plan, memory, outcome)
+    return Result(
+        memory, {each.node: plan.steps[each.node] for each in outcome.taken},
+        outcome.taken, this.happened)
+
+
+def _observe(this: look.Run, memory: observation.Memory
+             ) -> tuple[observation.Observation | None, observation.Memory]:
+    """Read what the decisions on instances of dead services depend on.
+
+    :returns: None if there is no such instance
+    """
+    nova, current = this.world.nova, this.current
+    seen = observation.Observation(
+        memory.watch.at, memory.standing,
+        {node: instance for node, instance in memory.nodes.items()
+         if instance is not None}, {},
+        observation.Instances(nova.instances_of(current.host)))
+    # Whoever uses Ironic without Nova may have many: passes look for these.
+    nowhere = memory.nowhere - memory.instances.keys()
+    wanted = {uuid: node for uuid, node in planner.needs(
+        seen, current).of_others.items() if uuid not in nowhere}
+    of_others, other_drivers = others.instances(this, memory, wanted, {})
+    known, memory = others.services(
+        this, memory, {str(instance.host) for instance in of_others.values()
+                       if instance.host})
+    seen = dataclasses.replace(
+        seen, others=known, instances=dataclasses.replace(
+            seen.instances, of_others=of_others,
+            other_drivers=other_drivers))
+    this.happened.extend(others.elsewhere(memory, seen))
+    memory = dataclasses.replace(
+        memory, instances=of_others, other_drivers=other_drivers,
+        nowhere=nowhere.intersection(seen.nodes.values())
+        | wanted.keys() - of_others.keys())
+    members = memory.standing.membership.joined(known.membership)
+    nodes = {
+        node: uuid for uuid, node in wanted.items()
+        if (instance := of_others.get(uuid)) is not None and instance.host
+        and members.is_dead(instance.host, current.failover_after)}
+    if not nodes or not (rows := nova.rows_of(current.host)):
+        # Without a row of its own it is a newcomer, which takes one node.
+        return None, memory
+    return dataclasses.replace(seen, nodes=nodes, rows=rows), memory

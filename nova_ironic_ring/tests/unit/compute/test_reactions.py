@@ -1,0 +1,221 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of looking at the other services between two passes."""
+
+import dataclasses
+import threading
+import time
+
+import fixtures
+import nova.conf
+from nova import exception
+
+from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import trust
+from nova_ironic_ring.tests.unit.compute import base
+
+CONF = nova.conf.CONF
+_SECONDS = 30
+
+
+class ReactionsTestCase(base.DriverTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.recovery = self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
+        self.driver.init_host('me')
+        self.node = self.first_of_b()
+        self.nova.put('theirs', self.node, 'b')
+        self.settle()
+        self.reactions = self.driver.ring_reactions
+        self.nova.asked.clear()
+
+    def _die(self) -> None:
+        self.nova.change_service('b', forced_down=True)
+
+    def _look(self) -> None:
+        self.reactions.look()
+
+    def test_what_is_asked(self):
+        self._look()
+        self.assertEqual(
+            ['ring services', 'rows', 'instances of host'], self.nova.asked)
+
+    def test_takeover(self):
+        self._die()
+        self._look()
+        self.assertEqual('me', self.nova.host_of('theirs'))
+        self.assertNotIn('nodes', self.nova.asked)
+        self.assertIn('is taken over from b', self.log.output)
+        (taken,) = self.recovery.call_args.args[0]
+        self.assertEqual('theirs', taken.instance)
+
+    def test_nova_s_driver_has_the_node_at_once(self):
+        self._die()
+        self._look()
+        self.nova.asked.clear()
+        self.assertEqual('theirs', self.driver.node_cache[
+            self.node].instance_id)
+        self.assertTrue(self.driver.node_is_available(self.node))
+        self.assertEqual([], self.nova.asked)
+        # What it had is there still.
+        self.assertLess(self.desired('me', 'a', 'b'),
+                        set(self.driver.node_cache))
+
+    def test_node_that_the_last_listing_lacks(self):
+        self.me.ring.ironic.found.clear()
+        self._die()
+        self._look()
+        self.assertEqual('me', self.nova.host_of('theirs'))
+        self.reactions.track(self.node)
+        self.assertIn(self.node, self.nova.owned('me'))
+
+    def test_it_counts_as_an_own_instance_at_once(self):
+        self._die()
+        # It is on a node for this service, but not its own yet.
+        self.nova.change_instance('theirs', host='a')
+        self.me.begin_pass()
+        self.assertEqual({'theirs'}, self.me.ring.orphans)
+        self.nova.advance()
+        self.nova.change_instance('theirs', host='b')
+        self.me.ring.memory = dataclasses.replace(
+            self.me.ring.memory, instances={})
+        self._look()
+        self.assertEqual(frozenset(), self.me.ring.orphans)
+        self.assertEqual(['theirs'], self.driver.list_instance_uuids())
+        self.assertEqual(1, self.driver.get_num_instances())
+
+    def test_the_tracker_records_the_node(self):
+        self._die()
+        self._look()
+        self.assertNotIn(self.node, self.cloud.rows)
+        self.reactions.track(self.node)
+        self.assertIn(self.node, self.nova.owned('me'))
+        self.assertIn(self.node, self.me.tracked)
+        self.assertIs(
+            decisions.Decision.FAIL_OVER,
+            self.me.ring.result.plan.steps[self.node].decision)
+
+    def test_the_tracker_does_it_once(self):
+        self._die()
+        self._look()
+        self.assertTrue(self.me.update(self.node))
+        self.nova.asked.clear()
+        self.reactions.track(self.node)
+        self.assertEqual([], self.nova.asked)
+
+    def test_the_tracker_looks_once_more(self):
+        self._die()
+        self._look()
+        self.nova.change_instance('theirs', host='a')
+        self.reactions.track(self.node)
+        self.assertNotIn(self.node, self.me.tracked)
+        self.assertIn('is recorded in the next pass', self.log.output)
+
+    def test_a_pass_has_come_to_another_decision(self):
+        self._die()
+        self._look()
+        self.nova.advance()
+        self.nova.change_instance('theirs', host='a')
+        self.me.begin_pass()
+        self.nova.asked.clear()
+        self.reactions.track(self.node)
+        self.assertNotIn(self.node, self.me.tracked)
+        self.assertEqual([], self.nova.asked)
+
+    def test_the_next_pass_keeps_it(self):
+        self._die()
+        self._look()
+        self.nova.advance()
+        self.assertIn(self.node, self.me.run_pass())
+
+    def test_while_the_tracker_goes_from_node_to_node(self):
+        listed = sorted(self.me.begin_pass())
+        self.assertTrue(self.me.update(listed[0]))
+        self._die()
+        self._look()
+        self.reactions.track(self.node)
+        for node in listed[1:]:
+            self.assertTrue(self.me.update(node))
+        self.assertIn(self.node, self.nova.owned('me'))
+
+    def test_not_during_a_pass(self):
+        looks = threading.Thread(target=self._look)
+        with self.driver.ring_lock:
+            looks.start()
+            looks.join(0.2)
+            self.assertEqual([], self.nova.asked)
+        looks.join(_SECONDS)
+        self.assertIn('ring services', self.nova.asked)
+
+    def test_nova_does_not_answer(self):
+        with fixtures.MockPatch(
+                'nova.objects.ServiceList.get_all_computes_by_hv_type',
+                side_effect=exception.CellTimeout):
+            self._look()
+            self._look()
+        self.assertEqual(
+            1, self.log.output.count('cannot be looked at between'))
+        self.assertIsNotNone(self.me.ring.memory.confidence.bad_at)
+        self._die()
+        self._look()
+        self.assertIs(trust.Trust.BLACKOUT,
+                      self.me.ring.memory.standing.trust)
+        self.assertEqual('b', self.nova.host_of('theirs'))
+
+
+class ThreadTestCase(base.DriverTestCase):
+    """The thread in which it is looked."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.compute.recovery.Recovery.start'))
+        self.nova.conf.config(report_interval=1)
+        self.driver.init_host('me')
+        self.node = self.first_of_b()
+        self.nova.put('theirs', self.node, 'b')
+        self.addCleanup(self._end)
+
+    def _end(self) -> None:
+        """Do what SIGTERM does."""
+        self.me.ring.process.heartbeats.end()
+        for thread in self._threads():
+            thread.join(_SECONDS)
+
+    def _threads(self) -> list[threading.Thread]:
+        return [each for each in threading.enumerate()
+                if each.name == 'ironic_ring']
+
+    def test_it_begins_after_the_start_of_the_service(self):
+        self.settle()
+        self.assertEqual([], self._threads())
+        self.me.manager.post_start_hook()
+        self.assertEqual(1, len(self._threads()))
+
+    def test_it_takes_over(self):
+        self.settle()
+        self.nova.change_service('b', forced_down=True)
+        self.me.manager.post_start_hook()
+        deadline = time.monotonic() + _SECONDS
+        while self.node not in self.nova.owned('me') and (
+                time.monotonic() < deadline):
+            time.sleep(0.01)
+        self.assertIn(self.node, self.nova.owned('me'))
+        self.assertEqual('me', self.nova.host_of('theirs'))
+
+    def test_it_ends_on_sigterm(self):
+        self.me.manager.post_start_hook()
+        self._end()
+        self.assertEqual([], self._threads())

@@ -1,0 +1,391 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of what a service does between two passes."""
+
+import dataclasses
+
+import ddt
+
+from nova_ironic_ring.core.decisions import Decision
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core.membership import State
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import reaction
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.trust import Trust
+from nova_ironic_ring.tests.unit.core import base
+from nova_ironic_ring.tests.unit.core.base import desired
+
+
+def _fail() -> None:
+    raise ConnectionError('no answer')
+
+
+class _ReactionTestCase(base.PassTestCase):
+    """An instance of b is on a node that is for me once b is dead."""
+
+    def setUp(self):
+        super().setUp()
+        self.node = min(desired('me', 'a') - desired('me', 'a', 'b'))
+        self.place(self.node, 'theirs', 'b')
+        self.run_pass()
+
+    def react(self) -> reaction.Result:
+        """Look at the services between two passes."""
+        self.asked.clear()
+        try:
+            self.reacted = reaction.run(
+                self.tracker.world, self.memory, self.current)
+        except look.UnansweredError as error:
+            self.memory = error.memory
+            raise
+        self.memory = self.reacted.memory
+        return self.reacted
+
+    def react_for(self, seconds: float) -> None:
+        """Look at the services for some time, as often as they are heard."""
+        every = self.current.report_interval
+        for _ in range(round(seconds / every)):
+            self.wait(every)
+            self.react()
+
+    def assertTaken(self, *instances: str) -> None:
+        self.assertEqual(list(instances), [
+            each.instance for each in self.reacted.taken])
+
+    def happened_now(self, kind: type) -> list:
+        return [each for each in self.reacted.happened
+                if isinstance(each, kind)]
+
+
+class QuietTestCase(_ReactionTestCase):
+
+    def test_what_is_asked(self):
+        self.react()
+        self.assertEqual(
+            ['ring_services', 'instances_of'],
+            [each for each in self.asked
+             if each not in ('now', 'longest_gap', 'is_ending')])
+
+    def test_nothing_happens(self):
+        before = self.memory
+        self.wait(1)
+        self.react()
+        self.assertTaken()
+        self.assertEqual([], self.reacted.happened)
+        self.assertEqual({}, self.reacted.steps)
+        self.assertEqual(
+            dataclasses.replace(before, watch=self.memory.watch),
+            self.memory)
+
+    def test_instances_of_others_are_read_once(self):
+        self.place(min(self.owned()), 'other', 'a')
+        self.run_pass()
+        self.join('e')
+        self.react()
+        self.assertIn('instances', self.asked)
+        self.react()
+        self.assertNotIn('instances', self.asked)
+
+    def test_what_nova_does_not_have_is_read_once(self):
+        self.cloud.nodes[min(self.owned())].instance = 'unknown'
+        self.run_pass()
+        self.react()
+        self.assertIn('instances', self.asked)
+        self.react()
+        self.assertNotIn('instances', self.asked)
+        # Something else is on the node by now.
+        self.cloud.nodes[min(self.owned())].instance = None
+        self.run_pass()
+        self.react()
+        self.assertEqual(frozenset(), self.memory.nowhere)
+
+    def test_handover_at_once(self):
+        self.configure(cooperative=False)
+        self.force_down('b')
+        self.react()
+        self.assertEqual([], self.asked)
+        self.assertTaken()
+
+
+class FailoverTestCase(_ReactionTestCase):
+
+    def test_forced_down(self):
+        self.force_down('b')
+        self.react()
+        self.assertTaken('theirs')
+        self.assertNotIn('nodes', self.asked)
+        self.assertEqual('me', self.cloud.instances['theirs'].host)
+        self.assertNotIn(self.node, self.cloud.rows)
+        self.assertIs(
+            Decision.FAIL_OVER, self.reacted.steps[self.node].decision)
+        self.assertEqual(
+            [events.InstanceTaken(self.node, 'theirs', 'b', True)],
+            self.happened_now(events.InstanceTaken))
+
+    def test_once(self):
+        self.force_down('b')
+        self.react()
+        self.react()
+        self.assertTaken()
+
+    def test_the_next_pass_lists_the_node(self):
+        self.force_down('b')
+        self.react()
+        self.assertIn(self.node, self.run_pass())
+        self.assertIs(Decision.KEEP_INSTANCE, self.decisions()[self.node])
+        self.assertEqual('me', self.cloud.rows[self.node].owner)
+
+    def test_the_tracker_may_take_the_node_before(self):
+        self.force_down('b')
+        self.react()
+        plan = dataclasses.replace(self.result.plan, steps={
+            **self.result.plan.steps, **self.reacted.steps})
+        self.tracker.take(
+            self.node, dataclasses.replace(self.result, plan=plan))
+        self.assertEqual('me', self.cloud.rows[self.node].owner)
+
+    def test_absent_for_long(self):
+        self.configure(failover_after=100)
+        # It has been heard of since this service has started.
+        self.react_for(20)
+        self.alive.discard('b')
+        self.react_for(90)
+        self.assertTaken()
+        self.assertIs(State.ABSENT,
+                      self.memory.standing.membership.state('b'))
+        self.react_for(10)
+        self.assertTaken('theirs')
+
+    def test_absent_is_not_dead(self):
+        self.alive.discard('b')
+        self.react_for(1000)
+        self.assertTaken()
+        self.assertEqual('b', self.cloud.instances['theirs'].host)
+
+    def test_service_that_was_deleted(self):
+        self.alive.discard('b')
+        del self.cloud.services['b']
+        self.react()
+        self.assertIn('all_services', self.asked)
+        self.assertTaken('theirs')
+
+    def test_disabled_and_forced_down(self):
+        self.change('b', disabled=True)
+        self.run_pass()
+        self.force_down('b')
+        self.react()
+        self.assertTaken('theirs')
+
+    def test_disabled_service_keeps_them(self):
+        self.change('b', disabled=True)
+        self.react()
+        self.assertTaken()
+
+    def test_another_is_faster(self):
+        self.force_down('b')
+        self.before['delete_row'] = lambda: self.record(self.node, 'a')
+        self.react()
+        self.assertTaken()
+        self.assertEqual({}, self.reacted.steps)
+        self.assertEqual('b', self.cloud.instances['theirs'].host)
+        self.assertNotIn('theirs', self.memory.instances)
+
+    def test_instance_that_has_gone_since_the_listing(self):
+        del self.cloud.instances['theirs']
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+        self.assertIn(self.node, self.cloud.rows)
+
+    def test_instance_that_is_on_another_node_by_now(self):
+        self.cloud.instances['theirs'] = model.Instance('b', 'other')
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+        self.assertEqual(
+            [events.InstanceElsewhere(self.node, 'theirs', 'b')],
+            self.happened_now(events.InstanceElsewhere))
+        self.react()
+        self.run_pass()
+        self.assertEqual([], self.happened(events.InstanceElsewhere))
+
+    def test_free_nodes_are_left_to_the_pass(self):
+        self.force_down('b')
+        before = self.owned()
+        self.react()
+        self.assertEqual(before, self.owned())
+
+    def test_newcomer_takes_nothing(self):
+        for node in self.owned():
+            self.record(node, 'a')
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+
+    def test_pinned(self):
+        self.configure(fails_over=False)
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+
+    def test_service_that_ends(self):
+        self.tracker.process.is_ending = lambda: True
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+
+    def test_nodes_of_another_scope(self):
+        self.force_down('b')
+        self.configure(scope=settings.Scope(shard='another'))
+        self.react()
+        self.assertTaken()
+
+    def test_before_the_first_pass(self):
+        self.memory = observation.Memory()
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+
+
+@ddt.ddt
+class TrustTestCase(_ReactionTestCase):
+    """What a look between passes changes of what is believed."""
+
+    SETTINGS = settings.Settings('me', down_time=60, report_interval=10,
+                                 failover_after=60)
+
+    def test_start(self):
+        nodes = self.memory.nodes
+        self.restart()
+        self.memory = dataclasses.replace(self.memory, nodes=nodes)
+        self.force_down('b')
+        self.react()
+        self.assertIs(Trust.STARTING, self.memory.standing.trust)
+        self.assertTaken()
+        self.wait(10)
+        self.react()
+        self.assertIs(Trust.FULL, self.memory.standing.trust)
+        self.assertTaken('theirs')
+
+    def test_restart_in_an_outage(self):
+        """Who has not been heard since the start gets twice the time."""
+        nodes = self.memory.nodes
+        self.restart()
+        self.memory = dataclasses.replace(self.memory, nodes=nodes)
+        self.alive = {'me', 'a'}
+        self.react_for(120)
+        self.assertTaken()
+        self.assertIn('b', self.memory.standing.membership.members)
+        self.react_for(10)
+        self.assertTaken('theirs')
+
+    def test_outage_of_all(self):
+        """Who comes back last from an outage is not taken for dead."""
+        self.alive = set()
+        self.react_for(50)
+        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+        self.alive = {'me', 'a'}
+        self.react_for(60)
+        self.assertIs(State.MEMBER,
+                      self.memory.standing.membership.state('b'))
+        self.alive.add('b')
+        self.react_for(60)
+        self.assertIs(Trust.FULL, self.memory.standing.trust)
+        self.assertIs(State.MEMBER,
+                      self.memory.standing.membership.state('b'))
+        self.assertEqual('b', self.cloud.instances['theirs'].host)
+
+    def test_own_gap(self):
+        self.tracker.process.longest_gap = lambda: 36
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+
+    def test_stands_still_after_the_look(self):
+        self.force_down('b')
+
+        def stand_still():
+            self.tracker.process.longest_gap = lambda: 36
+        self.before['rows_of'] = stand_still
+        self.react()
+        self.assertTaken()
+        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+
+    @ddt.data('ring_services', 'instances_of', 'rows_of', 'rows')
+    def test_nova_does_not_answer(self, call):
+        self.force_down('b')
+        self.before[call] = _fail
+        self.assertRaises(look.UnansweredError, self.react)
+        self.assertIsNotNone(self.memory.confidence.bad_at)
+        self.react()
+        self.assertTaken()
+        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+
+    def test_blackout_that_no_pass_sees_ends_waits(self):
+        node = min(desired('me', 'a', 'b'))
+        self.record(node, 'a')
+        self.run_pass()
+        self.assertIn(node, self.memory.waits)
+        self.tracker.process.longest_gap = lambda: 36
+        self.react()
+        self.assertEqual({}, self.memory.waits)
+
+    def test_waits_go_on_otherwise(self):
+        node = min(desired('me', 'a', 'b'))
+        self.record(node, 'a')
+        self.run_pass()
+        waits = self.memory.waits
+        self.react_for(30)
+        self.assertEqual(waits, self.memory.waits)
+
+    def test_passes_are_measured_by_passes(self):
+        self.run_passes(300, 100)
+        cycle = self.memory.work_watch.cycle
+        self.assertEqual(100, cycle)
+        self.react_for(50)
+        self.assertEqual(cycle, self.memory.work_watch.cycle)
+        self.wait(50)
+        self.run_pass()
+        self.assertEqual(100, self.memory.work_watch.cycle)
+
+    def test_service_whose_passes_fail_goes_on_failing(self):
+        standing = self.memory.standing
+        members = standing.membership
+        self.memory = dataclasses.replace(
+            self.memory, standing=dataclasses.replace(
+                standing, membership=dataclasses.replace(
+                    members, members=members.members - {'b'},
+                    states={**members.states, 'b': State.NOT_WORKING})))
+        self.react()
+        now = self.memory.standing.membership
+        self.assertIs(State.NOT_WORKING, now.state('b'))
+        self.assertEqual({'me', 'a'}, now.members)
+        self.assertTaken()
+        self.force_down('b')
+        self.react()
+        self.assertIs(State.FORCED_DOWN,
+                      self.memory.standing.membership.state('b'))
+        self.assertTaken('theirs')
+
+    def test_members_change(self):
+        self.join('e')
+        self.react()
+        self.assertEqual({'me', 'a', 'b', 'e'},
+                         self.memory.standing.ring.members)
+        self.assertEqual(1, len(self.happened_now(events.MembersChanged)))
+        self.run_pass()
+        self.assertEqual([], self.happened(events.MembersChanged))
