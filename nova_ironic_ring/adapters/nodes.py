@@ -57,6 +57,10 @@ class Ironic:
         self.found = {}
         return self._remember(upstream.list_nodes(self._driver, **filters))
 
+    def uuids(self, scope: settings.Scope) -> frozenset[str]:
+        return frozenset(node.id for node in upstream.list_nodes(
+            self._driver, ['uuid'], **self._filters(scope)))
+
     def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
         # They are few: each is asked for by itself.
         return self._remember(

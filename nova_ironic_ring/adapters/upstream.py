@@ -16,7 +16,7 @@ They are all here, behind names of our own, so that a release of Nova that
 changes one breaks this module and its test, and nothing else.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 import functools
 import inspect
 import time
@@ -454,15 +454,20 @@ def node_fields() -> tuple[str, ...]:
 
 
 def list_nodes(source: NovaIronicDriver,
-               **filters: str) -> list[sdk_node.Node]:
-    """List nodes of Ironic, with the fields that Nova's driver wants.
+               fields: Iterable[str] | None = None, **filters: str
+               ) -> list[sdk_node.Node]:
+    """List nodes of Ironic.
 
     :param source: what speaks to Ironic
+    :param fields: the fields to read, as Ironic names them; None for those
+        that Nova's driver wants
     :param filters: Ironic's query parameters
     :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
     """
     try:
-        return source._get_node_list(fields=node_fields(), **filters)
+        return source._get_node_list(
+            fields=node_fields() if fields is None else tuple(fields),
+            **filters)
     except _NO_ANSWER as error:
         # The SDK lists page by page: Nova's own handling of errors covers no
         # more than the making of the query.

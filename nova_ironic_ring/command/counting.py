@@ -13,7 +13,7 @@
 """Counts nodes in pools, as the services do in their next passes."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import dataclasses
 
 from nova_ironic_ring.command import prospect
@@ -97,16 +97,16 @@ def left(seen: snapshot.Snapshot, host: str,
     return count
 
 
-def missing(seen: snapshot.Snapshot, host: str,
+def missing(seen: snapshot.Snapshot, hosts: Collection[str],
             inventories: Mapping[str, snapshot.Inventory]) -> int:
-    """Count the nodes that count for a service and Placement does not have.
+    """Count the nodes that count for services and Placement does not have.
 
     :param seen: what was read
-    :param host: the canonical name of the service
+    :param hosts: the canonical names of the services
     :param inventories: as :func:`left` has it
     """
     counted = collections.Counter(
-        count.pool for count in of(seen).values() if count.host == host)
+        count.pool for count in of(seen).values() if count.host in hosts)
     return sum(
         max(0, number - (inventories[name].total if name in inventories
                          else 0)) for name, number in counted.items())

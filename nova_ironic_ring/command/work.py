@@ -218,10 +218,9 @@ class Worker:
         if left or not any(model.canonical(row.owner) == host
                            for row in seen.pools.values()):
             return left
-        others = sorted(filter(seen.has_pools, _others(seen, host)))
-        inventories = self._inventories(seen, others)
-        return sum(counting.missing(seen, other, inventories)
-                   for other in others)
+        others = frozenset(filter(seen.has_pools, _others(seen, host)))
+        return counting.missing(
+            seen, others, self._inventories(seen, others))
 
     def _missing(self, seen: snapshot.Snapshot, host: str) -> int:
         """Count the free nodes that a service should have and has not.
@@ -234,7 +233,7 @@ class Worker:
             return 1
         if seen.has_pools(host):
             return counting.missing(
-                seen, host, self._inventories(seen, [host]))
+                seen, [host], self._inventories(seen, [host]))
         current = seen.ring(key)
         return sum(
             node.instance is None and current.owner(node.uuid) == host

@@ -154,27 +154,57 @@ class Nova:
         """
         self.cloud = cloud
         self.host = host
+        #: A row of each service, by canonical name.
+        self._samples: dict[str, str] = {}
 
     def ring_services(self) -> list[model.Service]:
         owners = {model.canonical(row.owner)
                   for row in self.cloud.rows.values()}
         found = [name for name, service in self.cloud.services.items()
                  if name in owners and not service.disabled]
-        said, scopes = self.last_passes(found), self.scopes(found)
+        self._samples = self._kept(found) | self._sample(
+            set(found) - self._kept(found).keys())
+        said = {name: _read(self.cloud.rows[node])
+                for name, node in self._samples.items()}
         return [dataclasses.replace(
-            self.cloud.services[name], last_pass=said.get(name),
-            is_asked=True, scope=scopes[name])
+            self.cloud.services[name], last_pass=said[name].last_pass,
+            is_asked=True, scope=said[name].scope)
             for name in found]
+
+    def _kept(self, hosts: Collection[str]) -> dict[str, str]:
+        """Return the rows that were read before and can be read again.
+
+        :param hosts: canonical names of services
+        """
+        return {name: node for name, node in self._samples.items()
+                if name in hosts and node in self.cloud.rows
+                and model.canonical(self.cloud.rows[node].owner) == name
+                and self.cloud.rows[node].sayer in (None, name)}
+
+    def _sample(self, hosts: Collection[str]) -> dict[str, str]:
+        """Choose a row of each service, which says most.
+
+        :param hosts: the names of the services, in any case
+        :returns: the UUIDs, by canonical name, of those that have one
+        """
+        wanted = set(map(model.canonical, hosts))
+        rows: dict[str, list[str]] = {}
+        for node, row in self.cloud.rows.items():
+            if (name := model.canonical(row.owner)) in wanted:
+                rows.setdefault(name, []).append(node)
+        return {name: max(nodes, key=lambda node: (
+            (said := _read(self.cloud.rows[node]).last_pass) is not None,
+            (said and said.at) or model.NEVER))
+            for name, nodes in rows.items()}
 
     def last_passes(self, hosts: Collection[str]
                     ) -> dict[str, model.LastPass]:
-        wanted = set(map(model.canonical, hosts))
-        said: dict[str, list[model.LastPass | None]] = {}
-        for row in map(_read, self.cloud.rows.values()):
-            if row.owner_name in wanted:
-                said.setdefault(row.owner_name, []).append(row.last_pass)
-        return {host: found for host, each in said.items()
-                if (found := model.latest(each)) is not None}
+        # The row that is read of each from now on is the one that says most.
+        samples = self._sample(hosts)
+        self._samples |= samples
+        return {host: said for host, node in samples.items()
+                if (said := _read(self.cloud.rows[node]).last_pass)
+                is not None}
 
     def say_last_pass(self, node: str, said: model.LastPass) -> None:
         row = self.cloud.rows.get(node)
@@ -182,14 +212,8 @@ class Nova:
             row.say(self.host, said)
 
     def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
-        wanted = set(map(model.canonical, hosts))
-        said: dict[str, list[model.Row]] = {}
-        for row in map(_read, self.cloud.rows.values()):
-            if row.owner_name in wanted:
-                said.setdefault(row.owner_name, []).append(row)
-        return {host: max(rows, key=lambda row: (
-            row.last_pass and row.last_pass.at) or model.NEVER).scope
-            for host, rows in said.items()}
+        return {host: _read(self.cloud.rows[node]).scope
+                for host, node in self._sample(hosts).items()}
 
     def say_settings(self, node: str, current: settings.Settings) -> None:
         row = self.cloud.rows.get(node)
@@ -288,6 +312,9 @@ class Ironic:
                 if (scope.conductor_group is None
                     or scope.conductor_group.lower() == node.group.lower())
                 and (not scope.shard or scope.shard == node.shard)}
+
+    def uuids(self, scope: settings.Scope) -> frozenset[str]:
+        return frozenset(Ironic.nodes(self, scope))
 
     def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
         wanted = set(instances)

@@ -51,8 +51,8 @@ class Decision(enum.Enum):
     CREATE = 'free and new'
     #: Its owner lets this service take it.
     TAKE_OFFERED = 'free and taken with consent of its owner'
-    #: Its owner is absent, forced down, gone, not in the peer list, or in
-    #: another group or shard.
+    #: Its owner is absent, forced down, gone, not in the peer list, or limited
+    #: to nodes that this one is not among.
     TAKE_ABANDONED = (
         'free and taken because its owner is absent, down, gone or no peer')
     #: Its owner is alive, and has let the handover timeout pass, or its
@@ -121,7 +121,7 @@ _HOLD_TRUST = _verdict(
 _OFFER = _verdict(Decision.OFFER)
 _LEAVE = _verdict(Decision.LEAVE)
 _LEAVE_NARROWER = _verdict(
-    Decision.LEAVE, 'free and with a live service that is limited to some of '
+    Decision.LEAVE, 'free and for live services that are limited to some of '
     'the nodes of this one')
 _CREATE = _verdict(Decision.CREATE)
 _TAKE_OFFERED = _verdict(Decision.TAKE_OFFERED)
@@ -183,6 +183,8 @@ class Free:
     :ivar is_disputed: whether this service may not take the node without its
         owner's consent
     :ivar is_ending: whether this service is about to end
+    :ivar is_narrowed: whether services divide the node which are limited to
+        some of this one's
     """
 
     desired: str | None
@@ -193,6 +195,7 @@ class Free:
     is_overdue: bool = False
     is_disputed: bool = False
     is_ending: bool = False
+    is_narrowed: bool = False
 
 
 def decide(me: str, node: Free) -> Verdict:
@@ -205,6 +208,8 @@ def decide(me: str, node: Free) -> Verdict:
         return _decide_on_own(me, node)
     if node.desired != me:
         return _LEAVE
+    if node.is_narrowed:
+        return _LEAVE_NARROWER
     if node.trust is _STARTING:
         return _WAIT_STARTING
     if node.is_ending:
@@ -215,8 +220,6 @@ def decide(me: str, node: Free) -> Verdict:
         return _TAKE_OFFERED
     if node.trust is not _FULL:
         return _WAIT_TRUST
-    if node.owner is membership.State.NARROWER_SCOPE:
-        return _LEAVE_NARROWER
     if node.is_disputed:
         return _WAIT_DISPUTE
     if node.owner is membership.State.NOT_WORKING:

@@ -103,12 +103,15 @@ class Beginning:
     :ivar is_recorded: whether this service has a record
     :ivar nodes: the instance on each node of Ironic
     :ivar mine: the UUIDs of this service's instances
+    :ivar narrowed: the nodes that services divide which are limited to some of
+        this one's, by UUID
     """
 
     memory: observation.Memory
     is_recorded: bool
     nodes: model.Nodes
     mine: frozenset[str]
+    narrowed: frozenset[str] = frozenset()
 
 
 def begin(this: Run, before: observation.Memory) -> Beginning:
@@ -130,8 +133,12 @@ def begin(this: Run, before: observation.Memory) -> Beginning:
         mine = world.nova.instances_of(current.host)
     with asking(this, Port.IRONIC, memory):
         nodes = _with_own(this, nodes, mine)
-    return Beginning(dataclasses.replace(memory, nodes=nodes), is_recorded,
-                     nodes, mine)
+        narrowed = frozenset(
+            node for scope in memory.standing.membership.narrower
+            for node in world.ironic.uuids(scope))
+    return Beginning(
+        dataclasses.replace(memory, nodes=nodes), is_recorded, nodes, mine,
+        narrowed)
 
 
 def between_passes(this: Run, before: observation.Memory
@@ -165,6 +172,8 @@ def _at_services(this: Run, before: observation.Memory, is_pass: bool
     """
     world, current = this.world, this.current
     services = world.nova.ring_services()
+    if is_pass:
+        _look_anew(this, services)
     own = next((service for service in services
                 if service.name == current.me), None)
     if own is None:
@@ -215,6 +224,21 @@ def _at_services(this: Run, before: observation.Memory, is_pass: bool
     return memory, own is not None
 
 
+def _look_anew(this: Run, services: Sequence[model.Service]) -> None:
+    """Have another row read of a service whose row does not say its scope.
+
+    Another may say it by now, as after Nova's own driver. It is one service at
+    a time, for each time all its rows are read, and the next pass knows it.
+    """
+    current = this.current
+    silent = sorted(
+        service.name for service in services
+        if service.scope is None and service.name != current.me)
+    if silent and current.scope.is_limited and current.peers is None:
+        turn = int(this.world.process.now() / current.pass_interval)
+        this.world.nova.last_passes([silent[turn % len(silent)]])
+
+
 def at_all_services(this: Run, memory: observation.Memory
                     ) -> tuple[observation.Others, observation.Memory]:
     """Look at all services of Nova, also those that are not in the ring.
@@ -252,8 +276,8 @@ def _with_scopes(this: Run, memory: observation.Memory,
                  ) -> Sequence[model.Service]:
     """Have services that are not in the ring say which nodes they divide.
 
-    Those are not asked that live and are enabled: from these nothing is taken
-    for that, and they are about to be in a ring.
+    Those alone are asked that live and are disabled: what lost ones have goes
+    to anybody, and the others are about to be in a ring.
     """
     if this.current.peers is not None:
         return services
@@ -261,7 +285,7 @@ def _with_scopes(this: Run, memory: observation.Memory,
     wanted = sorted(
         host for host, state in membership.assess(
             services, this.current, watch).states.items()
-        if host not in known and state is not membership.State.MEMBER)
+        if host not in known and state is membership.State.DISABLED)
     scopes = this.world.nova.scopes(wanted) if wanted else {}
     return [dataclasses.replace(
         service, is_asked=True, scope=scopes[service.name])

@@ -62,9 +62,10 @@ class State(enum.Enum):
     FORCED_DOWN = 'forced down'
     #: Not among the peers that are configured; whether it lives is not asked.
     NOT_A_PEER = 'not in the peer list'
-    #: It says that it divides other nodes; likewise.
+    #: It is alive, and says that it divides other nodes.
     OTHER_SCOPE = 'in another group or shard'
-    #: It is alive, and says that it divides only some of the same nodes.
+    #: It works, and says that it divides only some of the same nodes: these
+    #: are left to it.
     NARROWER_SCOPE = 'limited to some of these nodes'
     #: Nova has no record of it.
     GONE = 'gone'
@@ -360,6 +361,8 @@ class Membership:
         same scope, and are not in the peer list; none without a list
     :ivar elsewhere: canonical names of those in the peer list that say that
         they have another scope; likewise
+    :ivar narrower: the scopes of those that divide only some of the same
+        nodes; none of these lies within another
     """
 
     members: frozenset[str] = frozenset()
@@ -367,6 +370,7 @@ class Membership:
     silences: Mapping[str, float] = dataclasses.field(default_factory=dict)
     unlisted: frozenset[str] = frozenset()
     elsewhere: frozenset[str] = frozenset()
+    narrower: frozenset[model.Scope] = frozenset()
 
     def state(self, host: str) -> State:
         """Say what a service is.
@@ -410,7 +414,8 @@ class Membership:
         :param before: what the services were when they were
         """
         failing = {host for host in before.with_state(State.NOT_WORKING)
-                   if self.state(host) is State.MEMBER}
+                   if self.state(host) in (
+                       State.MEMBER, State.NARROWER_SCOPE)}
         return dataclasses.replace(
             self, members=self.members - failing,
             states={**self.states, **dict.fromkeys(
@@ -441,11 +446,23 @@ def state(service: model.Service, current: settings.Settings,
         return State.NOT_A_PEER
     found = _state_of_peer(service, current, watch, work)
     if service.name == current.me or not service.is_asked or (
-            current.shares(service.scope)):
+            not found.lives or current.shares(service.scope)):
         return found
-    # Two rings divide its nodes: those of the narrower scope keep them.
-    return (State.NARROWER_SCOPE if found.lives and service.scope is not None
-            and current.scope.covers(service.scope) else State.OTHER_SCOPE)
+    if service.scope is None or not current.scope.covers(service.scope):
+        return State.OTHER_SCOPE
+    # Two rings divide its nodes: those of the narrower scope keep them, for as
+    # long as they are to have any.
+    return State.NARROWER_SCOPE if found is State.MEMBER else found
+
+
+def _widest(scopes: Iterable[model.Scope]) -> frozenset[model.Scope]:
+    """Leave out the scopes that lie within another."""
+    found: list[model.Scope] = []
+    for scope in scopes:
+        if not any(each.covers(scope) for each in found):
+            found = [each for each in found if not scope.covers(each)]
+            found.append(scope)
+    return frozenset(found)
 
 
 def _state_of_peer(service: model.Service, current: settings.Settings,
@@ -484,7 +501,10 @@ def assess(services: Iterable[model.Service], current: settings.Settings,
     found = Membership(
         frozenset(host for host, each in states.items()
                   if each is State.MEMBER),
-        states, {host: watch.silence(host) for host in states})
+        states, {host: watch.silence(host) for host in states},
+        narrower=_widest(
+            service.scope for service in services if service.scope is not None
+            and states[service.name] is State.NARROWER_SCOPE))
     if current.peers is None:
         return found
     said = {service.name: service for service in services

@@ -91,6 +91,8 @@ class Observation:
     :ivar instances: what is known of instances
     :ivar others: what all services are, where that is needed
     :ivar tracked: the nodes tracked by Nova's resource tracker
+    :ivar narrowed: the nodes that services divide which are limited to some of
+        this one's
     """
 
     at: float
@@ -100,6 +102,7 @@ class Observation:
     instances: Instances = Instances()
     others: Others = Others()
     tracked: Container[str] = frozenset()
+    narrowed: Container[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)

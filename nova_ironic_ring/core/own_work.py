@@ -16,7 +16,7 @@ One row says when the last good pass was; which one, is chosen here. What the
 peers make of that is in :mod:`nova_ironic_ring.core.look`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 import dataclasses
 import datetime
 import hashlib
@@ -27,6 +27,10 @@ from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
+
+# So many rows that say nothing are written in a pass: a service that has had
+# Nova's own driver may have thousands that are not listed any more.
+_MOST_SILENT = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,21 +71,25 @@ class Work:
         return model.LastPass(current.pass_interval)
 
 
-def say_scope(this: look.Run, rows: Mapping[str, model.Row]) -> None:
+def say_scope(this: look.Run, rows: Mapping[str, model.Row],
+              listed: Container[str]) -> None:
     """Have all rows of this service say which nodes it divides by now.
 
     Its peers read one of them, which may be of a node that is not in its scope
-    any more, and so is not listed. Those of Nova's own driver say nothing, and
-    mislead nobody until they are written anyway.
+    any more, and so is not listed. Those that say nothing, as after Nova's own
+    driver, are written little by little.
 
     :param this: the pass
     :param rows: the rows of this service
+    :param listed: the nodes, or pools, whose rows Nova's tracker writes
     """
     scope = this.current.scope
-    stale = [node for node, row in rows.items()
+    wrong = [node for node, row in rows.items()
              if row.scope is not None and not scope.is_same(row.scope)]
+    silent = sorted(node for node, row in rows.items()
+                    if row.scope is None and node not in listed)
     try:
-        for node in stale:
+        for node in wrong + silent[:_MOST_SILENT]:
             this.world.nova.say_settings(node, this.current)
     except Exception as error:
         # The next pass tries again: instances may have been taken over.

@@ -104,7 +104,7 @@ def run(world: ports.Ports, before: observation.Memory,
         seen, memory = _observe(this, memory, observation.Observation(
             world.process.now(), memory.standing, nodes, rows,
             observation.Instances(begun.mine),
-            tracked=world.process.tracked()))
+            tracked=world.process.tracked(), narrowed=begun.narrowed))
     this.happened.extend(others.elsewhere(memory, seen))
     memory = look.at_own_heartbeat(this, memory)
     seen = dataclasses.replace(seen, standing=memory.standing)
@@ -129,9 +129,9 @@ def run(world: ports.Ports, before: observation.Memory,
         this.happened.extend(pool_return.take_back(world, own, own.pools))
     memory = _look_at_givers(this, memory, plan, nodes)
     memory, settled = _clean_up_after_dead_services(this, memory, own)
-    own_work.say_scope(this, rows)
     listed = {node: nodes[node] for node, step in plan.steps.items()
               if step.decision.lists}
+    own_work.say_scope(this, rows, listed)
     said, memory = own_work.say(this, {
         node: plan.steps[node].decision is decisions.Decision.KEEP_INSTANCE
         for node in listed}, memory, rows)

@@ -130,7 +130,9 @@ def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
             continue
         if instance is not None and instance not in mine:
             of_others[instance] = node
-        if node not in rows and (instance is None or current.follows):
+        if node not in rows and (
+                node not in seen.narrowed if instance is None
+                else current.follows):
             wanted.append(node)
     return Needs(wanted, of_others, misplaced, offered)
 
@@ -223,7 +225,7 @@ class _Planner:
             wait is not None and node in self.before.waits and (
                 self.seen.at - wait.since >= self._timeout(wait.owner)),
             is_of_another and row is not None and not self._may_force(row),
-            self.seen.standing.is_ending))
+            self.seen.standing.is_ending, node in self.seen.narrowed))
         # Waits count only while the peers know this service, and trust is
         # full.
         if wait is not None and verdict.decision is Decision.WAIT and (
@@ -297,7 +299,8 @@ class _Planner:
 
         Without a row its peers do not see it, and neither do other newcomers,
         who would take the same nodes as it does. One that comes from another
-        scope says so in the rows that it has, and takes nothing before.
+        scope says so in the rows that it has, and takes nothing before. Rows
+        that say nothing and are not listed show nobody where it is.
         """
         if self.trust is not trust.Trust.FULL or (
                 self.seen.standing.is_ending) or (
@@ -306,7 +309,9 @@ class _Planner:
             return verdicts
         takes = {node: verdict for node, verdict in verdicts.items()
                  if verdict.decision.takes or verdict.decision.takes_instance}
-        choice = {} if self.mine else takes or {
+        is_seen = any(self.seen.rows[node].scope is not None
+                      or node in self.seen.nodes for node in self.mine)
+        choice = {} if is_seen else takes or {
             node: verdict for node, verdict in verdicts.items()
             if verdict.decision is Decision.WAIT
             and self._may_force(self.seen.rows[node])}

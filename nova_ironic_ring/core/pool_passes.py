@@ -75,6 +75,8 @@ class _Seen:
     :ivar others: what all services are
     :ivar records: the records of nodes
     :ivar claimed: what has come of those of free nodes that others have
+    :ivar narrowed: the nodes that count for services which are limited to some
+        of this one's
     """
 
     nodes: _Nodes
@@ -85,6 +87,7 @@ class _Seen:
     others: membership.Membership = membership.Membership()
     records: pool_records.Records = pool_records.Records()
     claimed: pool_records.Claimed = pool_records.Claimed()
+    narrowed: frozenset[str] = frozenset()
 
 
 def run(world: ports.Ports, before: observation.Memory,
@@ -105,13 +108,14 @@ def run(world: ports.Ports, before: observation.Memory,
     with look.asking(this, look.Port.IRONIC, memory):
         nodes: _Nodes = world.ironic.describe(begun.nodes)
     with look.asking(this, look.Port.NOVA, memory):
-        seen, memory = _observe(this, memory, nodes, mine)
+        seen, memory = _observe(this, memory, begun, nodes)
     with look.asking(this, look.Port.IRONIC, memory):
         kept, memory = _guard(this, memory, seen)
     memory = look.at_own_heartbeat(this, memory)
     with look.asking(this, look.Port.NOVA, memory):
         claimed, memory = pool_records.claim(
-            this, memory, seen.records, _free(this, memory, nodes))
+            this, memory, seen.records,
+            _free(this, memory, nodes) - begun.narrowed)
     seen = dataclasses.replace(
         seen, nodes={**kept, **nodes}, claimed=claimed)
     consumers = _Consumers(this)
@@ -133,10 +137,10 @@ def run(world: ports.Ports, before: observation.Memory,
             _reclaim(this, seen, found)
             taken += _settle(this, memory, seen)
     memory = pool_records.remove(this, memory, _replaced(seen, outcome))
-    own_work.say_scope(this, seen.records.own)
+    counted = {pool.uuid: True for pool in found.values()}
+    own_work.say_scope(this, seen.records.own, counted)
     said, memory = own_work.say(
-        this, {pool.uuid: True for pool in found.values()}, memory,
-        dict(seen.records.own))
+        this, counted, memory, dict(seen.records.own))
     this.happened.extend(_count(memory.pooled.pools, found))
     return Result(
         found, dataclasses.replace(
@@ -177,10 +181,11 @@ def is_deleted(world: ports.Ports, memory: observation.Memory,
     return pool_takeover.is_unused(world, pool)
 
 
-def _observe(this: look.Run, memory: observation.Memory, nodes: _Nodes,
-             mine: frozenset[str]) -> tuple[_Seen, observation.Memory]:
+def _observe(this: look.Run, memory: observation.Memory,
+             begun: look.Beginning, nodes: _Nodes
+             ) -> tuple[_Seen, observation.Memory]:
     """Read what Nova has of this service, and of instances beside it."""
-    nova = this.world.nova
+    nova, mine = this.world.nova, begun.mine
     places = {uuid: place for uuid, place in memory.pooled.places.items()
               if uuid in mine}
     unknown = nova.instances(mine - places.keys()) if (
@@ -195,14 +200,14 @@ def _observe(this: look.Run, memory: observation.Memory, nodes: _Nodes,
     members = memory.standing.membership.joined(others.membership)
     own = nova.rows_of(this.current.host)
     looked_for = sorted(node for node in (
-        _free(this, memory, nodes) | {
+        _free(this, memory, nodes) - begun.narrowed | {
             uuid for uuid, node in nodes.items() if node.instance in mine})
         if node not in own)
     records = pool_records.Records(
         own, nova.rows(looked_for) if looked_for else {}, others)
     seen = _Seen(nodes, mine, places | {
         uuid: instance.node for uuid, instance in unknown.items()},
-        records.pools, of_others, members, records)
+        records.pools, of_others, members, records, narrowed=begun.narrowed)
     return seen, dataclasses.replace(
         memory, instances=of_others, pooled=dataclasses.replace(
             memory.pooled, places=settled))
@@ -335,12 +340,13 @@ def _share(this: look.Run, memory: observation.Memory, seen: _Seen
         elif owner(uuid) != this.current.me:
             continue
         elif instance is None:
-            if uuid not in seen.claimed.left:
+            if uuid not in seen.claimed.left and uuid not in seen.narrowed:
                 free.add(uuid)
         elif (known := seen.of_others.get(instance)) is None or (
-                known.host is None or (
-                    pools.has(known, uuid)
-                    and _is_taken_over(this, seen, known))):
+                known.host is None):
+            if uuid not in seen.narrowed:
+                left.add(uuid)
+        elif pools.has(known, uuid) and _is_taken_over(this, seen, known):
             left.add(uuid)
     return pools.Share(frozenset(free), held, frozenset(left))
 

@@ -187,6 +187,12 @@ class Ironic(Protocol):
         :returns: the instance on each node, None for a free one
         """
 
+    def uuids(self, scope: settings.Scope) -> frozenset[str]:
+        """Name the nodes that other services divide.
+
+        :param scope: which nodes these are
+        """
+
     def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
         """Find the nodes of instances, whatever group or shard they are in.
 

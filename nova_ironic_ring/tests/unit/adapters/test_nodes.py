@@ -142,6 +142,16 @@ class ReserveTestCase(IronicTestCase):
                           self.ironic.reserve, NODE, 'i')
 
 
+class OthersTestCase(IronicTestCase):
+    """The nodes that others divide."""
+
+    def test_listing_of_this_service_stays(self):
+        self.cloud.nodes[NODE].group = 'rack'
+        self.ironic.nodes(settings.Scope())
+        self.assertEqual({NODE}, self.ironic.uuids(settings.Scope('rack')))
+        self.assertIn(OTHER, self.ironic.found)
+
+
 class FreeNodesTestCase(IronicTestCase):
     """The nodes that are free now."""
 

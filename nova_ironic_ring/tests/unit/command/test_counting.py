@@ -106,10 +106,13 @@ class CountingTestCase(oslotest_base.BaseTestCase):
     def test_missing(self):
         seen = make()
         size = seen.inventories[POOLS['a']].total
-        self.assertEqual(0, counting.missing(seen, 'a', seen.inventories))
-        self.assertEqual(size, counting.missing(seen, 'a', {}))
+        self.assertEqual(0, counting.missing(seen, ['a'], seen.inventories))
+        self.assertEqual(size, counting.missing(seen, ['a'], {}))
+        self.assertEqual(
+            size + seen.inventories[POOLS['b']].total,
+            counting.missing(seen, ['a', 'b'], {}))
         self.assertEqual(size - 1, counting.missing(
-            seen, 'a', {POOLS['a']: snapshot.Inventory(1, 1, 0)}))
+            seen, ['a'], {POOLS['a']: snapshot.Inventory(1, 1, 0)}))
 
 
 class DriverTestCase(oslotest_base.BaseTestCase):

@@ -56,6 +56,13 @@ class FreeTestCase(base.BaseTestCase):
         ('third', OFFERED, {}, Decision.LEAVE),
         (None, None, {}, Decision.LEAVE),
         (None, OFFERED, {}, Decision.LEAVE),
+        # It is for services with a narrower scope, whoever has it.
+        ('me', None, {'is_narrowed': True}, Decision.LEAVE),
+        ('me', OFFERED, {'is_narrowed': True}, Decision.LEAVE),
+        ('me', THEIRS, {'is_narrowed': True, 'owner': State.ABSENT},
+         Decision.LEAVE),
+        ('me', MINE, {'is_narrowed': True}, Decision.KEEP),
+        ('other', MINE, {'is_narrowed': True}, Decision.OFFER),
         # Nobody has it.
         ('me', None, {}, Decision.CREATE),
         ('me', None, {'trust': BLACKOUT}, Decision.CREATE),
@@ -86,7 +93,8 @@ class FreeTestCase(base.BaseTestCase):
             desired, row, circumstances).decision)
 
     @ddt.data(*itertools.product(
-        (State.ABSENT, State.FORCED_DOWN, State.GONE, State.NOT_A_PEER),
+        (State.ABSENT, State.FORCED_DOWN, State.GONE, State.NOT_A_PEER,
+         State.OTHER_SCOPE, State.NARROWER_SCOPE),
         (THEIRS, OFFERED_TO_ANOTHER, NOT_NOW)))
     @ddt.unpack
     def test_of_one_that_gives_nothing(self, owner, row):

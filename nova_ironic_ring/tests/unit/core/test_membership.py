@@ -251,11 +251,36 @@ class ScopeTestCase(base.BaseTestCase):
     def test_while_it_does_not(self):
         for said, scope, expected in (
                 (self.MINE, self.MINE, State.ABSENT),
-                (settings.Scope('rack2'), self.MINE, State.OTHER_SCOPE),
-                (self.MINE, settings.Scope(), State.OTHER_SCOPE)):
+                (settings.Scope('rack2'), self.MINE, State.ABSENT),
+                (self.MINE, settings.Scope(), State.ABSENT)):
             self.assertIs(expected, self._state(
                 dataclasses.replace(ME, scope=scope), 60, is_asked=True,
                 scope=said))
+
+    def test_narrower_one_that_is_disabled(self):
+        for scope, expected in ((settings.Scope(), State.DISABLED),
+                                (settings.Scope('rack2'), State.OTHER_SCOPE)):
+            self.assertIs(expected, self._state(
+                dataclasses.replace(ME, scope=scope), is_asked=True,
+                disabled=True, scope=self.MINE))
+
+    def test_narrower_one_that_did_not_work(self):
+        before, now = (
+            membership.Membership(states={'a': state})
+            for state in (State.NOT_WORKING, State.NARROWER_SCOPE))
+        self.assertIs(State.NOT_WORKING, now.working_as(before).state('a'))
+
+    def test_widest_of_the_narrower_ones(self):
+        shard = settings.Scope(None, 'one')
+        services = [
+            _service(host, is_asked=True, scope=scope)
+            for host, scope in (
+                ('a', settings.Scope('rack1', 'one')), ('b', self.MINE),
+                ('c', settings.Scope('RACK1')), ('d', shard), ('e', None),
+                ('f', settings.Scope('rack2')))]
+        services[-1] = dataclasses.replace(services[-1], forced_down=True)
+        self.assertEqual({self.MINE, shard}, membership.assess(
+            services, ME, Watch().look(services, 0)).narrower)
 
     def test_this_one_has_its_settings(self):
         # A row of its own may name the scope that it had before.

@@ -415,15 +415,14 @@ class ScopeTestCase(pool_base.PoolPassTestCase):
         self.assertEqual(set(NODES), set(self.counts()))
         self.assertEqual({1}, set(self.counts().values()))
         node = self.build('d', 'i')
-        # One that has died and is disabled is settled by its peers alone.
+        # One that has died and is disabled is settled, in whatever shard.
         self.cloud.services['d'] = dataclasses.replace(
             self.cloud.services['d'], forced_down=True, disabled=True)
         del self.services['d']
         for name in 'abc':
             self.services[name].run_pass()
             self.assertIs(
-                membership.State.FORCED_DOWN if name == 'c'
-                else membership.State.OTHER_SCOPE,
+                membership.State.FORCED_DOWN,
                 look.at_all_services(
                     look.Run(self.services[name].world,
                              self.services[name].current),
@@ -431,6 +430,26 @@ class ScopeTestCase(pool_base.PoolPassTestCase):
         self.run_passes(3)
         self.assertEqual('c', self.cloud.instances['i'].host)
         self.assertIn(node, self.services['c'].pool.used)
+
+    def test_services_without_limits_beside_a_group(self):
+        for node in NODES[:10]:
+            self.cloud.nodes[node].group = 'rack'
+        self.start('u')
+        self.run_passes(3)
+        node = self.build('u', 'i', NODES[0])
+        # It is nobody's.
+        self.cloud.nodes[NODES[1]].instance = 'j'
+        self.start('g', scope=settings.Scope('rack'))
+        self.run_passes(3)
+        self.assertEqual(set(NODES), set(self.counts()))
+        self.assertEqual({1}, set(self.counts().values()))
+        self.assertEqual({*NODES[:10]} - {node}, self.services['g'].nodes())
+        # What the last one of the group leaves is for the others.
+        self.cloud.services['g'] = dataclasses.replace(
+            self.cloud.services['g'], forced_down=True)
+        del self.services['g']
+        self.run_passes(2)
+        self.assertEqual(set(NODES), self.services['u'].nodes())
 
 
 class UnansweredTestCase(pool_base.PoolPassTestCase):

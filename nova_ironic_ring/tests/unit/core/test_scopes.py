@@ -220,11 +220,76 @@ class StartTestCase(_ScopesTestCase):
         self.start(ONE, 'a', 'b')
         self.run_passes()
         self.assert_divided('rack1', 'a', 'b')
+        self.cloud.beat('stock')
+        self.services['a'].decide()
         self.assertIs(State.OTHER_SCOPE, self.services['a'].state('stock'))
         self.start(settings.Scope(), 'c')
         self.cloud.beat('stock')
         self.services['c'].decide()
         self.assertIs(State.MEMBER, self.services['c'].state('stock'))
+
+    def test_rows_that_say_nothing_and_are_not_listed(self):
+        # They were with Nova's own driver until now.
+        self.start(ONE, 'b')
+        self.run_passes()
+        for node in RACKS['rack2'][:30]:
+            self.cloud.rows[node] = clouds.Row('a')
+        self.cloud.beat('a')
+        self.run_passes(1)
+        self.assertIs(State.OTHER_SCOPE, self.services['b'].state('a'))
+        self.start(ONE, 'a')
+        self.run_passes(1, ['a'])
+        self.assertEqual(20, sum(
+            row.owner == row.sayer == 'a' and node in RACKS['rack2']
+            for node, row in self.cloud.rows.items()))
+        self.run_passes()
+        self.assertEqual({'a', 'b'}, self.services['a'].members)
+        self.assertEqual({'a', 'b'}, self.services['b'].members)
+        self.assert_divided('rack1', 'a', 'b')
+        self.assert_settled()
+
+    def test_another_row_is_read_of_one_that_says_nothing(self):
+        self.start(ONE, 'b')
+        self.run_passes()
+        # More than it says anything in at once.
+        for node in RACKS['rack2']:
+            self.cloud.rows[node] = clouds.Row('a')
+        for host in 'xyz':
+            self.cloud.rows[f'of {host}'] = clouds.Row(host)
+        for host in 'axyz':
+            self.cloud.beat(host)
+        self.start(ONE, 'a')
+        self.run_passes(1)
+        read: list[str] = []
+        nova = self.services['b'].tracker.world.nova
+        ask = nova.last_passes
+
+        def last_passes(hosts):
+            read.extend(hosts)
+            return ask(hosts)
+
+        nova.last_passes = last_passes
+        nova._samples['a'] = max(
+            node for node in RACKS['rack2']
+            if self.cloud.rows[node].sayer is None)
+        for _ in range(5):
+            for host in 'xyz':
+                self.cloud.beat(host)
+            self._wait(60)
+            self.services['b'].decide()
+        self.assertIn('a', self.services['b'].members)
+        self.assertEqual({*'axyz'}, {*read})
+        self.assertEqual(5, len(read))
+
+    def test_newcomer_whose_rows_say_nothing_takes_its_first_node(self):
+        self.start(ONE, 'b')
+        self.run_passes()
+        self.moves.clear()
+        for node in RACKS['rack2'][:3]:
+            self.cloud.rows[node] = clouds.Row('a')
+        self.start(ONE, 'a')
+        self.run_passes(1, ['a'])
+        self.assertEqual(1, len(self.moves))
 
     def test_records_of_dead_peers_alone_are_cleaned(self):
         self.start(ONE, 'a', 'b')
@@ -274,6 +339,25 @@ class ChangeTestCase(_ScopesTestCase):
         self.run_passes(1, ['a', 'd'])
         self.assertIs(State.OTHER_SCOPE, self.services['a'].state('c'))
         self.assertIs(State.MEMBER, self.services['d'].state('c'))
+
+    def test_what_one_that_dies_then_leaves_behind(self):
+        owners = self._owners()
+        node, building = sorted(
+            node for node in RACKS['rack1'] if owners[node] == 'c')[:2]
+        self.cloud.nodes[node].instance = 'i'
+        self.cloud.instances['i'] = model.Instance('c', node)
+        self.cloud.allocations[building] = {'j'}
+        self.cloud.instances['j'] = model.Instance(
+            None, None, True, 'scheduling')
+        self.start(TWO, 'c')
+        self.run_passes(2)
+        self.cloud.services['c'] = dataclasses.replace(
+            self.cloud.services['c'], forced_down=True)
+        del self.services['c']
+        self.run_passes(15)
+        self.assertIn(self.cloud.instances['i'].host, 'ab')
+        self.assertTrue(self.cloud.instances['j'].is_given_up)
+        self.assert_divided('rack2', 'd', 'e')
 
     def test_what_holds_an_instance_stays(self):
         node = min(node for node, owner in self._owners().items()
@@ -360,6 +444,100 @@ class ChangeTestCase(_ScopesTestCase):
         del nova.say_settings
         self.run_passes()
         self.assert_divided('rack2', 'c', 'd', 'e')
+
+
+class NarrowerTestCase(_ScopesTestCase):
+    """A service without limits beside others in a group."""
+
+    def setUp(self):
+        super().setUp()
+        self.start(settings.Scope(), 'u')
+        self.start(ONE, 'g1', 'g2')
+        self.run_passes(8)
+        self.assert_divided('rack1', 'g1', 'g2')
+        self.moves.clear()
+
+    def _node_of(self, host: str, rack: str = 'rack1') -> str:
+        owners = self._owners()
+        return min(node for node in RACKS[rack] if owners[node] == host)
+
+    def _change(self, host: str, **fields) -> None:
+        self.cloud.services[host] = dataclasses.replace(
+            self.cloud.services[host], **fields)
+
+    def test_nodes_outside_their_scope(self):
+        # They were without limits before.
+        self.start(settings.Scope(), 'g1', 'g2')
+        self.run_passes(8)
+        self.assert_divided('rack2', 'g1', 'g2', 'u')
+        node = self._node_of('g1', 'rack2')
+        self.cloud.nodes[node].instance = 'i'
+        self.cloud.instances['i'] = model.Instance('g1', node)
+        self.start(ONE, 'g1', 'g2')
+        self.run_passes()
+        self.assert_divided('rack1', 'g1', 'g2')
+        self.assertEqual('g1', self.cloud.rows[node].owner)
+        self.cloud.nodes[node].instance = None
+        del self.cloud.instances['i']
+        self.run_passes(2)
+        self.assert_divided('rack2', 'u')
+        self.assert_settled()
+
+    def test_node_that_leaves_the_group(self):
+        node = self._node_of('g1')
+        self.cloud.nodes[node].group = ''
+        self.cloud.allocations[node] = {'i'}
+        self.run_passes(2)
+        self.assertEqual('g1', self.cloud.rows[node].owner)
+        del self.cloud.allocations[node]
+        self.run_passes(2)
+        self.assertEqual('u', self.cloud.rows[node].owner)
+        self.assertEqual({node: 1}, self.moves)
+
+    def test_node_that_nobody_has(self):
+        del self.cloud.rows[self._node_of('g1')]
+        self.run_passes(1)
+        self.assert_divided('rack1', 'g1', 'g2')
+        self.assertEqual({}, self.moves)
+
+    def test_one_of_the_group_dies(self):
+        self._change('g1', forced_down=True)
+        del self.services['g1']
+        self.run_passes(2)
+        self.assert_divided('rack1', 'g2')
+        self.assertEqual({1}, set(self.moves.values()))
+        self.assert_settled()
+
+    def test_all_of_the_group_are_disabled(self):
+        self._change('g1', disabled=True)
+        self.run_passes(2)
+        self.assert_divided('rack1', 'g2')
+        self.assertEqual({1}, set(self.moves.values()))
+        self._change('g2', disabled=True)
+        self.run_passes(20)
+        self.assert_divided('rack1', 'u')
+        self.assert_settled()
+
+    def test_passes_of_the_group_fail(self):
+        self.run_passes(20, ['u'])
+        self.assert_divided('rack1', 'u')
+        self.run_passes(20)
+        self.assert_divided('rack1', 'g1', 'g2')
+
+    def test_all_of_the_group_die(self):
+        building, node = self._node_of('g1'), self._node_of('g2')
+        self.cloud.allocations[building] = {'i'}
+        self.cloud.instances['i'] = model.Instance(
+            None, None, True, 'scheduling')
+        self.cloud.nodes[node].instance = 'j'
+        self.cloud.instances['j'] = model.Instance('g2', node)
+        self._change('g1', forced_down=True)
+        self._change('g2', forced_down=True)
+        del self.services['g1'], self.services['g2']
+        self.run_passes(15)
+        self.assert_divided('rack1', 'u')
+        self.assertTrue(self.cloud.instances['i'].is_given_up)
+        self.assertEqual('u', self.cloud.instances['j'].host)
 
 
 class ListTestCase(_ScopesTestCase):
