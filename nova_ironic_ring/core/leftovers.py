@@ -161,12 +161,18 @@ def _settle_pools(world: ports.Ports, lost: _Lost, seen: Seen
     deployed = frozenset(uuid for uuid in seen.nodes.values() if uuid)
     for pool in found:
         if seen.standing.ring.owner(
-                pools.uuid_of(pool)) == seen.settings.me:
+                pools.uuid_of(pool)) != seen.settings.me:
+            continue
+        try:
             outcome = pool_takeover.settle(world, pool_takeover.Left(
                 pool, lost.host, seen.settings.fails_over and lost.is_dead,
                 None), deployed)
-            taken += outcome.taken
-            happened += outcome.happened
+        except Exception as error:
+            # What was taken out of others has to be looked after all the same.
+            happened.append(events.RecordNotRemoved(pool, lost.host, error))
+            continue
+        taken += outcome.taken
+        happened += outcome.happened
     return pool_takeover.Outcome(tuple(taken), tuple(happened))
 
 

@@ -272,7 +272,8 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     """Settle what is not on a node of Ironic in the pool of a lost service.
 
     A build that was on its way there ends. What was being deleted, and has
-    lost its node already, becomes this service's, which finishes that.
+    lost its node already, becomes this service's, which finishes that. An
+    error with one of them does not keep the others from it.
 
     :param world: the ports
     :param left: the pool
@@ -285,22 +286,36 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     waiting = world.placement.consumers(pools.uuid_of(left.pool)) - deployed
     found = world.nova.instances(waiting) if waiting else {}
     for uuid, instance in found.items():
-        if instance.host not in (None, left.host) or (
-                world.ironic.nodes_of([uuid])):
+        if instance.host not in (None, left.host):
             continue
-        if instance.is_deleting:
-            expected = ports.Expected(str(instance.host), str(instance.node))
-            if left.is_dead and (
-                    world.nova.set_instance_host(uuid, expected)
-                    if left.target is None else
-                    world.nova.place_instance(uuid, expected, left.target)):
-                taken.append(takeover.Takeover(
-                    left.target or left.pool, uuid, left.host, instance.task,
-                    True))
-        elif instance.is_given_up:
-            # Who has ended the build has ended before this.
-            world.placement.free(uuid)
-        elif instance.is_building and world.nova.end_build(uuid, left.host):
-            happened.append(events.BuildEnded(left.pool, uuid, left.host))
-            world.placement.free(uuid)
+        try:
+            if world.ironic.nodes_of([uuid]):
+                continue
+            if instance.is_deleting:
+                if left.is_dead and _take_deleted(world, left, uuid, instance):
+                    taken.append(takeover.Takeover(
+                        left.target or left.pool, uuid, left.host,
+                        instance.task, True))
+            elif instance.is_given_up:
+                # Who has ended the build has ended before this.
+                world.placement.free(uuid)
+            elif instance.is_building and (
+                    world.nova.end_build(uuid, left.host)):
+                happened.append(events.BuildEnded(left.pool, uuid, left.host))
+                world.placement.free(uuid)
+        except Exception as error:
+            # What was taken before it has to be looked after all the same.
+            happened.append(
+                events.InstanceNotTaken(uuid, left.host, error)
+                if instance.is_deleting else events.BuildNotEnded(
+                    left.pool, uuid, left.host, error))
     return Outcome(tuple(taken), tuple(happened))
+
+
+def _take_deleted(world: ports.Ports, left: Left, uuid: str,
+                  instance: model.Instance) -> bool:
+    """Make an instance this service's that was being deleted."""
+    expected = ports.Expected(str(instance.host), str(instance.node))
+    if left.target is None:
+        return world.nova.set_instance_host(uuid, expected)
+    return world.nova.place_instance(uuid, expected, left.target)

@@ -313,6 +313,38 @@ class PoolLeftoversTestCase(base.PassTestCase):
         self.assertEqual(before, self.cloud.instances)
         self.assertNotIn('reserve_all', self.asked)
 
+    def test_error_after_one_was_taken(self):
+        first, second = sorted(self.pools)
+        self._leave('a-gone', first, task='deleting')
+        self._leave('b-new', first, is_building=True)
+        self._leave('c-gone', first, task='deleting')
+        self.before['end_build'] = _fail
+        self.assertEqual({'a-gone', 'c-gone'}, self._clean())
+        (failed,) = self.happened(events.BuildNotEnded)
+        self.assertEqual((first, 'b-new', 'b'),
+                         (failed.node, failed.instance, failed.host))
+        self.assertEqual({'me'}, {
+            self.cloud.instances[uuid].host for uuid in ('a-gone', 'c-gone')})
+        self._clean()
+        self.assertTrue(self.cloud.instances['b-new'].is_given_up)
+
+    def test_error_with_one_that_is_being_deleted(self):
+        self._leave('gone', self.pools[0], task='deleting')
+        self.before['set_instance_host'] = _fail
+        self.assertEqual(set(), self._clean())
+        (failed,) = self.happened(events.InstanceNotTaken)
+        self.assertEqual(('gone', 'b'), (failed.instance, failed.host))
+        self.assertEqual({'gone'}, self._clean())
+
+    def test_error_with_the_next_pool(self):
+        first, second = sorted(self.pools)
+        self._leave('gone', first, task='deleting')
+        self.before['set_instance_host'] = lambda: self.before.update(
+            reserve_all=_fail)
+        self.assertEqual({'gone'}, self._clean())
+        (failed,) = self.happened(events.RecordNotRemoved)
+        self.assertEqual((second, 'b'), (failed.node, failed.host))
+
 
 class MissingTestCase(base.PassTestCase):
     """Nodes of this service that are not listed any more."""
