@@ -388,15 +388,26 @@ def _wanted(this: look.Run, memory: observation.Memory, seen: _Seen
 
 def _take_over(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
                wanted: _Wanted) -> pool_takeover.Outcome:
-    """Take over the instances of dead services."""
+    """Take over the instances of dead services.
+
+    An error does not fail the pass, here and in what follows: instances may
+    have been taken over.
+    """
     if not wanted:
         return pool_takeover.Outcome()
     hosts = {each.host for batch in wanted.values() for each in batch
              if not each.is_own}
+    try:
+        providers = _providers(this, seen, hosts)
+    except Exception as error:
+        first = next(each for batch in wanted.values() for each in batch)
+        this.happened.append(events.InstanceNotTaken(
+            first.instance, first.host, error))
+        return pool_takeover.Outcome()
     outcome = pool_takeover.take_over(this.world, pool_takeover.Request(
         wanted, {name: (pool, pool.inventory())
                  for name, pool in found.items()},
-        seen.recorded, _providers(this, seen, hosts)))
+        seen.recorded, providers))
     this.happened.extend(outcome.happened)
     return outcome
 
@@ -464,10 +475,14 @@ def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool]
                  and seen.places.get(str(node.instance)) == name})}
     if not missing:
         return
-    sources = frozenset(
-        pools.uuid_of(name) for host, state in sorted(
-            seen.others.states.items()) if state.is_lost
-        for name in this.world.nova.pools_of(host))
+    try:
+        sources = frozenset(
+            pools.uuid_of(name) for host, state in sorted(
+                seen.others.states.items()) if state.is_lost
+            for name in this.world.nova.pools_of(host))
+    except Exception as error:
+        this.happened.append(events.AllocationsUnknown(min(missing), error))
+        return
     for name, held in missing.items():
         # Or it rests on the node, for this service was about to have the ring
         # driver.

@@ -193,7 +193,10 @@ def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
         taken over by it
     """
     happened: list[events.Event] = []
-    found = world.nova.instances(consumers) if consumers else {}
+    try:
+        found = world.nova.instances(consumers) if consumers else {}
+    except Exception as error:
+        return [events.AllocationsUnknown(pool, error)]
     target = pools.uuid_of(pool)
     for uuid, instance in found.items():
         # A build has no service before it has arrived at one.

@@ -374,6 +374,34 @@ class DeadTestCase(ChangeTestCase):
         self.run_passes(6)
         self.assert_whole()
 
+    def test_pools_of_the_dead_cannot_be_read(self):
+        self.start('b', 'pool')
+        self.run_passes(4)
+        theirs = {uuid for uuid, known in self.cloud.instances.items()
+                  if known.host == 'c'}
+        self.die('b')
+        self.die('c')
+        service = self.services['a']
+        read = service.world.nova.pools_of
+
+        def fail(host):
+            if host == 'b':
+                raise ValueError('no')
+            return read(host)
+        service.world.nova.pools_of = fail
+        self.run_passes()
+        # Those on nodes are taken all the same, and looked after.
+        self.assertEqual(
+            theirs, {each.instance for each in service.result.taken})
+        (failed,) = service.happened(events.InstanceNotTaken)
+        self.assertEqual('b', failed.host)
+        service.world.nova.pools_of = read
+        self.run_passes(4)
+        self.assertEqual({'a'}, {
+            known.host for known in self.cloud.instances.values()})
+        self.run_passes(2)
+        self.assert_whole()
+
     def test_service_with_pools_comes_back_with_them(self):
         self.start('b', 'pool')
         self.run_passes(3)

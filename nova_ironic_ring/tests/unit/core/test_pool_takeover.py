@@ -242,6 +242,60 @@ class DeadServiceTestCase(TakeoverTestCase):
         self.run_passes()
         self.assertEqual({'b'}, self.hosts())
 
+    def _fail_after_takeover(self, name, matches):
+        """Have a read of a fail once it has taken an instance over.
+
+        :param name: the read
+        :param matches: says of its argument whether it fails
+        """
+        nova = self.services['a'].world.nova
+        place, read = nova.place_instance, getattr(nova, name)
+        placed = []
+
+        def fail(asked):
+            if placed and matches(asked):
+                raise ValueError('no')
+            return read(asked)
+        nova.place_instance = lambda *args: (
+            placed.append(args[0]), place(*args))[1]
+        setattr(nova, name, fail)
+        self.die()
+        self.run_passes()
+        result = self.services['a'].result
+        self.assertTrue(placed)
+        self.assertEqual(set(placed), {each.instance for each in result.taken})
+        self.assertEqual([self.services['a'].pool.name], [
+            each.pool for each in self.services['a'].happened(
+                events.AllocationsUnknown)])
+
+    def test_error_in_what_is_to_be_given_back(self):
+        self.cloud.instances['stray'] = model.Instance('x', 'another')
+        self.allocate(self.services['a'].pool.name, 'stray')
+        self._fail_after_takeover('instances', lambda uuids: 'stray' in uuids)
+
+    def test_error_in_what_is_to_be_taken_back(self):
+        self.build('a', 'without', allocates=False)
+        self.run_passes()
+        self._fail_after_takeover('pools_of', lambda host: host == 'b')
+
+    def test_pools_of_the_dead_cannot_be_read(self):
+        service = self.services['a']
+        read = service.world.nova.pools_of
+
+        def fail(host):
+            if host == 'b':
+                raise ValueError('no')
+            return read(host)
+        service.world.nova.pools_of = fail
+        self.die()
+        self.run_passes()
+        self.assertEqual({'b', 'c'}, self.hosts())
+        (failed,) = service.happened(events.InstanceNotTaken)
+        self.assertEqual('b', failed.host)
+        service.world.nova.pools_of = read
+        self.run_passes(2)
+        self.assertEqual({'a', 'c'}, self.hosts())
+
     def test_at_most_so_many_in_a_pass(self):
         self.useFixture(fixtures.MockPatchObject(pool_takeover, '_MOST', 2))
         self.die()
