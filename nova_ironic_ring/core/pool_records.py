@@ -142,15 +142,32 @@ def remove(this: look.Run, memory: observation.Memory,
         except Exception as error:
             this.happened.append(
                 events.RecordNotRemoved(node, row.owner, error))
-    # The tracker of the former owner may just have been about to write it.
-    for node in memory.pooled.dropped - rows.keys():
-        try:
-            this.world.placement.drop_provider(node)
-        except Exception as error:
-            this.happened.append(events.RecordNotRemoved(node, None, error))
+    _drop_again(this, memory.pooled.dropped - rows.keys())
     if gone:
         this.happened.append(events.NodesPooled(gone))
     return dataclasses.replace(memory, pooled=dataclasses.replace(
         memory.pooled, dropped=frozenset(
             node for node in gone
             if rows[node].owner_name != this.current.me)))
+
+
+def _drop_again(this: look.Run, nodes: Collection[str]) -> None:
+    """Remove the providers of nodes whose records have gone in the last pass.
+
+    The tracker of the former owner may just have been about to write one. A
+    node that has a record has been taken since, and needs its provider; if it
+    is to come into a pool, both go as before.
+    """
+    try:
+        recorded = this.world.nova.rows(sorted(nodes)) if nodes else {}
+    except Exception as error:
+        this.happened.append(
+            events.RecordNotRemoved(min(nodes), None, error))
+        return
+    for node in sorted(nodes):
+        if node in recorded:
+            continue
+        try:
+            this.world.placement.drop_provider(node)
+        except Exception as error:
+            this.happened.append(events.RecordNotRemoved(node, None, error))

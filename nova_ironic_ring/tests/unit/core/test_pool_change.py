@@ -312,6 +312,47 @@ class RollingTestCase(ChangeTestCase):
         self.run_passes()
         self.assert_whole()
 
+    def _drop(self):
+        """Have a take a node of b into a pool, and return the node."""
+        self.start('a', 'pool')
+        self.run_passes(3)
+        node = min(self.services['a'].pool.free)
+        self.cloud.rows[node] = clouds.Row('b', 'b', 'a')
+        self.cloud.providers.add(node)
+        self.services['a'].run_pass()
+        self.assertNotIn(node, self.cloud.rows)
+        self.assertNotIn(node, self.cloud.providers)
+        return node
+
+    def test_provider_of_a_node_that_another_has_taken_since(self):
+        for owner in 'c', 'b':
+            node = self._drop()
+            # The ring maps the node to another now.
+            self.cloud.services['a'] = dataclasses.replace(
+                self.cloud.services['a'], disabled=True)
+            self.cloud.rows[node] = clouds.Row(owner)
+            self.cloud.providers.add(node)
+            self.services['a'].run_pass()
+            self.assertIn(node, self.cloud.providers)
+            self.begin('ring')
+
+    def test_records_cannot_be_read_to_drop_providers_again(self):
+        node = self._drop()
+        self.cloud.providers.add(node)
+        service = self.services['a']
+        read = service.world.nova.rows
+
+        def fail(nodes):
+            if list(nodes) == [node]:
+                raise ValueError('no')
+            return read(nodes)
+        service.world.nova.rows = fail
+        # The pass itself reads those of all free nodes together.
+        service.run_pass()
+        self.assertIn(node, self.cloud.providers)
+        self.assertEqual([node], [
+            each.node for each in service.happened(events.RecordNotRemoved)])
+
     def test_one_record_stays_until_there_is_a_pool(self):
         # Without any, the others would take the service for gone.
         for node in self.cloud.nodes.values():
