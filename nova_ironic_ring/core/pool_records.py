@@ -29,9 +29,6 @@ from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import takeover
 
-# At most so many in a pass, for each takes some calls.
-_MOST = 500
-
 
 @dataclasses.dataclass(frozen=True)
 class Records:
@@ -99,7 +96,7 @@ def claim(this: look.Run, memory: observation.Memory, records: Records,
     taken: set[str] = set()
     instances: list[takeover.Takeover] = []
     for node, step in plan.steps.items():
-        if not step.decision.lists or len(taken) >= _MOST:
+        if not step.decision.lists or len(taken) >= takeover.MOST:
             continue
         try:
             settled = passes.claim(
@@ -134,7 +131,7 @@ def remove(this: look.Run, memory: observation.Memory,
     :returns: what is to be remembered
     """
     gone = []
-    for node, row in list(rows.items())[:_MOST]:
+    for node, row in list(rows.items())[:takeover.MOST]:
         try:
             if this.world.placement.drop_provider(node) and (
                     this.world.nova.delete_row(node, row.owner)):

@@ -24,6 +24,7 @@ safe to be the last one:
 
 from collections.abc import Collection, Mapping
 import dataclasses
+import itertools
 
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
@@ -136,10 +137,12 @@ def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
     The record of a node is what two takers cannot both have.
 
     :param world: the ports
-    :param wanted: the instances
+    :param wanted: the instances; those beyond the limit of a pass are left to
+        the next one
     :param me: the canonical name of this service
     :param sources: the names of pools of lost services
     """
+    wanted = list(itertools.islice(wanted, takeover.MOST))
     rows = world.nova.rows(sorted(each.node for each in wanted))
     found = world.nova.instances(each.instance for each in wanted)
     taken, prepared, happened = [], set(), list[events.Event]()

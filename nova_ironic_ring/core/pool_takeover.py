@@ -38,10 +38,6 @@ from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import takeover
 
-# At most so many in a pass: all go by one look at the services, which grows
-# old.
-_MOST = 500
-
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
@@ -125,7 +121,7 @@ def _of_pool(world: ports.Ports, request: Request, name: str,
 
     :returns: an event, and what was being done with the instance
     """
-    wanted = wanted[:_MOST]
+    wanted = wanted[:takeover.MOST]
     found = world.nova.instances(each.instance for each in wanted)
     batch = [(each, instance) for each in wanted
              if (instance := found.get(each.instance)) is not None

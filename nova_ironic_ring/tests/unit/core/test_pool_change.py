@@ -16,6 +16,7 @@ import dataclasses
 import os
 import random
 
+import fixtures
 from oslotest import base
 
 from nova_ironic_ring.core import builds
@@ -28,6 +29,7 @@ from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.unit.core import pool_base
 
 NODES, KIND = pool_base.NODES, pool_base.KIND
@@ -414,6 +416,21 @@ class DeadTestCase(ChangeTestCase):
         self.start('b', 'ring')
         self.run_passes(6)
         self.assert_whole()
+
+    def test_at_most_so_many_in_a_pass(self):
+        self.start('b', 'pool')
+        self.run_passes(4)
+        self.die('c')
+        self.run_passes(3)
+        self.useFixture(fixtures.MockPatchObject(takeover, 'MOST', 2))
+        self.die('b')
+        counts = []
+        for _ in range(20):
+            self.run_passes()
+            counts.append(len(self.services['a'].result.taken))
+        self.assertEqual(2, max(counts))
+        self.assertEqual({'a'}, {
+            known.host for known in self.cloud.instances.values()})
 
     def test_pools_of_the_dead_cannot_be_read(self):
         self.start('b', 'pool')

@@ -19,9 +19,9 @@ import fixtures
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.unit.core import pool_base
 
 NODES, KIND = pool_base.NODES, pool_base.KIND
@@ -297,7 +297,7 @@ class DeadServiceTestCase(TakeoverTestCase):
         self.assertEqual({'a', 'c'}, self.hosts())
 
     def test_at_most_so_many_in_a_pass(self):
-        self.useFixture(fixtures.MockPatchObject(pool_takeover, '_MOST', 2))
+        self.useFixture(fixtures.MockPatchObject(takeover, 'MOST', 2))
         self.die()
         self.run_passes()
         count = sum(self.cloud.instances[uuid].host != 'b'
