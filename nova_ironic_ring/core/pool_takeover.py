@@ -139,41 +139,20 @@ def _of_pool(world: ports.Ports, request: Request, name: str,
     for each, instance in batch:
         try:
             # On the node, where one with the ring driver has brought it.
-            if not _take(world, _Move(
-                    each, instance, request.sources | {each.node}), name):
-                continue
-            yield (events.InstanceMoved(each.instance, each.node, name)
-                   if each.is_own else events.InstanceTaken(
-                       each.node, each.instance, each.host, True)
-                   ), instance.task
+            if not world.placement.move(
+                    each.instance, request.sources | {each.node}, pool.uuid):
+                yield events.AllocationNotMoved(each.instance, name), None
+            elif world.nova.place_instance(each.instance, ports.Expected(
+                    str(instance.host), str(instance.node), each.is_own),
+                    name):
+                yield (events.InstanceMoved(each.instance, each.node, name)
+                       if each.is_own else events.InstanceTaken(
+                           each.node, each.instance, each.host, True)
+                       ), instance.task
         except Exception as error:
             # The next pass sees how far it has come.
             yield events.InstanceNotTaken(
                 each.instance, each.host, error), None
-
-
-@dataclasses.dataclass(frozen=True)
-class _Move:
-    """An instance that is to come into a pool.
-
-    :ivar wanted: which one
-    :ivar instance: what Nova says of it
-    :ivar sources: the providers that its allocation may be of
-    """
-
-    wanted: Wanted
-    instance: model.Instance
-    sources: frozenset[str]
-
-
-def _take(world: ports.Ports, move: _Move, name: str) -> bool:
-    """Move an allocation, and change an instance, if nobody was faster."""
-    uuid, instance = move.wanted.instance, move.instance
-    return world.placement.move(
-        uuid, move.sources, pools.uuid_of(name)) and (
-            world.nova.place_instance(uuid, ports.Expected(
-                str(instance.host), str(instance.node), move.wanted.is_own),
-                name))
 
 
 def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
@@ -207,7 +186,9 @@ def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
             place = str(instance.node)
             if not pools.is_pool(place):
                 world.placement.make_room(place)
-            world.placement.move(uuid, {target}, pools.provider(place))
+            if not world.placement.move(
+                    uuid, {target}, pools.provider(place)):
+                happened.append(events.AllocationNotMoved(uuid, place))
         except Exception as error:
             happened.append(events.InstanceNotTaken(
                 uuid, str(instance.host), error))

@@ -391,6 +391,46 @@ class RollingTestCase(ChangeTestCase):
         self.assert_whole()
 
 
+class RefusedTestCase(ChangeTestCase):
+    """Placement does not move an allocation."""
+
+    def _refuse(self, service):
+        """Run passes of which one fails to move, and say of what it tells."""
+        self.addCleanup(setattr, service.world.placement, 'move',
+                        service.world.placement.move)
+        move = service.world.placement.move
+        service.world.placement.move = lambda *_: False
+        for _ in range(3):
+            self.run_passes()
+            told = service.happened(events.AllocationNotMoved)
+            if told:
+                break
+        service.world.placement.move = move
+        return {(each.instance, each.target) for each in told}
+
+    def test_own_instances_out_of_pools(self):
+        self.start('a', 'pool')
+        self.run_passes(4)
+        pool = self.services['a'].pool.name
+        mine = {uuid for uuid, known in self.cloud.instances.items()
+                if known.node == pool}
+        self.assertEqual({(uuid, self.instances[uuid]) for uuid in mine},
+                         self._refuse(self.start('a', 'ring')))
+        self.run_passes(6)
+        self.assert_whole()
+
+    def test_instances_of_the_dead_out_of_pools(self):
+        self.start('b', 'pool')
+        self.run_passes(4)
+        self.die('b')
+        told = self._refuse(self.services['a'])
+        self.assertTrue(told)
+        self.assertLessEqual(told, set(self.instances.items()))
+        self.run_passes(6)
+        self.assertEqual({'a', 'c'}, {
+            known.host for known in self.cloud.instances.values()})
+
+
 class DeadTestCase(ChangeTestCase):
     """A service of one kind is dead, and those of the other kind take over."""
 

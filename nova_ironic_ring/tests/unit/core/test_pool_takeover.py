@@ -200,6 +200,9 @@ class DeadServiceTestCase(TakeoverTestCase):
         self.run_passes(2)
         self.assertEqual('b', self.cloud.instances['i0'].host)
         self.assertEqual({'i0'}, self.cloud.allocations['elsewhere'])
+        self.assertEqual(['i0'], [
+            each.instance for service in self.services.values()
+            for each in service.happened(events.AllocationNotMoved)])
 
     def test_not_while_heartbeats_are_late(self):
         self.die()
@@ -355,6 +358,18 @@ class InterruptedTestCase(TakeoverTestCase):
         self.run_passes(3)
         self.assertEqual({'b'}, self.hosts())
         self.assert_whole()
+
+    def test_placement_refuses_to_give_it_back(self):
+        dead = self.die()
+        self.interrupt('a', 'nova', 'place_instance')
+        self.come_back(dead)
+        service = self.services['a']
+        service.world.placement.move = lambda *_: False
+        service.memory = observation.Memory()
+        self.run_passes(2)
+        (refused,) = service.happened(events.AllocationNotMoved)
+        self.assertEqual(self.pool_of_b, refused.target)
+        self.assertIn(refused.instance, self.instances)
 
     def test_its_service_comes_back_and_the_taker_is_dead(self):
         dead = self.die()
