@@ -71,7 +71,7 @@ class Placement:
         context = nova_context.get_admin_context()
         found = self._client.get_allocs_for_consumer(context, instance)
         having = found['allocations']
-        if set(having) == {target}:
+        if not having or set(having) == {target}:
             return True
         if len(having) != 1 or not set(having) <= set(sources):
             return False

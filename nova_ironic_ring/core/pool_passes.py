@@ -447,8 +447,12 @@ def _forget(memory: observation.Memory, wanted: _Wanted
 
 def _with_taken(found: Mapping[str, pools.Pool],
                 outcome: pool_takeover.Outcome) -> dict[str, pools.Pool]:
-    """Count the nodes of instances that were taken over as used."""
-    instances = {each.instance for each in outcome.taken} | outcome.moved
+    """Count the nodes of instances that were taken over as used.
+
+    Those of instances without an allocation stay reserved.
+    """
+    instances = outcome.allocated & (
+        {each.instance for each in outcome.taken} | outcome.moved)
     return {name: dataclasses.replace(pool, used=pool.used | {
         uuid for uuid, node in pool.nodes.items()
         if node.instance in instances}) for name, pool in found.items()}
@@ -480,24 +484,25 @@ def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool]
             pools.uuid_of(name) for host, state in sorted(
                 seen.others.states.items()) if state.is_lost
             for name in this.world.nova.pools_of(host))
+        in_pools = frozenset[str]().union(*map(
+            this.world.placement.consumers, sorted(sources)))
     except Exception as error:
         this.happened.append(events.AllocationsUnknown(min(missing), error))
         return
     for name, held in missing.items():
         # Or it rests on the node, for this service was about to have the ring
-        # driver.
+        # driver. There are instances that have none at all.
         try:
-            nodes = frozenset(
-                uuid for uuid, instance in held.items()
-                if instance in this.world.placement.consumers(uuid))
+            allocated = in_pools | {
+                instance for uuid, instance in held.items()
+                if instance in this.world.placement.consumers(uuid)}
         except Exception as error:
             this.happened.append(events.AllocationsUnknown(name, error))
             continue
-        if sources or nodes:
+        instances = [each for each in held.values() if each in allocated]
+        if instances:
             this.happened.extend(pool_takeover.reclaim(
-                this.world, found[name], [
-                    instance for uuid, instance in held.items()
-                    if sources or uuid in nodes], sources | nodes))
+                this.world, found[name], instances, sources | held.keys()))
 
 
 def _replaced(seen: _Seen, outcome: pool_takeover.Outcome

@@ -78,11 +78,13 @@ class Outcome:
     :ivar taken: what was taken over
     :ivar happened: the events for the log
     :ivar moved: UUIDs of this service's own instances that are in pools now
+    :ivar allocated: UUIDs of those that had an allocation to be moved
     """
 
     taken: tuple[takeover.Takeover, ...] = ()
     happened: tuple[events.Event, ...] = ()
     moved: frozenset[str] = frozenset()
+    allocated: frozenset[str] = frozenset()
 
 
 def take_over(world: ports.Ports, request: Request) -> Outcome:
@@ -94,13 +96,17 @@ def take_over(world: ports.Ports, request: Request) -> Outcome:
     taken: list[takeover.Takeover] = []
     happened: list[events.Event] = []
     moved: set[str] = set()
+    allocated: set[str] = set()
     for name, wanted in request.wanted.items():
         # Without a row there is no compute node to put an instance on: the
         # resource tracker makes it after this pass.
         if name not in request.recorded:
             continue
         try:
-            for event, task in _of_pool(world, request, name, wanted):
+            batch = _readable(world, wanted)
+            allocated |= _allocated(world, request, batch)
+            for event, task in _of_pool(world, _Batch(
+                    name, batch, frozenset(allocated)), request):
                 happened.append(event)
                 if isinstance(event, events.InstanceTaken):
                     taken.append(takeover.Takeover(
@@ -111,34 +117,71 @@ def take_over(world: ports.Ports, request: Request) -> Outcome:
             # Nothing of it is half done but what another pass finishes.
             happened.append(events.InstanceNotTaken(
                 wanted[0].instance, wanted[0].host, error))
-    return Outcome(tuple(taken), tuple(happened), frozenset(moved))
+    return Outcome(tuple(taken), tuple(happened), frozenset(moved),
+                   frozenset(allocated))
 
 
-def _of_pool(world: ports.Ports, request: Request, name: str,
-             wanted: list[Wanted]
+@dataclasses.dataclass(frozen=True)
+class _Batch:
+    """What is to come into one pool.
+
+    :ivar pool: the name of the pool
+    :ivar instances: the instances, and what Nova says of them
+    :ivar allocated: UUIDs of instances that have an allocation to be moved
+    """
+
+    pool: str
+    instances: list[tuple[Wanted, model.Instance]]
+    allocated: frozenset[str]
+
+
+def _readable(world: ports.Ports, wanted: list[Wanted]
+              ) -> list[tuple[Wanted, model.Instance]]:
+    """Name what Nova still has where it was seen, within the limit."""
+    wanted = wanted[:takeover.MOST]
+    found = world.nova.instances(each.instance for each in wanted)
+    return [(each, instance) for each in wanted
+            if (instance := found.get(each.instance)) is not None
+            and instance.host == each.host
+            and pools.has(instance, each.node)
+            # What is under way here goes on with the node that it has read.
+            and (instance.is_idle or not each.is_own)]
+
+
+def _allocated(world: ports.Ports, request: Request,
+               batch: list[tuple[Wanted, model.Instance]]) -> frozenset[str]:
+    """Name the instances that have an allocation to be moved.
+
+    There are instances that have none, as after a rebuild that has failed.
+    """
+    if not batch:
+        return frozenset()
+    in_pools = frozenset[str]().union(*(
+        world.placement.consumers(source)
+        for source in sorted(request.sources)))
+    return frozenset(
+        each.instance for each, _ in batch if each.instance in in_pools
+        # Where one with the ring driver has it, or has brought it.
+        or each.instance in world.placement.consumers(each.node))
+
+
+def _of_pool(world: ports.Ports, batch: _Batch, request: Request
              ) -> Iterator[tuple[events.Event, str | None]]:
     """Take over what is wanted into one pool.
 
     :returns: an event, and what was being done with the instance
     """
-    wanted = wanted[:takeover.MOST]
-    found = world.nova.instances(each.instance for each in wanted)
-    batch = [(each, instance) for each in wanted
-             if (instance := found.get(each.instance)) is not None
-             and instance.host == each.host
-             and pools.has(instance, each.node)
-             # What is under way here goes on with the node that it has read.
-             and (instance.is_idle or not each.is_own)]
-    if not batch:
-        return
+    name = batch.pool
     pool, counted = request.pools[name]
-    # The nodes are counted, and reserved: for as long as it takes they are
-    # not, or Placement refuses the allocations.
-    world.placement.write(pool, dataclasses.replace(
-        counted, reserved=max(0, counted.reserved - len(batch))))
-    for each, instance in batch:
+    needed = sum(each.instance in batch.allocated
+                 for each, _ in batch.instances)
+    if needed:
+        # The nodes are counted, and reserved: for as long as it takes they are
+        # not, or Placement refuses the allocations.
+        world.placement.write(pool, dataclasses.replace(
+            counted, reserved=max(0, counted.reserved - needed)))
+    for each, instance in batch.instances:
         try:
-            # On the node, where one with the ring driver has brought it.
             if not world.placement.move(
                     each.instance, request.sources | {each.node}, pool.uuid):
                 yield events.AllocationNotMoved(each.instance, name), None

@@ -188,8 +188,13 @@ class PlacementTestCase(base.BaseTestCase):
         self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
         put.assert_not_called()
 
+    def test_instance_without_an_allocation(self):
+        put = self._allocate()
+        self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
+        put.assert_not_called()
+
     def test_allocation_that_rests_elsewhere(self):
-        for providers in ('other',), (NODE, 'other'), ():
+        for providers in ('other',), (NODE, 'other'):
             put = self._allocate(*providers)
             self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
             put.assert_not_called()

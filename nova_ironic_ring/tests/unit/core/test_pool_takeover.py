@@ -204,6 +204,37 @@ class DeadServiceTestCase(TakeoverTestCase):
             each.instance for service in self.services.values()
             for each in service.happened(events.AllocationNotMoved)])
 
+    def test_instance_without_an_allocation(self):
+        # As after a rebuild that has failed.
+        self.cloud.allocations[pools.uuid_of(self.pool_of_b)].discard('i0')
+        self.die()
+        written = []
+        for service in self.services.values():
+            self._watch_writes(service, written)
+        self.run_passes()
+        self.assertEqual({'a', 'c'}, self.hosts())
+        taker = self.services[self.cloud.instances['i0'].host]
+        self.assertIn('i0', {
+            each.instance for each in taker.result.taken})
+        self.assertEqual(set(), {
+            provider for provider, consumers in self.cloud.allocations.items()
+            if 'i0' in consumers})
+        # There is room for no more than is moved, and its node stays reserved.
+        self.assertIn((taker.host, 1), written)
+        self.assertEqual(1, taker.pool.inventory().reserved)
+        # Nothing of it is looked for in what the dead has left.
+        written.clear()
+        self.run_passes(2)
+        self.assertEqual([], written)
+        self.assertEqual(1, taker.pool.inventory().reserved)
+
+    def _watch_writes(self, service, written):
+        """Note of which service a pass writes a pool, and what it reserves."""
+        write = service.world.placement.write
+        service.world.placement.write = lambda pool, found: (
+            written.append((service.host, found.reserved)),
+            write(pool, found))
+
     def test_not_while_heartbeats_are_late(self):
         self.die()
         for service in self.services.values():
