@@ -71,7 +71,7 @@ class Placement:
         context = nova_context.get_admin_context()
         found = self._client.get_allocs_for_consumer(context, instance)
         having = found['allocations']
-        if set(having) == {target}:
+        if not having or set(having) == {target}:
             return True
         if len(having) != 1 or not set(having) <= set(sources):
             return False
@@ -109,9 +109,11 @@ class Placement:
     def drop_provider(self, node: str) -> bool:
         if self.consumers(node):
             return False
-        # Placement deletes none that something rests on by now.
         upstream.in_turn_with_tracker(lambda: self._delete(node))
-        return not self.consumers(node)
+        # Placement deletes none that something rests on by now, and Nova's
+        # client says nothing of what it could not delete.
+        return not self._client.get_providers_in_tree(
+            nova_context.get_admin_context(), node)
 
     def _write(self, pool: str, make: Callable[[_Known], _Known]) -> None:
         """Write an inventory, though the resource tracker may do so as well.

@@ -161,6 +161,15 @@ def _(event: events.InstanceNotTaken, *_: object) -> None:
 
 
 @_write.register
+def _(event: events.AllocationNotMoved, *_: object) -> None:
+    LOG.warning(
+        'Placement does not move the allocation of instance %(instance)s to '
+        '%(target)s: it has no room there, or has the allocation elsewhere. '
+        'The next pass tries again.', {
+            'instance': event.instance, 'target': event.target})
+
+
+@_write.register
 def _(event: events.InstanceElsewhere, *_: object) -> None:
     LOG.warning(
         'Ironic has instance %(instance)s on node %(node)s, and Nova does not '

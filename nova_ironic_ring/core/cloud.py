@@ -378,7 +378,7 @@ class Placement:
     def move(self, instance: str, sources: Collection[str],
              target: str) -> bool:
         having = self.providers_of(instance)
-        if having == {target}:
+        if not having or having == {target}:
             return True
         taken = self.cloud.allocations.setdefault(target, set())
         room = self.cloud.inventories.get(target)

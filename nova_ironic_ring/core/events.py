@@ -217,6 +217,21 @@ class InstanceNotTaken(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class AllocationNotMoved(Event):
+    """Placement does not move the allocation of an instance.
+
+    It has no room for it, the allocation rests elsewhere, or another service
+    moves it at the same time.
+
+    :ivar instance: the UUID of the instance
+    :ivar target: where it was to go: the name of a pool, or the UUID of a node
+    """
+
+    instance: str
+    target: str
+
+
+@dataclasses.dataclass(frozen=True)
 class InstanceElsewhere(Event):
     """Ironic has an instance on a node that Nova does not have it on.
 

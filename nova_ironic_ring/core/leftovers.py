@@ -111,9 +111,10 @@ def clean(world: ports.Ports, before: observation.Cleaning,
         host = service.host
         guards[host] = before.guards.get(host, vanished.Guard())
         try:
-            guards[host], found = _clean_of(world, host, guards[host], seen)
-            outcome = _settle_pools(world, host, seen, members.is_dead(
+            lost = _Lost(host, _rows(world, host, seen), members.is_dead(
                 host, seen.settings.failover_after))
+            guards[host], found = _clean_of(world, lost, guards[host], seen)
+            outcome = _settle_pools(world, lost, seen)
             taken += outcome.taken
             found += outcome.happened
         except Exception as error:
@@ -124,36 +125,62 @@ def clean(world: ports.Ports, before: observation.Cleaning,
                    tuple(taken))
 
 
-def _settle_pools(world: ports.Ports, host: str, seen: Seen, is_dead: bool
+@dataclasses.dataclass(frozen=True)
+class _Lost:
+    """A service that is absent or dead.
+
+    :ivar host: its name
+    :ivar rows: its records, of nodes and of pools, by UUID
+    :ivar is_dead: whether it is dead
+    """
+
+    host: str
+    rows: Mapping[str, model.Row]
+    is_dead: bool
+
+
+def _rows(world: ports.Ports, host: str, seen: Seen) -> dict[str, model.Row]:
+    """Read the records of a lost service, if it was a peer.
+
+    It may as well have had another driver, and its rows are not of Ironic's
+    nodes then. What it has said in them tells whether it was a peer.
+    """
+    return {node: row for node, row in world.nova.rows_of(host).items()
+            if seen.settings.shares(row.scope)}
+
+
+def _settle_pools(world: ports.Ports, lost: _Lost, seen: Seen
                   ) -> pool_takeover.Outcome:
-    """Settle what is in the pools of one dead service, and on no node.
+    """Settle what is in the pools of one lost service, and on no node.
 
     Of each pool, the service does so that the ring maps the pool to.
     """
-    found = world.nova.pools_of(host)
-    happened = pool_return.take_back(world, seen.own, sorted(found))
+    found = sorted(row.pool for row in lost.rows.values() if row.pool)
+    happened = pool_return.take_back(world, seen.own, found)
     taken: list[takeover.Takeover] = []
     deployed = frozenset(uuid for uuid in seen.nodes.values() if uuid)
-    for pool in sorted(found):
+    for pool in found:
         if seen.standing.ring.owner(
-                pools.uuid_of(pool)) == seen.settings.me:
+                pools.uuid_of(pool)) != seen.settings.me:
+            continue
+        try:
             outcome = pool_takeover.settle(world, pool_takeover.Left(
-                pool, host, seen.settings.fails_over and is_dead, None),
-                deployed)
-            taken += outcome.taken
-            happened += outcome.happened
+                pool, lost.host, seen.settings.fails_over and lost.is_dead,
+                None), deployed)
+        except Exception as error:
+            # What was taken out of others has to be looked after all the same.
+            happened.append(events.RecordNotRemoved(pool, lost.host, error))
+            continue
+        taken += outcome.taken
+        happened += outcome.happened
     return pool_takeover.Outcome(tuple(taken), tuple(happened))
 
 
-def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
+def _clean_of(world: ports.Ports, lost: _Lost, before: vanished.Guard,
               seen: Seen) -> tuple[vanished.Guard, list[events.Event]]:
-    """Remove the records of the nodes of one dead service."""
+    """Remove the records of the nodes of one lost service."""
     at = world.process.now()
-    # It may as well have had another driver: its rows are not of Ironic's
-    # nodes, and not read.
-    # What it has said in them tells whether it was a peer.
-    rows = {node: row for node, row in world.nova.rows_of(host).items()
-            if row.pool is None and seen.settings.shares(row.scope)}
+    rows = {node: row for node, row in lost.rows.items() if row.pool is None}
     missing = {node: row for node, row in rows.items()
                if node not in seen.nodes}
     guard = vanished.look(
@@ -163,7 +190,7 @@ def _clean_of(world: ports.Ports, host: str, before: vanished.Guard,
     happened: list[events.Event] = []
     if guard.has_too_many and not before.has_too_many:
         happened.append(events.NodesVanished(
-            host, False, sorted(missing), len(rows)))
+            lost.host, False, sorted(missing), len(rows)))
     if guard.is_closed:
         return guard, happened
     mine = {node: row for node, row in missing.items()

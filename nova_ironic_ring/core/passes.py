@@ -254,16 +254,25 @@ def _take_out_of_pools(
     this: look.Run, plan: planner.Plan, memory: observation.Memory,
     request: takeover.Request
 ) -> tuple[planner.Plan, observation.Memory, tuple[takeover.Takeover, ...]]:
-    """Take over the instances of dead services that are in pools."""
+    """Take over the instances of dead services that are in pools.
+
+    An error here does not fail the pass: others may have been taken over.
+    """
     wanted = takeover.in_pools(request)
     if not wanted:
         return plan, memory, ()
-    known, memory = look.at_all_services(this, memory)
-    sources = {pool for host, state in sorted(known.membership.states.items())
-               if state.is_lost for pool in this.world.nova.pools_of(host)}
-    outcome = pool_return.take_over(
-        this.world, wanted, this.current.me, sources)
-    this.happened.extend(outcome.happened)
+    outcome = pool_return.Outcome()
+    try:
+        known, memory = look.at_all_services(this, memory)
+        sources = {
+            pool for host, state in sorted(known.membership.states.items())
+            if state.is_lost for pool in this.world.nova.pools_of(host)}
+        outcome = pool_return.take_over(
+            this.world, wanted, this.current.me, sources)
+        this.happened.extend(outcome.happened)
+    except Exception as error:
+        this.happened.append(events.InstanceNotTaken(
+            wanted[0].instance, wanted[0].host, error))
     taken = {each.node for each in outcome.taken}
     first, lost = decisions.record_first(), decisions.not_taken()
     steps = dict(plan.steps)

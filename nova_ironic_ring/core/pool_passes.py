@@ -388,15 +388,26 @@ def _wanted(this: look.Run, memory: observation.Memory, seen: _Seen
 
 def _take_over(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
                wanted: _Wanted) -> pool_takeover.Outcome:
-    """Take over the instances of dead services."""
+    """Take over the instances of dead services.
+
+    An error does not fail the pass, here and in what follows: instances may
+    have been taken over.
+    """
     if not wanted:
         return pool_takeover.Outcome()
     hosts = {each.host for batch in wanted.values() for each in batch
              if not each.is_own}
+    try:
+        providers = _providers(this, seen, hosts)
+    except Exception as error:
+        first = next(each for batch in wanted.values() for each in batch)
+        this.happened.append(events.InstanceNotTaken(
+            first.instance, first.host, error))
+        return pool_takeover.Outcome()
     outcome = pool_takeover.take_over(this.world, pool_takeover.Request(
         wanted, {name: (pool, pool.inventory())
                  for name, pool in found.items()},
-        seen.recorded, _providers(this, seen, hosts)))
+        seen.recorded, providers))
     this.happened.extend(outcome.happened)
     return outcome
 
@@ -436,8 +447,12 @@ def _forget(memory: observation.Memory, wanted: _Wanted
 
 def _with_taken(found: Mapping[str, pools.Pool],
                 outcome: pool_takeover.Outcome) -> dict[str, pools.Pool]:
-    """Count the nodes of instances that were taken over as used."""
-    instances = {each.instance for each in outcome.taken} | outcome.moved
+    """Count the nodes of instances that were taken over as used.
+
+    Those of instances without an allocation stay reserved.
+    """
+    instances = outcome.allocated & (
+        {each.instance for each in outcome.taken} | outcome.moved)
     return {name: dataclasses.replace(pool, used=pool.used | {
         uuid for uuid, node in pool.nodes.items()
         if node.instance in instances}) for name, pool in found.items()}
@@ -464,25 +479,30 @@ def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool]
                  and seen.places.get(str(node.instance)) == name})}
     if not missing:
         return
-    sources = frozenset(
-        pools.uuid_of(name) for host, state in sorted(
-            seen.others.states.items()) if state.is_lost
-        for name in this.world.nova.pools_of(host))
+    try:
+        sources = frozenset(
+            pools.uuid_of(name) for host, state in sorted(
+                seen.others.states.items()) if state.is_lost
+            for name in this.world.nova.pools_of(host))
+        in_pools = frozenset[str]().union(*map(
+            this.world.placement.consumers, sorted(sources)))
+    except Exception as error:
+        this.happened.append(events.AllocationsUnknown(min(missing), error))
+        return
     for name, held in missing.items():
         # Or it rests on the node, for this service was about to have the ring
-        # driver.
+        # driver. There are instances that have none at all.
         try:
-            nodes = frozenset(
-                uuid for uuid, instance in held.items()
-                if instance in this.world.placement.consumers(uuid))
+            allocated = in_pools | {
+                instance for uuid, instance in held.items()
+                if instance in this.world.placement.consumers(uuid)}
         except Exception as error:
             this.happened.append(events.AllocationsUnknown(name, error))
             continue
-        if sources or nodes:
+        instances = [each for each in held.values() if each in allocated]
+        if instances:
             this.happened.extend(pool_takeover.reclaim(
-                this.world, found[name], [
-                    instance for uuid, instance in held.items()
-                    if sources or uuid in nodes], sources | nodes))
+                this.world, found[name], instances, sources | held.keys()))
 
 
 def _replaced(seen: _Seen, outcome: pool_takeover.Outcome

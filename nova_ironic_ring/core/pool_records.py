@@ -29,9 +29,6 @@ from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import takeover
 
-# At most so many in a pass, for each takes some calls.
-_MOST = 500
-
 
 @dataclasses.dataclass(frozen=True)
 class Records:
@@ -99,7 +96,7 @@ def claim(this: look.Run, memory: observation.Memory, records: Records,
     taken: set[str] = set()
     instances: list[takeover.Takeover] = []
     for node, step in plan.steps.items():
-        if not step.decision.lists or len(taken) >= _MOST:
+        if not step.decision.lists or len(taken) >= takeover.MOST:
             continue
         try:
             settled = passes.claim(
@@ -134,7 +131,7 @@ def remove(this: look.Run, memory: observation.Memory,
     :returns: what is to be remembered
     """
     gone = []
-    for node, row in list(rows.items())[:_MOST]:
+    for node, row in list(rows.items())[:takeover.MOST]:
         try:
             if this.world.placement.drop_provider(node) and (
                     this.world.nova.delete_row(node, row.owner)):
@@ -142,15 +139,32 @@ def remove(this: look.Run, memory: observation.Memory,
         except Exception as error:
             this.happened.append(
                 events.RecordNotRemoved(node, row.owner, error))
-    # The tracker of the former owner may just have been about to write it.
-    for node in memory.pooled.dropped - rows.keys():
-        try:
-            this.world.placement.drop_provider(node)
-        except Exception as error:
-            this.happened.append(events.RecordNotRemoved(node, None, error))
+    _drop_again(this, memory.pooled.dropped - rows.keys())
     if gone:
         this.happened.append(events.NodesPooled(gone))
     return dataclasses.replace(memory, pooled=dataclasses.replace(
         memory.pooled, dropped=frozenset(
             node for node in gone
             if rows[node].owner_name != this.current.me)))
+
+
+def _drop_again(this: look.Run, nodes: Collection[str]) -> None:
+    """Remove the providers of nodes whose records have gone in the last pass.
+
+    The tracker of the former owner may just have been about to write one. A
+    node that has a record has been taken since, and needs its provider; if it
+    is to come into a pool, both go as before.
+    """
+    try:
+        recorded = this.world.nova.rows(sorted(nodes)) if nodes else {}
+    except Exception as error:
+        this.happened.append(
+            events.RecordNotRemoved(min(nodes), None, error))
+        return
+    for node in sorted(nodes):
+        if node in recorded:
+            continue
+        try:
+            this.world.placement.drop_provider(node)
+        except Exception as error:
+            this.happened.append(events.RecordNotRemoved(node, None, error))

@@ -24,6 +24,7 @@ safe to be the last one:
 
 from collections.abc import Collection, Mapping
 import dataclasses
+import itertools
 
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
@@ -105,8 +106,10 @@ def take_back(world: ports.Ports, own: Own, left: Collection[str]
                     node is None or node not in own.rows):
                 continue
             try:
-                if _bring(world, uuid, instance, _Way(
-                        frozenset({pools.uuid_of(pool)}), node, True)):
+                way = _Way(frozenset({pools.uuid_of(pool)}), node, True)
+                if not _move(world, uuid, way):
+                    happened.append(events.AllocationNotMoved(uuid, node))
+                elif _place(world, uuid, instance, way):
                     happened.append(events.InstanceMoved(uuid, pool, node))
             except Exception as error:
                 # The next pass sees how far it has come.
@@ -136,10 +139,12 @@ def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
     The record of a node is what two takers cannot both have.
 
     :param world: the ports
-    :param wanted: the instances
+    :param wanted: the instances; those beyond the limit of a pass are left to
+        the next one
     :param me: the canonical name of this service
     :param sources: the names of pools of lost services
     """
+    wanted = list(itertools.islice(wanted, takeover.MOST))
     rows = world.nova.rows(sorted(each.node for each in wanted))
     found = world.nova.instances(each.instance for each in wanted)
     taken, prepared, happened = [], set(), list[events.Event]()
@@ -152,9 +157,13 @@ def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
             if row is None or row.owner_name != me:
                 if row is None or world.nova.delete_row(each.node, row.owner):
                     prepared.add(each.node)
-            elif _bring(world, each.instance, instance, _Way(
-                    frozenset(map(pools.uuid_of, {
-                        str(instance.node), *sources})), each.node)):
+                continue
+            way = _Way(frozenset(map(pools.uuid_of, {
+                str(instance.node), *sources})), each.node)
+            if not _move(world, each.instance, way):
+                happened.append(
+                    events.AllocationNotMoved(each.instance, each.node))
+            elif _place(world, each.instance, instance, way):
                 taken.append(dataclasses.replace(each, task=instance.task))
                 happened.append(events.InstanceTaken(
                     each.node, each.instance, each.host, True))
@@ -178,14 +187,18 @@ class _Way:
     is_own: bool = False
 
 
-def _bring(world: ports.Ports, uuid: str, instance: model.Instance,
-           way: _Way) -> bool:
-    """Move an allocation, and change an instance, if nobody was faster."""
+def _move(world: ports.Ports, uuid: str, way: _Way) -> bool:
+    """Move an allocation, if nobody was faster."""
     world.placement.make_room(way.node)
     is_there = world.placement.move(uuid, way.sources, way.node)
     # The tracker's client knows the provider as it was before.
     world.placement.forget_provider(way.node)
-    return is_there and (
-        (way.is_own and instance.node == way.node)
-        or world.nova.place_instance(uuid, ports.Expected(
+    return is_there
+
+
+def _place(world: ports.Ports, uuid: str, instance: model.Instance,
+           way: _Way) -> bool:
+    """Change an instance whose allocation is moved, if nobody was faster."""
+    return (way.is_own and instance.node == way.node) or (
+        world.nova.place_instance(uuid, ports.Expected(
             str(instance.host), str(instance.node), way.is_own), way.node))

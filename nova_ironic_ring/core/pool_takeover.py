@@ -38,10 +38,6 @@ from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import takeover
 
-# At most so many in a pass: all go by one look at the services, which grows
-# old.
-_MOST = 500
-
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
@@ -82,11 +78,13 @@ class Outcome:
     :ivar taken: what was taken over
     :ivar happened: the events for the log
     :ivar moved: UUIDs of this service's own instances that are in pools now
+    :ivar allocated: UUIDs of those that had an allocation to be moved
     """
 
     taken: tuple[takeover.Takeover, ...] = ()
     happened: tuple[events.Event, ...] = ()
     moved: frozenset[str] = frozenset()
+    allocated: frozenset[str] = frozenset()
 
 
 def take_over(world: ports.Ports, request: Request) -> Outcome:
@@ -98,13 +96,17 @@ def take_over(world: ports.Ports, request: Request) -> Outcome:
     taken: list[takeover.Takeover] = []
     happened: list[events.Event] = []
     moved: set[str] = set()
+    allocated: set[str] = set()
     for name, wanted in request.wanted.items():
         # Without a row there is no compute node to put an instance on: the
         # resource tracker makes it after this pass.
         if name not in request.recorded:
             continue
         try:
-            for event, task in _of_pool(world, request, name, wanted):
+            batch = _readable(world, wanted)
+            allocated |= _allocated(world, request, batch)
+            for event, task in _of_pool(world, _Batch(
+                    name, batch, frozenset(allocated)), request):
                 happened.append(event)
                 if isinstance(event, events.InstanceTaken):
                     taken.append(takeover.Takeover(
@@ -115,69 +117,85 @@ def take_over(world: ports.Ports, request: Request) -> Outcome:
             # Nothing of it is half done but what another pass finishes.
             happened.append(events.InstanceNotTaken(
                 wanted[0].instance, wanted[0].host, error))
-    return Outcome(tuple(taken), tuple(happened), frozenset(moved))
+    return Outcome(tuple(taken), tuple(happened), frozenset(moved),
+                   frozenset(allocated))
 
 
-def _of_pool(world: ports.Ports, request: Request, name: str,
-             wanted: list[Wanted]
+@dataclasses.dataclass(frozen=True)
+class _Batch:
+    """What is to come into one pool.
+
+    :ivar pool: the name of the pool
+    :ivar instances: the instances, and what Nova says of them
+    :ivar allocated: UUIDs of instances that have an allocation to be moved
+    """
+
+    pool: str
+    instances: list[tuple[Wanted, model.Instance]]
+    allocated: frozenset[str]
+
+
+def _readable(world: ports.Ports, wanted: list[Wanted]
+              ) -> list[tuple[Wanted, model.Instance]]:
+    """Name what Nova still has where it was seen, within the limit."""
+    wanted = wanted[:takeover.MOST]
+    found = world.nova.instances(each.instance for each in wanted)
+    return [(each, instance) for each in wanted
+            if (instance := found.get(each.instance)) is not None
+            and instance.host == each.host
+            and pools.has(instance, each.node)
+            # What is under way here goes on with the node that it has read.
+            and (instance.is_idle or not each.is_own)]
+
+
+def _allocated(world: ports.Ports, request: Request,
+               batch: list[tuple[Wanted, model.Instance]]) -> frozenset[str]:
+    """Name the instances that have an allocation to be moved.
+
+    There are instances that have none, as after a rebuild that has failed.
+    """
+    if not batch:
+        return frozenset()
+    in_pools = frozenset[str]().union(*(
+        world.placement.consumers(source)
+        for source in sorted(request.sources)))
+    return frozenset(
+        each.instance for each, _ in batch if each.instance in in_pools
+        # Where one with the ring driver has it, or has brought it.
+        or each.instance in world.placement.consumers(each.node))
+
+
+def _of_pool(world: ports.Ports, batch: _Batch, request: Request
              ) -> Iterator[tuple[events.Event, str | None]]:
     """Take over what is wanted into one pool.
 
     :returns: an event, and what was being done with the instance
     """
-    wanted = wanted[:_MOST]
-    found = world.nova.instances(each.instance for each in wanted)
-    batch = [(each, instance) for each in wanted
-             if (instance := found.get(each.instance)) is not None
-             and instance.host == each.host
-             and pools.has(instance, each.node)
-             # What is under way here goes on with the node that it has read.
-             and (instance.is_idle or not each.is_own)]
-    if not batch:
-        return
+    name = batch.pool
     pool, counted = request.pools[name]
-    # The nodes are counted, and reserved: for as long as it takes they are
-    # not, or Placement refuses the allocations.
-    world.placement.write(pool, dataclasses.replace(
-        counted, reserved=max(0, counted.reserved - len(batch))))
-    for each, instance in batch:
+    needed = sum(each.instance in batch.allocated
+                 for each, _ in batch.instances)
+    if needed:
+        # The nodes are counted, and reserved: for as long as it takes they are
+        # not, or Placement refuses the allocations.
+        world.placement.write(pool, dataclasses.replace(
+            counted, reserved=max(0, counted.reserved - needed)))
+    for each, instance in batch.instances:
         try:
-            # On the node, where one with the ring driver has brought it.
-            if not _take(world, _Move(
-                    each, instance, request.sources | {each.node}), name):
-                continue
-            yield (events.InstanceMoved(each.instance, each.node, name)
-                   if each.is_own else events.InstanceTaken(
-                       each.node, each.instance, each.host, True)
-                   ), instance.task
+            if not world.placement.move(
+                    each.instance, request.sources | {each.node}, pool.uuid):
+                yield events.AllocationNotMoved(each.instance, name), None
+            elif world.nova.place_instance(each.instance, ports.Expected(
+                    str(instance.host), str(instance.node), each.is_own),
+                    name):
+                yield (events.InstanceMoved(each.instance, each.node, name)
+                       if each.is_own else events.InstanceTaken(
+                           each.node, each.instance, each.host, True)
+                       ), instance.task
         except Exception as error:
             # The next pass sees how far it has come.
             yield events.InstanceNotTaken(
                 each.instance, each.host, error), None
-
-
-@dataclasses.dataclass(frozen=True)
-class _Move:
-    """An instance that is to come into a pool.
-
-    :ivar wanted: which one
-    :ivar instance: what Nova says of it
-    :ivar sources: the providers that its allocation may be of
-    """
-
-    wanted: Wanted
-    instance: model.Instance
-    sources: frozenset[str]
-
-
-def _take(world: ports.Ports, move: _Move, name: str) -> bool:
-    """Move an allocation, and change an instance, if nobody was faster."""
-    uuid, instance = move.wanted.instance, move.instance
-    return world.placement.move(
-        uuid, move.sources, pools.uuid_of(name)) and (
-            world.nova.place_instance(uuid, ports.Expected(
-                str(instance.host), str(instance.node), move.wanted.is_own),
-                name))
 
 
 def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
@@ -193,7 +211,10 @@ def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
         taken over by it
     """
     happened: list[events.Event] = []
-    found = world.nova.instances(consumers) if consumers else {}
+    try:
+        found = world.nova.instances(consumers) if consumers else {}
+    except Exception as error:
+        return [events.AllocationsUnknown(pool, error)]
     target = pools.uuid_of(pool)
     for uuid, instance in found.items():
         # A build has no service before it has arrived at one.
@@ -208,7 +229,9 @@ def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
             place = str(instance.node)
             if not pools.is_pool(place):
                 world.placement.make_room(place)
-            world.placement.move(uuid, {target}, pools.provider(place))
+            if not world.placement.move(
+                    uuid, {target}, pools.provider(place)):
+                happened.append(events.AllocationNotMoved(uuid, place))
         except Exception as error:
             happened.append(events.InstanceNotTaken(
                 uuid, str(instance.host), error))
@@ -272,7 +295,8 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     """Settle what is not on a node of Ironic in the pool of a lost service.
 
     A build that was on its way there ends. What was being deleted, and has
-    lost its node already, becomes this service's, which finishes that.
+    lost its node already, becomes this service's, which finishes that. An
+    error with one of them does not keep the others from it.
 
     :param world: the ports
     :param left: the pool
@@ -285,22 +309,36 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     waiting = world.placement.consumers(pools.uuid_of(left.pool)) - deployed
     found = world.nova.instances(waiting) if waiting else {}
     for uuid, instance in found.items():
-        if instance.host not in (None, left.host) or (
-                world.ironic.nodes_of([uuid])):
+        if instance.host not in (None, left.host):
             continue
-        if instance.is_deleting:
-            expected = ports.Expected(str(instance.host), str(instance.node))
-            if left.is_dead and (
-                    world.nova.set_instance_host(uuid, expected)
-                    if left.target is None else
-                    world.nova.place_instance(uuid, expected, left.target)):
-                taken.append(takeover.Takeover(
-                    left.target or left.pool, uuid, left.host, instance.task,
-                    True))
-        elif instance.is_given_up:
-            # Who has ended the build has ended before this.
-            world.placement.free(uuid)
-        elif instance.is_building and world.nova.end_build(uuid, left.host):
-            happened.append(events.BuildEnded(left.pool, uuid, left.host))
-            world.placement.free(uuid)
+        try:
+            if world.ironic.nodes_of([uuid]):
+                continue
+            if instance.is_deleting:
+                if left.is_dead and _take_deleted(world, left, uuid, instance):
+                    taken.append(takeover.Takeover(
+                        left.target or left.pool, uuid, left.host,
+                        instance.task, True))
+            elif instance.is_given_up:
+                # Who has ended the build has ended before this.
+                world.placement.free(uuid)
+            elif instance.is_building and (
+                    world.nova.end_build(uuid, left.host)):
+                happened.append(events.BuildEnded(left.pool, uuid, left.host))
+                world.placement.free(uuid)
+        except Exception as error:
+            # What was taken before it has to be looked after all the same.
+            happened.append(
+                events.InstanceNotTaken(uuid, left.host, error)
+                if instance.is_deleting else events.BuildNotEnded(
+                    left.pool, uuid, left.host, error))
     return Outcome(tuple(taken), tuple(happened))
+
+
+def _take_deleted(world: ports.Ports, left: Left, uuid: str,
+                  instance: model.Instance) -> bool:
+    """Make an instance this service's that was being deleted."""
+    expected = ports.Expected(str(instance.host), str(instance.node))
+    if left.target is None:
+        return world.nova.set_instance_host(uuid, expected)
+    return world.nova.place_instance(uuid, expected, left.target)

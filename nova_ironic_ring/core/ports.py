@@ -255,7 +255,8 @@ class Placement(Protocol):
         :param instance: its UUID
         :param sources: UUIDs of providers, on one of which it has to rest
         :param target: the UUID of the provider that it is to rest on
-        :returns: whether it rests there now, be it that it has before
+        :returns: whether it rests there now, be it that it has before; True as
+            well if the instance has none, as after a rebuild that has failed
         """
 
     def write(self, pool: pools.Pool, found: pools.Inventory) -> None:

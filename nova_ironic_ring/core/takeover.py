@@ -26,9 +26,9 @@ from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 
-# At most so many in a pass: all go by one look at the services, which grows
-# old.
-_MOST = 500
+#: At most so many in a pass: all go by one look at the services, which grows
+#: old, and each takes some calls.
+MOST = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,
                    for each in wanted if each.node not in rows}
     batch = [each for each in wanted if each.node in rows
              or now - without_row[each.node] >= patience]
-    batch = list(itertools.islice(batch, _MOST))
+    batch = list(itertools.islice(batch, MOST))
     found = world.nova.instances(each.instance for each in batch)
     taken, happened = [], list[events.Event]()
     for each in batch:

@@ -137,6 +137,7 @@ class PlacementTestCase(base.BaseTestCase):
 
     def test_provider_is_dropped(self):
         self._have()
+        self.client.get_providers_in_tree.return_value = []
         self.assertTrue(self.placement.drop_provider(NODE))
         (call,) = self.client.delete_resource_provider.call_args_list
         self.assertEqual(NODE, call.args[1].uuid)
@@ -144,6 +145,7 @@ class PlacementTestCase(base.BaseTestCase):
 
     def test_provider_that_is_gone(self):
         self._have()
+        self.client.get_providers_in_tree.return_value = []
         known = provider_tree.ProviderTree()
         self.client.delete_resource_provider.side_effect = (
             lambda context, row: known.get_provider_uuids_in_tree(row.uuid))
@@ -163,7 +165,16 @@ class PlacementTestCase(base.BaseTestCase):
         self._have()
         self.client.delete_resource_provider.side_effect = (
             lambda *_: self._have('one'))
+        self.client.get_providers_in_tree.return_value = [{'uuid': NODE}]
         self.assertFalse(self.placement.drop_provider(NODE))
+
+    def test_provider_that_could_not_be_deleted(self):
+        # Nova's client says nothing of that either.
+        self._have()
+        self.client.get_providers_in_tree.return_value = [{'uuid': NODE}]
+        self.assertFalse(self.placement.drop_provider(NODE))
+        self.client.get_providers_in_tree.assert_called_once_with(
+            mock.ANY, NODE)
 
     def _allocate(self, *providers: str) -> mock.Mock:
         """Have an instance have allocations, and return their writing."""
@@ -188,8 +199,13 @@ class PlacementTestCase(base.BaseTestCase):
         self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
         put.assert_not_called()
 
+    def test_instance_without_an_allocation(self):
+        put = self._allocate()
+        self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
+        put.assert_not_called()
+
     def test_allocation_that_rests_elsewhere(self):
-        for providers in ('other',), (NODE, 'other'), ():
+        for providers in ('other',), (NODE, 'other'):
             put = self._allocate(*providers)
             self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
             put.assert_not_called()

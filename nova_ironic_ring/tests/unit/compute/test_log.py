@@ -67,6 +67,9 @@ LINES = [
      'Instance i1 on node n1 is taken over from b, which is dead.'),
     (events.InstanceNotTaken('i1', 'b', ERROR), 'ERROR',
      'Instance i1 of b cannot be taken over: no'),
+    (events.AllocationNotMoved('i1', 'me.CUSTOM_GOLD.01234567'), 'WARNING',
+     'Placement does not move the allocation of instance i1 to '
+     'me.CUSTOM_GOLD.01234567: it has no room there'),
     (events.InstanceElsewhere('n1', 'i1', 'kvm'), 'WARNING',
      'Ironic has instance i1 on node n1, and Nova does not have it there: the '
      'instance stays with kvm.'),

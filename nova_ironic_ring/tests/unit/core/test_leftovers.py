@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 import dataclasses
+from typing import Any
 
 import ddt
 
@@ -18,6 +19,8 @@ from nova_ironic_ring.core import events
 from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import ring
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core.trust import Trust
 from nova_ironic_ring.tests.unit.core import base
@@ -258,6 +261,89 @@ class LeftoversTestCase(base.PassTestCase):
         self.before.clear()
         self._clean()
         self.assertNotIn(self.gone[0], self.cloud.rows)
+
+
+class PoolLeftoversTestCase(base.PassTestCase):
+    """Pools that a dead service has left behind."""
+
+    def setUp(self):
+        super().setUp()
+        self.force_down('b')
+        current = ring.Ring({'me', 'a'}, 32)
+        #: Two that are this service's to settle.
+        self.pools = [name for name in (
+            'b.CUSTOM_GOLD.%08d' % number for number in range(30))
+            if current.owner(pools.uuid_of(name)) == 'me'][:2]
+        for name in self.pools:
+            self.cloud.rows[pools.uuid_of(name)] = clouds.Row('b', pool=name)
+
+    def _leave(self, uuid: str, pool: str, **fields: Any) -> None:
+        """Leave an instance in a pool that is on no node."""
+        self.cloud.instances[uuid] = model.Instance('b', pool, **fields)
+        self.cloud.allocations.setdefault(
+            pools.uuid_of(pool), set()).add(uuid)
+
+    def _clean(self) -> set[str]:
+        """Run passes until it is looked for leftovers again.
+
+        :returns: the instances that this service has taken then
+        """
+        for _ in range(10):
+            self.wait(60)
+            self.run_pass()
+            if 'all_services' in self.asked:
+                break
+        self.assertIn('all_services', self.asked)
+        return {each.instance for each in self.result.taken}
+
+    def test_records_are_read_once(self):
+        self._leave('gone', self.pools[0], task='deleting')
+        self.assertIn('gone', self._clean())
+        # Those of the lost one; the pass and the tracker read this service's.
+        self.assertEqual(3, self.asked.count('rows_of'))
+        self.assertNotIn('pools_of', self.asked)
+
+    def test_pools_of_a_service_with_other_nodes(self):
+        for name in self.pools:
+            self.cloud.rows[pools.uuid_of(name)].say_scope(
+                'b', settings.Scope('rack2'))
+        self._leave('gone', self.pools[0], task='deleting')
+        before = dict(self.cloud.instances)
+        self.assertNotIn('gone', self._clean())
+        self.assertEqual(before, self.cloud.instances)
+        self.assertNotIn('reserve_all', self.asked)
+
+    def test_error_after_one_was_taken(self):
+        first, second = sorted(self.pools)
+        self._leave('a-gone', first, task='deleting')
+        self._leave('b-new', first, is_building=True)
+        self._leave('c-gone', first, task='deleting')
+        self.before['end_build'] = _fail
+        self.assertEqual({'a-gone', 'c-gone'}, self._clean())
+        (failed,) = self.happened(events.BuildNotEnded)
+        self.assertEqual((first, 'b-new', 'b'),
+                         (failed.node, failed.instance, failed.host))
+        self.assertEqual({'me'}, {
+            self.cloud.instances[uuid].host for uuid in ('a-gone', 'c-gone')})
+        self._clean()
+        self.assertTrue(self.cloud.instances['b-new'].is_given_up)
+
+    def test_error_with_one_that_is_being_deleted(self):
+        self._leave('gone', self.pools[0], task='deleting')
+        self.before['set_instance_host'] = _fail
+        self.assertEqual(set(), self._clean())
+        (failed,) = self.happened(events.InstanceNotTaken)
+        self.assertEqual(('gone', 'b'), (failed.instance, failed.host))
+        self.assertEqual({'gone'}, self._clean())
+
+    def test_error_with_the_next_pool(self):
+        first, second = sorted(self.pools)
+        self._leave('gone', first, task='deleting')
+        self.before['set_instance_host'] = lambda: self.before.update(
+            reserve_all=_fail)
+        self.assertEqual({'gone'}, self._clean())
+        (failed,) = self.happened(events.RecordNotRemoved)
+        self.assertEqual((second, 'b'), (failed.node, failed.host))
 
 
 class MissingTestCase(base.PassTestCase):

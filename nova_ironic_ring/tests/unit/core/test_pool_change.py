@@ -16,6 +16,7 @@ import dataclasses
 import os
 import random
 
+import fixtures
 from oslotest import base
 
 from nova_ironic_ring.core import builds
@@ -28,6 +29,7 @@ from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.unit.core import pool_base
 
 NODES, KIND = pool_base.NODES, pool_base.KIND
@@ -312,6 +314,47 @@ class RollingTestCase(ChangeTestCase):
         self.run_passes()
         self.assert_whole()
 
+    def _drop(self):
+        """Have a take a node of b into a pool, and return the node."""
+        self.start('a', 'pool')
+        self.run_passes(3)
+        node = min(self.services['a'].pool.free)
+        self.cloud.rows[node] = clouds.Row('b', 'b', 'a')
+        self.cloud.providers.add(node)
+        self.services['a'].run_pass()
+        self.assertNotIn(node, self.cloud.rows)
+        self.assertNotIn(node, self.cloud.providers)
+        return node
+
+    def test_provider_of_a_node_that_another_has_taken_since(self):
+        for owner in 'c', 'b':
+            node = self._drop()
+            # The ring maps the node to another now.
+            self.cloud.services['a'] = dataclasses.replace(
+                self.cloud.services['a'], disabled=True)
+            self.cloud.rows[node] = clouds.Row(owner)
+            self.cloud.providers.add(node)
+            self.services['a'].run_pass()
+            self.assertIn(node, self.cloud.providers)
+            self.begin('ring')
+
+    def test_records_cannot_be_read_to_drop_providers_again(self):
+        node = self._drop()
+        self.cloud.providers.add(node)
+        service = self.services['a']
+        read = service.world.nova.rows
+
+        def fail(nodes):
+            if list(nodes) == [node]:
+                raise ValueError('no')
+            return read(nodes)
+        service.world.nova.rows = fail
+        # The pass itself reads those of all free nodes together.
+        service.run_pass()
+        self.assertIn(node, self.cloud.providers)
+        self.assertEqual([node], [
+            each.node for each in service.happened(events.RecordNotRemoved)])
+
     def test_one_record_stays_until_there_is_a_pool(self):
         # Without any, the others would take the service for gone.
         for node in self.cloud.nodes.values():
@@ -348,6 +391,46 @@ class RollingTestCase(ChangeTestCase):
         self.assert_whole()
 
 
+class RefusedTestCase(ChangeTestCase):
+    """Placement does not move an allocation."""
+
+    def _refuse(self, service):
+        """Run passes of which one fails to move, and say of what it tells."""
+        self.addCleanup(setattr, service.world.placement, 'move',
+                        service.world.placement.move)
+        move = service.world.placement.move
+        service.world.placement.move = lambda *_: False
+        for _ in range(3):
+            self.run_passes()
+            told = service.happened(events.AllocationNotMoved)
+            if told:
+                break
+        service.world.placement.move = move
+        return {(each.instance, each.target) for each in told}
+
+    def test_own_instances_out_of_pools(self):
+        self.start('a', 'pool')
+        self.run_passes(4)
+        pool = self.services['a'].pool.name
+        mine = {uuid for uuid, known in self.cloud.instances.items()
+                if known.node == pool}
+        self.assertEqual({(uuid, self.instances[uuid]) for uuid in mine},
+                         self._refuse(self.start('a', 'ring')))
+        self.run_passes(6)
+        self.assert_whole()
+
+    def test_instances_of_the_dead_out_of_pools(self):
+        self.start('b', 'pool')
+        self.run_passes(4)
+        self.die('b')
+        told = self._refuse(self.services['a'])
+        self.assertTrue(told)
+        self.assertLessEqual(told, set(self.instances.items()))
+        self.run_passes(6)
+        self.assertEqual({'a', 'c'}, {
+            known.host for known in self.cloud.instances.values()})
+
+
 class DeadTestCase(ChangeTestCase):
     """A service of one kind is dead, and those of the other kind take over."""
 
@@ -372,6 +455,49 @@ class DeadTestCase(ChangeTestCase):
             self.assertTrue(self.services[host].nodes())
         self.start('b', 'ring')
         self.run_passes(6)
+        self.assert_whole()
+
+    def test_at_most_so_many_in_a_pass(self):
+        self.start('b', 'pool')
+        self.run_passes(4)
+        self.die('c')
+        self.run_passes(3)
+        self.useFixture(fixtures.MockPatchObject(takeover, 'MOST', 2))
+        self.die('b')
+        counts = []
+        for _ in range(20):
+            self.run_passes()
+            counts.append(len(self.services['a'].result.taken))
+        self.assertEqual(2, max(counts))
+        self.assertEqual({'a'}, {
+            known.host for known in self.cloud.instances.values()})
+
+    def test_pools_of_the_dead_cannot_be_read(self):
+        self.start('b', 'pool')
+        self.run_passes(4)
+        theirs = {uuid for uuid, known in self.cloud.instances.items()
+                  if known.host == 'c'}
+        self.die('b')
+        self.die('c')
+        service = self.services['a']
+        read = service.world.nova.pools_of
+
+        def fail(host):
+            if host == 'b':
+                raise ValueError('no')
+            return read(host)
+        service.world.nova.pools_of = fail
+        self.run_passes()
+        # Those on nodes are taken all the same, and looked after.
+        self.assertEqual(
+            theirs, {each.instance for each in service.result.taken})
+        (failed,) = service.happened(events.InstanceNotTaken)
+        self.assertEqual('b', failed.host)
+        service.world.nova.pools_of = read
+        self.run_passes(4)
+        self.assertEqual({'a'}, {
+            known.host for known in self.cloud.instances.values()})
+        self.run_passes(2)
         self.assert_whole()
 
     def test_service_with_pools_comes_back_with_them(self):

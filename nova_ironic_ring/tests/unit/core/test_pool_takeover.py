@@ -19,9 +19,9 @@ import fixtures
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.unit.core import pool_base
 
 NODES, KIND = pool_base.NODES, pool_base.KIND
@@ -200,6 +200,40 @@ class DeadServiceTestCase(TakeoverTestCase):
         self.run_passes(2)
         self.assertEqual('b', self.cloud.instances['i0'].host)
         self.assertEqual({'i0'}, self.cloud.allocations['elsewhere'])
+        self.assertEqual(['i0'], [
+            each.instance for service in self.services.values()
+            for each in service.happened(events.AllocationNotMoved)])
+
+    def test_instance_without_an_allocation(self):
+        # As after a rebuild that has failed.
+        self.cloud.allocations[pools.uuid_of(self.pool_of_b)].discard('i0')
+        self.die()
+        written = []
+        for service in self.services.values():
+            self._watch_writes(service, written)
+        self.run_passes()
+        self.assertEqual({'a', 'c'}, self.hosts())
+        taker = self.services[self.cloud.instances['i0'].host]
+        self.assertIn('i0', {
+            each.instance for each in taker.result.taken})
+        self.assertEqual(set(), {
+            provider for provider, consumers in self.cloud.allocations.items()
+            if 'i0' in consumers})
+        # There is room for no more than is moved, and its node stays reserved.
+        self.assertIn((taker.host, 1), written)
+        self.assertEqual(1, taker.pool.inventory().reserved)
+        # Nothing of it is looked for in what the dead has left.
+        written.clear()
+        self.run_passes(2)
+        self.assertEqual([], written)
+        self.assertEqual(1, taker.pool.inventory().reserved)
+
+    def _watch_writes(self, service, written):
+        """Note of which service a pass writes a pool, and what it reserves."""
+        write = service.world.placement.write
+        service.world.placement.write = lambda pool, found: (
+            written.append((service.host, found.reserved)),
+            write(pool, found))
 
     def test_not_while_heartbeats_are_late(self):
         self.die()
@@ -242,8 +276,62 @@ class DeadServiceTestCase(TakeoverTestCase):
         self.run_passes()
         self.assertEqual({'b'}, self.hosts())
 
+    def _fail_after_takeover(self, name, matches):
+        """Have a read of a fail once it has taken an instance over.
+
+        :param name: the read
+        :param matches: says of its argument whether it fails
+        """
+        nova = self.services['a'].world.nova
+        place, read = nova.place_instance, getattr(nova, name)
+        placed = []
+
+        def fail(asked):
+            if placed and matches(asked):
+                raise ValueError('no')
+            return read(asked)
+        nova.place_instance = lambda *args: (
+            placed.append(args[0]), place(*args))[1]
+        setattr(nova, name, fail)
+        self.die()
+        self.run_passes()
+        result = self.services['a'].result
+        self.assertTrue(placed)
+        self.assertEqual(set(placed), {each.instance for each in result.taken})
+        self.assertEqual([self.services['a'].pool.name], [
+            each.pool for each in self.services['a'].happened(
+                events.AllocationsUnknown)])
+
+    def test_error_in_what_is_to_be_given_back(self):
+        self.cloud.instances['stray'] = model.Instance('x', 'another')
+        self.allocate(self.services['a'].pool.name, 'stray')
+        self._fail_after_takeover('instances', lambda uuids: 'stray' in uuids)
+
+    def test_error_in_what_is_to_be_taken_back(self):
+        self.build('a', 'without', allocates=False)
+        self.run_passes()
+        self._fail_after_takeover('pools_of', lambda host: host == 'b')
+
+    def test_pools_of_the_dead_cannot_be_read(self):
+        service = self.services['a']
+        read = service.world.nova.pools_of
+
+        def fail(host):
+            if host == 'b':
+                raise ValueError('no')
+            return read(host)
+        service.world.nova.pools_of = fail
+        self.die()
+        self.run_passes()
+        self.assertEqual({'b', 'c'}, self.hosts())
+        (failed,) = service.happened(events.InstanceNotTaken)
+        self.assertEqual('b', failed.host)
+        service.world.nova.pools_of = read
+        self.run_passes(2)
+        self.assertEqual({'a', 'c'}, self.hosts())
+
     def test_at_most_so_many_in_a_pass(self):
-        self.useFixture(fixtures.MockPatchObject(pool_takeover, '_MOST', 2))
+        self.useFixture(fixtures.MockPatchObject(takeover, 'MOST', 2))
         self.die()
         self.run_passes()
         count = sum(self.cloud.instances[uuid].host != 'b'
@@ -301,6 +389,18 @@ class InterruptedTestCase(TakeoverTestCase):
         self.run_passes(3)
         self.assertEqual({'b'}, self.hosts())
         self.assert_whole()
+
+    def test_placement_refuses_to_give_it_back(self):
+        dead = self.die()
+        self.interrupt('a', 'nova', 'place_instance')
+        self.come_back(dead)
+        service = self.services['a']
+        service.world.placement.move = lambda *_: False
+        service.memory = observation.Memory()
+        self.run_passes(2)
+        (refused,) = service.happened(events.AllocationNotMoved)
+        self.assertEqual(self.pool_of_b, refused.target)
+        self.assertIn(refused.instance, self.instances)
 
     def test_its_service_comes_back_and_the_taker_is_dead(self):
         dead = self.die()
