@@ -71,9 +71,10 @@ class FailingPassesTestCase(base.LabTestCase):
         with base.Heartbeats(self.lab, failing):
             self._restart(failing, {'ironic': {
                 'endpoint_override': 'http://127.0.0.1:1'}})
-            self.lab.wait('A pass that fails', lambda: (
-                'http://127.0.0.1:1' in
-                self.lab.compute(failing).log.read_text()))
+            # They begin along with its own heartbeats.
+            self.lab.wait('Periodic tasks that cannot reach Ironic', lambda: (
+                'periodic task due to: Virt driver is not ready'
+                in self.lab.compute(failing).log.read_text()))
         self.lab.wait(f'No node of {failing}', lambda: (
             failing not in self.lab.owners().values()))
         # It lives.
