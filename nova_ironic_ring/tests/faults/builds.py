@@ -135,9 +135,8 @@ def measure(lab: cloud.Lab, fault: Fault) -> Outcome:
         operators.wait(lambda: not _left(link, asked), _PATIENCE)
         found = _shown(link, asked)
         left = _left(link, asked)
-    servers.delete(link, found)
-    lab.wait_settled(nodes)
-    return Outcome(
+    # Waiting for their end changes what is known of the servers.
+    outcome = Outcome(
         sum(server.status == 'ACTIVE' for server in found),
         [(server.fault or {}).get('message', '') for server in found
          if server.status == 'ERROR'],
@@ -145,6 +144,9 @@ def measure(lab: cloud.Lab, fault: Fault) -> Outcome:
         [server.status for server in found
          if server.status not in ('ACTIVE', 'ERROR', 'BUILD')],
         left, over, fault.may_fail)
+    servers.delete(link, found)
+    lab.wait_settled(nodes)
+    return outcome
 
 
 def _shown(link: connection.Connection, asked: list[str]) -> list:
