@@ -400,15 +400,10 @@ class Cloud(fixtures.Fixture):
                       apis: list[services.Api]) -> None:
         for api in apis:
             api.configure()
-        tables = schema.Schema(
+        schema.Schema(
             self.directory, self.lab.database,
-            [nova.migrations()] + [api.migrations() for api in apis])
-        if tables.remembered:
-            self.progress('Loading the database schemas')
-            tables.recall()
-        else:
-            self.progress('Creating the database schemas (first start only)')
-            tables.migrate()
+            [nova.migrations()] + [api.migrations() for api in apis],
+        ).make(self.progress)
 
     def _add_computes(self) -> None:
         """Start the nova-computes."""

@@ -172,6 +172,14 @@ class Process:
         return sum(each.cpu_times().user + each.cpu_times().system
                    for each in [found, *found.children(recursive=True)])
 
+    def memory(self) -> int:
+        """Return how much memory it and its children have, in bytes."""
+        found = self._find()
+        if found is None:
+            return 0
+        return sum(each.memory_info().rss
+                   for each in [found, *found.children(recursive=True)])
+
     def check(self) -> None:
         """See that the process runs, unless it was told to end.
 

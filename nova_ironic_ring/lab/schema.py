@@ -18,8 +18,10 @@ environment, for the next lab; or where NOVA_IRONIC_RING_SCHEMAS says, for the
 labs of several environments.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import concurrent.futures
+import contextlib
+import fcntl
 import hashlib
 from importlib import metadata
 import os
@@ -88,24 +90,37 @@ class Schema:
                 sys.prefix, 'share', 'nova-ironic-ring-lab'),
             'schema-%s.sql' % hashlib.sha256(versions.encode()).hexdigest())
 
-    @property
-    def remembered(self) -> bool:
-        """Whether no migration needs to run."""
-        return self._dump.exists()
+    def make(self, progress: Callable[[str], None]) -> None:
+        """Load the remembered schemas, or make and remember them.
 
-    def recall(self) -> None:
-        """Load the remembered schemas.
-
-        :raises LabError: if the server refuses them
+        :param progress: is given a line before the long step
+        :raises LabError: if a migration fails, or the server refuses them
         """
+        with self._alone():
+            if not self._dump.exists():
+                progress('Creating the database schemas (first start only)')
+                self._migrate()
+                return
+        progress('Loading the database schemas')
+        self._recall()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let one lab at a time migrate, of those that come up together.
+
+        The others wait for what the first one remembers.
+        """
+        self._dump.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._dump.with_suffix('.lock'), 'w') as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _recall(self) -> None:
         with open(self._dump, 'rb') as dump:
             self._client('mysql', stdin=dump)
 
-    def migrate(self) -> None:
-        """Run the migrations, as many at once as there are processors.
-
-        :raises LabError: if one fails
-        """
+    def _migrate(self) -> None:
+        # As many at once as there are processors.
         with self.database.connect() as connection:
             with connection.cursor() as cursor:
                 for name in DATABASES:
@@ -119,7 +134,6 @@ class Schema:
         finally:
             # After a failure or Ctrl-C, no more of them.
             pool.shutdown(cancel_futures=True)
-        self._dump.parent.mkdir(parents=True, exist_ok=True)
         new = self._dump.with_suffix(f'.{os.getpid()}')
         with open(new, 'wb') as dump:
             self._client('mysqldump', '--skip-lock-tables', '--databases',

@@ -295,6 +295,9 @@ class Neutron(Api):
                     'mechanism_drivers': 'ironic_ring_lab'},
         })
         self.serve('nova_ironic_ring.lab.neutron', {
+            # Has the entry point of the mechanism driver, which is none of
+            # the package's: only a lab is to see it.
+            'PYTHONPATH': str(pathlib.Path(__file__).parent / 'plugins'),
             'OS_NEUTRON_CONFIG_DIR': str(self.etc),
             'OS_NEUTRON_CONFIG_FILES': 'neutron.conf'})
 

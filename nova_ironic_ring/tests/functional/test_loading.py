@@ -78,9 +78,13 @@ class InstallationTestCase(base.BaseTestCase):
         super().setUpClass()
         cls._directory = fixtures.TempDir()
         cls._directory.setUp()
-        # The source distribution first, and the wheel from that.
-        _run(UV, 'build', '--quiet', '--out-dir', cls._directory.path,
-             str(PROJECT))
+        # The source distribution first, and the wheel from that, as where
+        # there is no git.
+        _run(UV, 'build', '--quiet', '--sdist', '--out-dir',
+             cls._directory.path, str(PROJECT))
+        (source,) = pathlib.Path(cls._directory.path).glob('*.tar.gz')
+        _run(UV, 'build', '--quiet', '--wheel', '--python', sys.executable,
+             '--out-dir', cls._directory.path, str(source), PATH='/nowhere')
         (wheel,) = pathlib.Path(cls._directory.path).glob('*.whl')
         cls.wheel = str(wheel)
 
@@ -177,6 +181,20 @@ class GoodNeighbourTestCase(InstallationTestCase):
         before = self._modules()
         self._install('--no-deps', self.wheel)
         self.assertEqual(before, self._modules())
+
+    def test_wheel_has_neither_tests_nor_plugins_of_the_lab(self):
+        self._install('--no-deps', self.wheel)
+        self.assertEqual([], [
+            path.name for path in (self.venv / SITE).rglob('tests')])
+        # What other programs would find of this project.
+        found = json.loads(_run(
+            self.python, '-c',
+            'import json; from importlib import metadata; print(json.dumps('
+            'sorted({each.group for each in metadata.distribution('
+            '"nova-ironic-ring").entry_points})))'))
+        self.assertEqual(
+            ['console_scripts', 'nova_ironic_ring.command',
+             'oslo.config.opts'], found)
 
     def test_nothing_of_nova_is_touched(self):
         self._install('--no-deps', self.wheel)
