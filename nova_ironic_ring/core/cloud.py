@@ -67,6 +67,9 @@ class Row:
         scope
     :ivar last_pass: what that one says of its passes
     :ivar scope: the nodes that it says it divides
+    :ivar by_shards: whether it says that it divides them by their shards
+    :ivar held: the codes of the shards that it says it holds
+    :ivar ring: by which ring it lets others take its instances in pools
     """
 
     owner: str
@@ -76,6 +79,9 @@ class Row:
     last_pass: model.LastPass | None = None
     pool: str | None = None
     scope: model.Scope | None = None
+    by_shards: bool = False
+    held: frozenset[str] = frozenset()
+    ring: str | None = None
 
     def say(self, host: str, said: model.LastPass) -> None:
         """Write what a service says of its passes.
@@ -86,19 +92,23 @@ class Row:
         self._say_as(host)
         self.last_pass = said
 
-    def say_scope(self, host: str, scope: model.Scope) -> None:
+    def say_settings(self, current: settings.Settings,
+                     held: frozenset[str] | None) -> None:
         """Write which nodes a service divides.
 
-        :param host: the name of the service
-        :param scope: these nodes
+        :param current: its settings
+        :param held: the codes of the shards that it holds, if it divides nodes
+            by their shards
         """
-        self._say_as(host)
-        self.scope = scope
+        self._say_as(current.host)
+        self.scope, self.by_shards = current.scope, current.by_shards
+        self.held = held or frozenset()
 
     def _say_as(self, host: str) -> None:
         if self.sayer != model.canonical(host):
             self.sayer = model.canonical(host)
-            self.last_pass = self.scope = None
+            self.last_pass = self.scope = self.ring = None
+            self.by_shards, self.held = False, frozenset()
 
 
 @dataclasses.dataclass
@@ -168,7 +178,8 @@ class Nova:
                 for name, node in self._samples.items()}
         return [dataclasses.replace(
             self.cloud.services[name], last_pass=said[name].last_pass,
-            is_asked=True, scope=said[name].scope)
+            is_asked=True, scope=said[name].scope,
+            by_shards=said[name].by_shards, held=said[name].held)
             for name in found]
 
     def _kept(self, hosts: Collection[str]) -> dict[str, str]:
@@ -215,10 +226,11 @@ class Nova:
         return {host: _read(self.cloud.rows[node]).scope
                 for host, node in self._sample(hosts).items()}
 
-    def say_settings(self, node: str, current: settings.Settings) -> None:
+    def say_settings(self, node: str, current: settings.Settings,
+                     held: frozenset[str] | None) -> None:
         row = self.cloud.rows.get(node)
         if row is not None and row.owner == self.host:
-            row.say_scope(self.host, current.scope)
+            row.say_settings(current, held)
 
     def all_services(self) -> list[model.Service]:
         return list(self.cloud.services.values())
@@ -307,11 +319,35 @@ class Ironic:
         """
         self.cloud = cloud
 
-    def nodes(self, scope: settings.Scope) -> dict[str, str | None]:
+    def nodes(self, scope: settings.Scope,
+              shards: Collection[str] | None = None
+              ) -> dict[str, str | None]:
         return {uuid: node.instance for uuid, node in self.cloud.nodes.items()
                 if (scope.conductor_group is None
                     or scope.conductor_group.lower() == node.group.lower())
-                and (not scope.shard or scope.shard == node.shard)}
+                and (not scope.shard or scope.shard == node.shard)
+                and (shards is None or node.shard is None
+                     or node.shard in shards)}
+
+    def more(self, scope: settings.Scope, shards: Collection[str]
+             ) -> dict[str, str | None]:
+        return {node: instance for node, instance
+                in Ironic.nodes(self, scope, shards).items()
+                if self.cloud.nodes[node].shard is not None}
+
+    def named(self, scope: settings.Scope, nodes: Collection[str]
+              ) -> dict[str, str | None]:
+        return {node: instance for node, instance
+                in Ironic.nodes(self, scope).items() if node in nodes}
+
+    def shards(self, scope: settings.Scope) -> frozenset[str]:
+        return frozenset(
+            shard for node in Ironic.nodes(self, scope)
+            if (shard := self.cloud.nodes[node].shard) is not None)
+
+    def places(self, nodes: Iterable[str]) -> dict[str, str]:
+        return {node: shard for node in nodes if node in self.cloud.nodes
+                and (shard := self.cloud.nodes[node].shard) is not None}
 
     def uuids(self, scope: settings.Scope) -> frozenset[str]:
         return frozenset(Ironic.nodes(self, scope))
@@ -402,9 +438,16 @@ class Placement:
     def reread(self, place: str) -> None:
         """Do nothing: here, nobody remembers a provider."""
 
-    def make_room(self, node: str) -> None:
-        # The tracker reserves a node that has an instance.
-        self.cloud.inventories.pop(node, None)
+    def make_room(self, place: str) -> None:
+        provider = pools.provider(place)
+        found = self.cloud.inventories.get(provider)
+        if found is None:
+            return
+        used = len(self.cloud.allocations.get(provider, ()))
+        if found.total - found.reserved - used < 1:
+            self.cloud.inventories[provider] = dataclasses.replace(
+                found, reserved=found.reserved - 1) if found.reserved else (
+                    dataclasses.replace(found, total=found.total + 1))
 
     def forget_provider(self, node: str) -> None:
         """Do nothing: here, nobody remembers a provider."""
@@ -497,7 +540,7 @@ class Tracker:
             row.giver = None if step.offer is None else self.current.me
             row.taker = step.offer
             row.say(self.current.host, result.work.of(node, self.current))
-            row.say_scope(self.current.host, self.current.scope)
+            row.say_settings(self.current, result.memory.held)
         return settled
 
     def count(self, result: pool_passes.Result) -> None:
@@ -513,7 +556,8 @@ class Tracker:
             row = self.cloud.rows.setdefault(
                 pool.uuid, Row(host, pool=pool.name))
             row.say(host, result.work.of(pool.uuid, self.current))
-            row.say_scope(host, self.current.scope)
+            row.say_settings(self.current, result.memory.held)
+            row.ring = result.consent
             self.cloud.inventories[pool.uuid] = pool.inventory()
 
     def record(self, node: str) -> None:
@@ -549,4 +593,7 @@ def _read(row: Row) -> model.Row:
     return model.Row(
         row.owner, row.taker if row.giver == owner else None,
         row.last_pass if row.sayer == owner else None, row.pool,
-        row.scope if row.sayer == owner else None)
+        row.scope if row.sayer == owner else None,
+        row.by_shards and row.sayer == owner,
+        row.held if row.sayer == owner else frozenset(),
+        row.ring if row.sayer == owner else None)

@@ -74,6 +74,19 @@ class PassesWork(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class ListingDiffers(Event):
+    """Members of the ring do not agree on how to divide the nodes.
+
+    :ivar hosts: canonical names of those that say another ``listing`` than
+        this service has; none if all agree again
+    :ivar by_shards: whether this service has ``shards``
+    """
+
+    hosts: frozenset[str]
+    by_shards: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class PeerListDiffers(Event):
     """The peer list is not what the services say of themselves.
 

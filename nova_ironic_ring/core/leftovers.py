@@ -111,8 +111,8 @@ def clean(world: ports.Ports, before: observation.Cleaning,
         host = service.host
         guards[host] = before.guards.get(host, vanished.Guard())
         try:
-            lost = _Lost(host, _rows(world, host, seen), members.is_dead(
-                host, seen.settings.failover_after))
+            lost = _Lost(host, _rows(world, host, seen), members.fails_over(
+                host, seen.settings))
             guards[host], found = _clean_of(world, lost, guards[host], seen)
             outcome = _settle_pools(world, lost, seen)
             taken += outcome.taken
@@ -131,12 +131,12 @@ class _Lost:
 
     :ivar host: its name
     :ivar rows: its records, of nodes and of pools, by UUID
-    :ivar is_dead: whether it is dead
+    :ivar fails_over: whether its instances are to be taken over
     """
 
     host: str
     rows: Mapping[str, model.Row]
-    is_dead: bool
+    fails_over: bool
 
 
 def _rows(world: ports.Ports, host: str, seen: Seen) -> dict[str, model.Row]:
@@ -155,7 +155,7 @@ def _settle_pools(world: ports.Ports, lost: _Lost, seen: Seen
 
     Of each pool, the service does so that the ring maps the pool to.
     """
-    found = sorted(row.pool for row in lost.rows.values() if row.pool)
+    found = pools.recorded(lost.rows)
     happened = pool_return.take_back(world, seen.own, found)
     taken: list[takeover.Takeover] = []
     deployed = frozenset(uuid for uuid in seen.nodes.values() if uuid)
@@ -165,8 +165,7 @@ def _settle_pools(world: ports.Ports, lost: _Lost, seen: Seen
             continue
         try:
             outcome = pool_takeover.settle(world, pool_takeover.Left(
-                pool, lost.host, seen.settings.fails_over and lost.is_dead,
-                None), deployed)
+                pool, lost.host, lost.fails_over, None), deployed)
         except Exception as error:
             # What was taken out of others has to be looked after all the same.
             happened.append(events.RecordNotRemoved(pool, lost.host, error))
@@ -180,7 +179,11 @@ def _clean_of(world: ports.Ports, lost: _Lost, before: vanished.Guard,
               seen: Seen) -> tuple[vanished.Guard, list[events.Event]]:
     """Remove the records of the nodes of one lost service."""
     at = world.process.now()
-    rows = {node: row for node, row in lost.rows.items() if row.pool is None}
+    rows, ring = pools.rows_of_nodes(lost.rows), seen.standing.ring
+    if ring.deal is not None:
+        # Nobody lists all nodes: each looks for some of the records.
+        rows = {node: row for node, row in rows.items()
+                if ring.by_name(node) == seen.settings.me}
     missing = {node: row for node, row in rows.items()
                if node not in seen.nodes}
     guard = vanished.look(
@@ -194,7 +197,7 @@ def _clean_of(world: ports.Ports, lost: _Lost, before: vanished.Guard,
     if guard.is_closed:
         return guard, happened
     mine = {node: row for node, row in missing.items()
-            if seen.standing.ring.owner(node) == seen.settings.me}
+            if ring.by_name(node) == seen.settings.me}
     for node, event in _remove_all(world, mine):
         happened.append(event)
         if isinstance(event, events.RecordRemoved):

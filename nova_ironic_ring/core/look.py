@@ -27,14 +27,19 @@ from nova_ironic_ring.core import events
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import shards
 from nova_ironic_ring.core import trust
 from nova_ironic_ring.core import vanished
 
 # Nodes that were believed deleted count for so many passes, so that those that
 # vanish one by one reach the limit as well.
 _VANISHING_PASSES = 10
+# So many nodes are asked for one by one. Where more have left their shards, as
+# after a restart or when an operator has set others, all are listed once.
+_FEW = 20
 
 
 class UnansweredError(Exception):
@@ -105,6 +110,8 @@ class Beginning:
     :ivar mine: the UUIDs of this service's instances
     :ivar narrowed: the nodes that services divide which are limited to some of
         this one's, by UUID
+    :ivar unasked: the nodes of the pass before that Ironic was not asked for
+        now, since they are in shards of others
     """
 
     memory: observation.Memory
@@ -112,6 +119,7 @@ class Beginning:
     nodes: model.Nodes
     mine: frozenset[str]
     narrowed: frozenset[str] = frozenset()
+    unasked: frozenset[str] = frozenset()
 
 
 def begin(this: Run, before: observation.Memory) -> Beginning:
@@ -124,21 +132,100 @@ def begin(this: Run, before: observation.Memory) -> Beginning:
     :param before: what this service remembers
     :raises UnansweredError: if Nova or Ironic could not be asked
     """
-    world, current = this.world, this.current
+    world = this.world
     with asking(this, Port.NOVA, before):
         memory, is_recorded = _at_services(this, before, is_pass=True)
+    listed, memory = (
+        _list_all(this, memory) if memory.standing.ring.deal is None
+        else _list_shards(this, memory))
     with asking(this, Port.IRONIC, memory):
-        nodes: model.Nodes = world.ironic.nodes(current.scope)
-    with asking(this, Port.NOVA, memory):
-        mine = world.nova.instances_of(current.host)
-    with asking(this, Port.IRONIC, memory):
-        nodes = _with_own(this, nodes, mine)
         narrowed = frozenset(
             node for scope in memory.standing.membership.narrower
             for node in world.ironic.uuids(scope))
     return Beginning(
-        dataclasses.replace(memory, nodes=nodes), is_recorded, nodes, mine,
-        narrowed)
+        dataclasses.replace(memory, nodes=listed.nodes), is_recorded,
+        listed.nodes, listed.mine, narrowed, listed.unasked)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Listed:
+    """The nodes, and the instances of this service.
+
+    :ivar nodes: the instance on each node
+    :ivar mine: the UUIDs of this service's instances
+    :ivar unasked: as :class:`Beginning` has it
+    """
+
+    nodes: model.Nodes
+    mine: frozenset[str]
+    unasked: frozenset[str] = frozenset()
+
+
+def _list_all(this: Run, memory: observation.Memory
+              ) -> tuple[_Listed, observation.Memory]:
+    """List all nodes of the scope."""
+    with asking(this, Port.IRONIC, memory):
+        nodes: model.Nodes = this.world.ironic.nodes(this.current.scope)
+    with asking(this, Port.NOVA, memory):
+        mine = this.world.nova.instances_of(this.current.host)
+    with asking(this, Port.IRONIC, memory):
+        if this.current.scope.is_limited:
+            nodes = _with_own(this, nodes, mine)
+    return _Listed(nodes, mine), dataclasses.replace(
+        memory, shards=observation.Asked(), held=None, said=memory.held)
+
+
+def _list_shards(this: Run, memory: observation.Memory
+                 ) -> tuple[_Listed, observation.Memory]:
+    """List the nodes of some shards, and those without one.
+
+    That are the shards which the ring gives to this service, and those in
+    which it has nodes or instances still. Nodes of its own that are in none of
+    these are asked for by their names.
+    """
+    world, current, before = this.world, this.current, memory.standing.ring
+    assert before.deal is not None
+    with asking(this, Port.NOVA, memory):
+        own = pools.rows_of_nodes(world.nova.rows_of(current.host)).keys()
+    with asking(this, Port.IRONIC, memory):
+        # Where Ironic hides them all, they are dealt as before.
+        names = world.ironic.shards(current.scope) or before.deal.names
+        ring = before.rebuilt(before.members, before.partitions,
+                              dataclasses.replace(before.deal, names=names))
+        asked = ring.shards(current.me) | (memory.shards.used & names)
+        nodes: model.Nodes = world.ironic.nodes(current.scope, asked)
+        missing = own - nodes.keys()
+        is_whole = len(missing) > _FEW
+        if is_whole:
+            nodes = world.ironic.nodes(current.scope, names)
+        elif missing:
+            nodes = {**nodes, **world.ironic.named(current.scope, missing)}
+    with asking(this, Port.NOVA, memory):
+        mine = world.nova.instances_of(current.host)
+    if len(mine.difference(nodes.values())) > _FEW and not is_whole:
+        is_whole = True
+        with asking(this, Port.IRONIC, memory):
+            nodes = world.ironic.nodes(current.scope, names)
+        with asking(this, Port.NOVA, memory):
+            mine = world.nova.instances_of(current.host)
+    with asking(this, Port.IRONIC, memory):
+        nodes = _with_own(this, nodes, mine)
+        places = world.ironic.places(nodes)
+    ring = ring.placed(places)
+    assert ring.deal is not None
+    unasked = frozenset() if is_whole else frozenset(
+        node for node in memory.nodes if node not in nodes and (
+            memory.held is None or before.places.get(node) is not None
+            and before.places[node] not in asked))
+    used = frozenset(
+        place for node, place in places.items()
+        if node in own or nodes[node] in mine)
+    is_sure = memory.standing.trust is trust.Trust.FULL
+    return _Listed(nodes, mine, unasked), dataclasses.replace(
+        memory, standing=dataclasses.replace(memory.standing, ring=ring),
+        shards=observation.Asked(asked, used), said=memory.held,
+        held=ring.deal.to_say(current.me) if is_sure
+        else ring.deal.held.get(current.me, frozenset()))
 
 
 def between_passes(this: Run, before: observation.Memory
@@ -159,6 +246,33 @@ def between_passes(this: Run, before: observation.Memory
     # All may be well again when the next pass looks.
     return dataclasses.replace(
         memory, waits={}, disputes=memory.disputes.forgotten())
+
+
+def at_gained_shards(this: Run, memory: observation.Memory
+                     ) -> observation.Memory:
+    """List the shards that have become this service's since its last pass.
+
+    If Ironic does not answer, they are left to the next pass.
+
+    :param this: what shares the ports
+    :param memory: what is remembered, and how the service stands
+    """
+    ring = memory.standing.ring
+    gained = ring.shards(this.current.me) - memory.shards.names
+    if not gained or not memory.nodes or memory.held is None or (
+            memory.standing.trust is not trust.Trust.FULL):
+        return memory
+    try:
+        nodes = this.world.ironic.more(this.current.scope, gained)
+        places = this.world.ironic.places(nodes)
+    except Exception:
+        return memory
+    return dataclasses.replace(
+        memory, nodes={**memory.nodes, **nodes},
+        shards=dataclasses.replace(
+            memory.shards, names=memory.shards.names | gained),
+        standing=dataclasses.replace(
+            memory.standing, ring=ring.placed({**ring.places, **places})))
 
 
 def _at_services(this: Run, before: observation.Memory, is_pass: bool
@@ -201,16 +315,20 @@ def _at_services(this: Run, before: observation.Memory, is_pass: bool
              work_watch))
     elif is_pass:
         work_watch = _look_at_work(this, before, services, watch)
+    deal, other_listing = _deal(this, before, members, services)
     standing = observation.Standing(
         members, confidence.trust, before.standing.ring.rebuilt(
-            members.members, current.partitions),
-        world.process.is_ending())
+            members.members, current.partitions, deal),
+        world.process.is_ending(), other_listing)
     memory = dataclasses.replace(
         before, watch=watch, work_watch=work_watch, confidence=confidence,
         standing=standing)
     this.happened.extend(_work_changed(before, memory))
     if is_pass:
         this.happened.extend(_timeout_is_short(this, before, memory))
+    if other_listing != before.standing.other_listing:
+        this.happened.append(events.ListingDiffers(
+            other_listing, current.by_shards))
     this.happened.extend(_list_differs(
         before.standing.membership, memory.standing.membership))
     if members.members != before.standing.membership.members:
@@ -222,6 +340,32 @@ def _at_services(this: Run, before: observation.Memory, is_pass: bool
         this.happened.append(events.TrustChanged(
             before.standing.trust, confidence.trust, current.down_time))
     return memory, own is not None
+
+
+def _deal(this: Run, before: observation.Memory,
+          members: membership.Membership, services: Sequence[model.Service]
+          ) -> tuple[shards.Deal | None, frozenset[str]]:
+    """Say who holds shards, if all members divide the nodes by these.
+
+    :returns: None if they do not; and those who say another ``listing`` than
+        this service has
+    """
+    current, ring = this.current, before.standing.ring
+    said = {service.name: service for service in services}
+    known = ring.deal or shards.Deal()
+    held: dict[str, frozenset[str]] = {}
+    differ = set()
+    for host in members.members:
+        service = said.get(host)
+        by_shards = (current.by_shards if host == current.me
+                     else service.by_shards if service is not None
+                     else host in known.held)
+        held[host] = (service.held if service is not None
+                      else known.held.get(host, frozenset()))
+        if by_shards is not current.by_shards:
+            differ.add(host)
+    return (shards.Deal(known.names, held)
+            if current.by_shards and not differ else None), frozenset(differ)
 
 
 def _look_anew(this: Run, services: Sequence[model.Service]) -> None:
@@ -259,12 +403,10 @@ def at_all_services(this: Run, memory: observation.Memory
 
 def _with_own(this: Run, nodes: model.Nodes, mine: frozenset[str]
               ) -> model.Nodes:
-    """Add the nodes of this service's instances that have left its scope.
+    """Add the nodes of this service's instances that were not listed.
 
     Such a node stays with its instance.
     """
-    if not this.current.scope.is_limited:
-        return nodes
     missing = mine - {instance for instance in nodes.values() if instance}
     if not missing:
         return nodes

@@ -399,6 +399,15 @@ class Membership:
         return (state is State.ABSENT and failover_after > 0
                 and self.silences[model.canonical(host)] >= failover_after)
 
+    def fails_over(self, host: str, current: settings.Settings) -> bool:
+        """Say whether the instances of a service are to be taken over.
+
+        :param host: its name, in any case
+        :param current: this service's settings
+        """
+        return current.fails_over and self.is_dead(
+            host, current.failover_after)
+
     def with_state(self, wanted: State) -> frozenset[str]:
         """Name the services that are something.
 

@@ -109,6 +109,9 @@ class Service:
     :ivar is_asked: whether one of its rows was read for what it says
     :ivar scope: the nodes that it says it is limited to; None if it says
         nothing, as Nova's own driver, or has not been asked
+    :ivar by_shards: whether it says that it divides nodes by their shards, if
+        all do
+    :ivar held: the codes of the shards that it says it holds
     """
 
     host: str
@@ -119,6 +122,8 @@ class Service:
     last_pass: LastPass | None = None
     is_asked: bool = False
     scope: Scope | None = None
+    by_shards: bool = False
+    held: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -140,6 +145,12 @@ class Row:
         node
     :ivar scope: the nodes that the owner says in this row it is limited to;
         None if it says nothing
+    :ivar by_shards: whether the owner says in this row that it divides nodes
+        by their shards, if all do
+    :ivar held: the codes of the shards that the owner says in this row it
+        holds
+    :ivar ring: a fingerprint of the ring by which the owner lets others take
+        its instances that are in pools; None if it lets nobody
     """
 
     owner: str
@@ -147,6 +158,9 @@ class Row:
     last_pass: LastPass | None = None
     pool: str | None = None
     scope: Scope | None = None
+    by_shards: bool = False
+    held: frozenset[str] = frozenset()
+    ring: str | None = None
 
     @property
     def owner_name(self) -> str:

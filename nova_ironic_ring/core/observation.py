@@ -21,6 +21,7 @@ from nova_ironic_ring.core.membership import Membership
 from nova_ironic_ring.core.membership import Watch
 from nova_ironic_ring.core.membership import WorkWatch
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core.pools import Node
 from nova_ironic_ring.core.pools import Pool
 from nova_ironic_ring.core.ring import Ring
 from nova_ironic_ring.core.settings import Settings
@@ -37,6 +38,8 @@ class Standing:
     :ivar trust: how far that is trusted
     :ivar ring: the ring of the members
     :ivar is_ending: whether this service is about to end
+    :ivar other_listing: canonical names of the members that say another
+        ``listing`` than this service has
     """
 
     membership: Membership = Membership()
@@ -44,6 +47,7 @@ class Standing:
     ring: Ring = dataclasses.field(
         default_factory=lambda: Ring((), 1))
     is_ending: bool = False
+    other_listing: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,11 +177,16 @@ class Pooled:
         of those that nothing is being done with
     :ivar dropped: the nodes whose records, which other services had, have gone
         in the last pass
+    :ivar occupied: what Ironic has said last of the nodes with an instance, by
+        UUID
+    :ivar rereads: in how many passes its inventories are to be read anew
     """
 
     pools: Mapping[str, Pool] = dataclasses.field(default_factory=dict)
     places: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     dropped: frozenset[str] = frozenset()
+    occupied: Mapping[str, Node] = dataclasses.field(default_factory=dict)
+    rereads: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,6 +207,18 @@ class OwnWork:
     node: str | None = None
     is_working: bool = False
     is_failing: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """Of which shards Ironic was asked for the nodes.
+
+    :ivar names: these shards
+    :ivar used: those of them in which this service has nodes or instances
+    """
+
+    names: frozenset[str] = frozenset()
+    used: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,6 +251,11 @@ class Memory:
     :ivar cleaning: the search for what is left of nodes of dead services
     :ivar pooled: its pools, where it has the pool driver
     :ivar nodes: the instance on each node, as Ironic has listed them last
+    :ivar shards: those that were asked for last, and of these the ones in
+        which this service has nodes or instances
+    :ivar held: the codes of the shards that this service says it holds; None
+        where nodes are not divided by their shards
+    :ivar said: the same of the pass before
     """
 
     settings: Settings | None = None
@@ -253,6 +279,18 @@ class Memory:
     cleaning: Cleaning = Cleaning()
     pooled: Pooled = Pooled()
     nodes: model.Nodes = dataclasses.field(default_factory=dict)
+    shards: Asked = Asked()
+    held: frozenset[str] | None = None
+    said: frozenset[str] | None = None
+
+    def without_instances(self, uuids: Container[str]) -> 'Memory':
+        """Forget whose instances are: that has changed.
+
+        :param uuids: their UUIDs
+        """
+        return dataclasses.replace(self, instances={
+            uuid: instance for uuid, instance in self.instances.items()
+            if uuid not in uuids})
 
     def failed(self, at: float) -> 'Memory':
         """Return the memory after Nova could not be asked.

@@ -109,8 +109,5 @@ def after_takeover(plan: planner.Plan, memory: observation.Memory,
         if claimed is not None and claimed.instance is not None:
             tried.add(claimed.instance)
         steps[node] = planner.Step(lost.decision, lost.why)
-    # Forget whose these instances are: that has changed.
     return dataclasses.replace(plan, steps=steps), dataclasses.replace(
-        memory, without_row=outcome.without_row,
-        instances={uuid: instance for uuid, instance
-                   in memory.instances.items() if uuid not in tried})
+        memory, without_row=outcome.without_row).without_instances(tried)

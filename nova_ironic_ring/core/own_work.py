@@ -72,7 +72,7 @@ class Work:
 
 
 def say_scope(this: look.Run, rows: Mapping[str, model.Row],
-              listed: Container[str]) -> None:
+              listed: Container[str], memory: observation.Memory) -> None:
     """Have all rows of this service say which nodes it divides by now.
 
     Its peers read one of them, which may be of a node that is not in its scope
@@ -82,18 +82,29 @@ def say_scope(this: look.Run, rows: Mapping[str, model.Row],
     :param this: the pass
     :param rows: the rows of this service
     :param listed: the nodes, or pools, whose rows Nova's tracker writes
+    :param memory: what is remembered
     """
     scope = this.current.scope
     wrong = [node for node, row in rows.items()
-             if row.scope is not None and not scope.is_same(row.scope)]
+             if row.scope is not None and (
+                 not scope.is_same(row.scope) or _is_old(row, memory)
+                 or node not in listed
+                 and row.held != (memory.held or frozenset()))]
     silent = sorted(node for node, row in rows.items()
                     if row.scope is None and node not in listed)
     try:
         for node in wrong + silent[:_MOST_SILENT]:
-            this.world.nova.say_settings(node, this.current)
+            this.world.nova.say_settings(
+                node, this.current, memory.held)
     except Exception as error:
         # The next pass tries again: instances may have been taken over.
         this.happened.append(events.ScopeNotSaid(error))
+
+
+def _is_old(row: model.Row, memory: observation.Memory) -> bool:
+    """Say whether the tracker has failed to write what was held before."""
+    return memory.said is not None and row.held not in (
+        memory.said, memory.held)
 
 
 def say(this: look.Run, listed: Mapping[str, bool],

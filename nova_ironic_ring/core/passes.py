@@ -41,6 +41,7 @@ from nova_ironic_ring.core import others
 from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import pool_return
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
@@ -98,7 +99,8 @@ def run(world: ports.Ports, before: observation.Memory,
         rows = world.nova.rows_of(current.host)
     own = pool_return.Own(current.me, nodes, rows)
     with look.asking(this, look.Port.IRONIC, memory):
-        memory = look.at_missing_nodes(this, memory, own.recorded, nodes)
+        memory = look.at_missing_nodes(
+            this, memory, pools.rows_of_nodes(rows), nodes)
     memory = dataclasses.replace(memory, kept=memory.kept - nodes.keys())
     with look.asking(this, look.Port.NOVA, memory):
         seen, memory = _observe(this, memory, observation.Observation(
@@ -126,12 +128,13 @@ def run(world: ports.Ports, before: observation.Memory,
             this, plan, memory, request)
     this.happened.extend(pool_return.close(world, own))
     if memory.standing.trust is trust.Trust.FULL:
-        this.happened.extend(pool_return.take_back(world, own, own.pools))
+        this.happened.extend(pool_return.take_back(
+            world, own, pools.recorded(rows)))
     memory = _look_at_givers(this, memory, plan, nodes)
     memory, settled = _clean_up_after_dead_services(this, memory, own)
     listed = {node: nodes[node] for node, step in plan.steps.items()
               if step.decision.lists}
-    own_work.say_scope(this, rows, listed)
+    own_work.say_scope(this, rows, listed, memory)
     said, memory = own_work.say(this, {
         node: plan.steps[node].decision is decisions.Decision.KEEP_INSTANCE
         for node in listed}, memory, rows)
@@ -283,11 +286,8 @@ def _take_out_of_pools(
                 claim=planner.Claim(each.instance, host=each.host))
         elif each.node not in taken:
             steps[each.node] = planner.Step(lost.decision, lost.why)
-    gone = {each.instance for each in wanted}
-    return dataclasses.replace(plan, steps=steps), dataclasses.replace(
-        memory, instances={
-            uuid: instance for uuid, instance in memory.instances.items()
-            if uuid not in gone}), outcome.taken
+    return (dataclasses.replace(plan, steps=steps), memory.without_instances(
+        {each.instance for each in wanted}), outcome.taken)
 
 
 def _look_at_givers(this: look.Run, memory: observation.Memory,
@@ -305,9 +305,9 @@ def _look_at_givers(this: look.Run, memory: observation.Memory,
     if not found or memory.standing.trust is not trust.Trust.FULL:
         return memory
     try:
-        others, later = look.at_all_services(this, memory)
+        known, later = look.at_all_services(this, memory)
         lost = {each.host for each in found
-                if others.membership.is_lost(str(each.host))}
+                if known.membership.is_lost(str(each.host))}
         waiting = builds.of_live_givers(this.world, tuple(
             each for each in found if each.host not in lost))
     except Exception as error:

@@ -27,7 +27,6 @@ from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import ring
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
 
@@ -241,8 +240,8 @@ class _Planner:
         return decisions.decide_on_instance(self.me, decisions.Occupied(
             self.seen.standing.ring.owner(node), is_mine, host,
             self.seen.rows.get(node),
-            host is not None and self.current.fails_over
-            and self.members.is_dead(host, self.current.failover_after),
+            host is not None
+            and self.members.fails_over(host, self.current),
             self.current.follows and (
                 not is_mine or instance in known.idle),
             record is not None and (
@@ -317,10 +316,9 @@ class _Planner:
             and self._may_force(self.seen.rows[node])}
         # Other newcomers are not in the ring yet: prefer a node that a ring
         # with them gives to this service too.
-        all_alive = ring.Ring(
+        all_alive = self.seen.standing.ring.among(
             {self.me} | {host for host, state in self.members.states.items()
-                         if state is membership.State.MEMBER},
-            self.seen.standing.ring.partitions)
+                         if state is membership.State.MEMBER})
         choice = {node: verdict for node, verdict in choice.items()
                   if node not in self.before.in_use} or choice
         choice = {node: verdict for node, verdict in choice.items()

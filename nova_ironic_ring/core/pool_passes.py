@@ -26,6 +26,7 @@ from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import own_work
+from nova_ironic_ring.core import pool_failover
 from nova_ironic_ring.core import pool_records
 from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
@@ -37,8 +38,7 @@ from nova_ironic_ring.core import trust
 # So many pools are worth a warning, where they have hardly more nodes.
 _MANY_POOLS = 20
 
-_Nodes = Mapping[str, pools.Node]
-_Wanted = dict[str, list[pool_takeover.Wanted]]
+_Nodes = pool_failover.Nodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +52,10 @@ class Result:
         this service
     :ivar happened: the events for the log
     :ivar work: what this service says of its passes
+    :ivar consent: by which ring others may take this service's instances;
+        None if nobody may
+    :ivar first: the UUID of this service's first compute node, as Nova has
+        them; None if it has none
     """
 
     found: Mapping[str, pools.Pool] = dataclasses.field(default_factory=dict)
@@ -60,34 +64,29 @@ class Result:
     orphans: frozenset[str] = frozenset()
     happened: Sequence[events.Event] = ()
     work: own_work.Work = own_work.Work()
+    consent: str | None = None
+    first: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class _Seen:
+class _Seen(pool_failover.Seen):
     """What was read.
 
-    :ivar nodes: what Ironic says of its nodes, by UUID
-    :ivar mine: the UUIDs of this service's instances
-    :ivar places: their compute nodes
-    :ivar recorded: the names of the pools that Nova has for this service
-    :ivar of_others: the instances of others on nodes that are for this
-        service, by UUID
-    :ivar others: what all services are
     :ivar records: the records of nodes
     :ivar claimed: what has come of those of free nodes that others have
     :ivar narrowed: the nodes that count for services which are limited to some
         of this one's
+    :ivar free: the free nodes that are for this service
+    :ivar here: the instances of others on nodes that are for this service
+    :ivar unasked: the nodes that Ironic was not asked for any more
     """
 
-    nodes: _Nodes
-    mine: frozenset[str]
-    places: Mapping[str, str | None]
-    recorded: frozenset[str]
-    of_others: Mapping[str, model.Instance]
-    others: membership.Membership = membership.Membership()
     records: pool_records.Records = pool_records.Records()
     claimed: pool_records.Claimed = pool_records.Claimed()
     narrowed: frozenset[str] = frozenset()
+    free: frozenset[str] = frozenset()
+    here: frozenset[str] = frozenset()
+    unasked: frozenset[str] = frozenset()
 
 
 def run(world: ports.Ports, before: observation.Memory,
@@ -104,7 +103,7 @@ def run(world: ports.Ports, before: observation.Memory,
     """
     this = look.Run(world, current)
     begun = look.begin(this, before)
-    memory, mine = begun.memory, begun.mine
+    memory = begun.memory
     with look.asking(this, look.Port.IRONIC, memory):
         nodes: _Nodes = world.ironic.describe(begun.nodes)
     with look.asking(this, look.Port.NOVA, memory):
@@ -114,51 +113,49 @@ def run(world: ports.Ports, before: observation.Memory,
     memory = look.at_own_heartbeat(this, memory)
     with look.asking(this, look.Port.NOVA, memory):
         claimed, memory = pool_records.claim(
-            this, memory, seen.records,
-            _free(this, memory, nodes) - begun.narrowed)
+            this, memory, seen.records, seen.free)
     seen = dataclasses.replace(
         seen, nodes={**kept, **nodes}, claimed=claimed)
+    with look.asking(this, look.Port.NOVA, memory):
+        seen = pool_failover.ask_consent(this, memory, seen)
     consumers = _Consumers(this)
     found = _pools(this, memory, seen, consumers)
-    if _is_back(this, before, memory):
-        # The others have reserved all of its pools.
+    memory = pool_failover.noticed(before, memory, current)
+    if memory.pooled.rereads:
         for name in found:
             world.placement.reread(name)
     taken, outcome = claimed.instances, pool_takeover.Outcome()
     if memory.standing.trust is trust.Trust.FULL and (
             not memory.standing.is_ending):
         with look.asking(this, look.Port.NOVA, memory):
-            wanted = _wanted(this, memory, seen)
-            outcome = _take_over(this, seen, found, wanted)
+            wanted = pool_failover.wanted(this, memory, seen)
+            outcome = pool_failover.take_over(this, seen, {
+                name: (pool, pool.inventory())
+                for name, pool in found.items()}, wanted)
             taken += outcome.taken
-            memory = _forget(memory, wanted)
-            found = _with_taken(found, outcome)
+            memory = pool_failover.forget(memory, wanted)
+            found = pool_failover.with_taken(found, outcome)
             _revert(this, seen, found, consumers)
             _reclaim(this, seen, found)
             taken += _settle(this, memory, seen)
     memory = pool_records.remove(this, memory, _replaced(seen, outcome))
     counted = {pool.uuid: True for pool in found.values()}
-    own_work.say_scope(this, seen.records.own, counted)
+    own_work.say_scope(this, seen.records.own, counted, memory)
     said, memory = own_work.say(
         this, counted, memory, dict(seen.records.own))
     this.happened.extend(_count(memory.pooled.pools, found))
     return Result(
         found, dataclasses.replace(
-            memory, pooled=dataclasses.replace(memory.pooled, pools=found)),
+            memory, pooled=dataclasses.replace(
+                memory.pooled, pools=found,
+                rereads=max(0, memory.pooled.rereads - 1), occupied={
+                    uuid: node for uuid, node in nodes.items()
+                    if node.instance is not None})),
         taken,
         # Nova refuses to start a new service that names instances.
-        _of_others_here(this, memory, nodes, mine) if begun.is_recorded
-        else frozenset(), this.happened, said)
-
-
-def _is_back(this: look.Run, before: observation.Memory,
-             memory: observation.Memory) -> bool:
-    """Say whether others may have taken this service for lost until now."""
-    was, now = before.standing, memory.standing
-    return now.trust is trust.Trust.FULL and (
-        was.trust is not trust.Trust.FULL
-        or was.membership.state(this.current.host).is_lost
-        and not now.membership.state(this.current.host).is_lost)
+        seen.here if begun.is_recorded else frozenset(),
+        this.happened, said, pool_failover.consent(memory, current),
+        next(iter(seen.records.own), None))
 
 
 def is_deleted(world: ports.Ports, memory: observation.Memory,
@@ -193,21 +190,24 @@ def _observe(this: look.Run, memory: observation.Memory,
     # A build may come back to another pool of this service.
     settled = places | {uuid: instance.node for uuid, instance
                         in unknown.items() if instance.is_idle}
-    of_others = _of_others(
-        this, memory, _of_others_here(this, memory, nodes, mine))
+    free = _free(this, memory, nodes) - begun.narrowed
+    here = _of_others_here(this, memory, nodes, mine)
+    of_others = _of_others(this, memory, here)
     # One that is disabled is in no ring, and may have died with builds.
     others, memory = look.at_all_services(this, memory)
     members = memory.standing.membership.joined(others.membership)
     own = nova.rows_of(this.current.host)
     looked_for = sorted(node for node in (
-        _free(this, memory, nodes) - begun.narrowed | {
+        free | {
             uuid for uuid, node in nodes.items() if node.instance in mine})
         if node not in own)
     records = pool_records.Records(
         own, nova.rows(looked_for) if looked_for else {}, others)
     seen = _Seen(nodes, mine, places | {
         uuid: instance.node for uuid, instance in unknown.items()},
-        records.pools, of_others, members, records, narrowed=begun.narrowed)
+        frozenset(pools.recorded(own)), of_others, members,
+        records=records, narrowed=begun.narrowed, free=free, here=here,
+        unasked=begun.unasked)
     return seen, dataclasses.replace(
         memory, instances=of_others, pooled=dataclasses.replace(
             memory.pooled, places=settled))
@@ -236,10 +236,17 @@ def _of_others(this: look.Run, memory: observation.Memory,
                found: frozenset[str]) -> dict[str, model.Instance]:
     """Find out whether instances have a service.
 
-    They are read once, and those without one until that has changed.
+    They are read once, and those without one until that has changed. An
+    operator, or another service, may have given one to a third: so it is asked
+    which instances their services have.
     """
+    nova = this.world.nova
     known = {uuid: instance for uuid, instance in memory.instances.items()
              if uuid in found and instance.host is not None}
+    there = {host: nova.instances_of(host) for host in sorted({
+        str(instance.host) for instance in known.values()})}
+    known = {uuid: instance for uuid, instance in known.items()
+             if uuid in there[str(instance.host)]}
     unknown = found - known.keys()
     return known | (this.world.nova.instances(unknown) if unknown else {})
 
@@ -251,7 +258,8 @@ def _guard(this: look.Run, memory: observation.Memory, seen: _Seen
     :returns: these, by UUID; nothing can be built on them
     """
     before = {uuid: node for pool in memory.pooled.pools.values()
-              for uuid, node in pool.nodes.items()}
+              for uuid, node in pool.nodes.items()
+              if uuid not in seen.unasked}
     now = this.world.process.now()
     memory = look.at_missing_nodes(this, memory, before, seen.nodes)
     guard, kept = memory.vanished, {}
@@ -277,8 +285,24 @@ def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
         # A build may be on its way to it.
         if is_hidden or consumers.of(pool):
             found[pool] = pools.Pool(pool)
+    if not found and this.current.follows:
+        found = _first_pool(this, memory, seen)
     return {name: _completed(pool, memory, consumers, is_hidden)
             for name, pool in sorted(found.items())}
+
+
+def _first_pool(this: look.Run, memory: observation.Memory, seen: _Seen
+                ) -> dict[str, pools.Pool]:
+    """Make a pool without nodes of a service that has none.
+
+    Where all nodes that are for it have instances of others, these give it
+    none of them before they see it, which takes a record.
+    """
+    kinds = [node.kind for uuid, node in sorted(seen.nodes.items())
+             if node.kind is not None and node.instance is not None
+             and memory.standing.ring.owner(uuid) == this.current.me]
+    return {name: pools.Pool(name, kind) for kind in kinds[:1] for name in (
+        pools.name(this.current.host, kind),)}
 
 
 def _completed(pool: pools.Pool, memory: observation.Memory,
@@ -346,116 +370,10 @@ def _share(this: look.Run, memory: observation.Memory, seen: _Seen
                 known.host is None):
             if uuid not in seen.narrowed:
                 left.add(uuid)
-        elif pools.has(known, uuid) and _is_taken_over(this, seen, known):
+        elif pools.has(known, uuid) and pool_failover.is_taken_over(
+                this, seen, known):
             left.add(uuid)
     return pools.Share(frozenset(free), held, frozenset(left))
-
-
-def _is_taken_over(this: look.Run, seen: _Seen, instance: model.Instance
-                   ) -> bool:
-    """Say whether an instance of another is to be taken over."""
-    current, host = this.current, instance.host
-    return (host is not None and current.cooperative and current.fails_over
-            and seen.others.is_dead(host, current.failover_after))
-
-
-def _wanted(this: look.Run, memory: observation.Memory, seen: _Seen
-            ) -> _Wanted:
-    """Name the instances to be taken over, by the pool of their nodes.
-
-    Among them are this service's own that are not in a pool yet.
-    """
-    owner, host = memory.standing.ring.owner, this.current.host
-    wanted: _Wanted = {}
-    for uuid, node in seen.nodes.items():
-        if node.instance is None or node.kind is None:
-            continue
-        if node.instance in seen.mine:
-            if seen.places.get(node.instance) != uuid:
-                continue
-            each = pool_takeover.Wanted(node.instance, uuid, host, True)
-        else:
-            instance = seen.of_others.get(node.instance)
-            if instance is None or owner(uuid) != this.current.me or not (
-                    pools.has(instance, uuid)
-                    and _is_taken_over(this, seen, instance)):
-                continue
-            each = pool_takeover.Wanted(
-                node.instance, uuid, str(instance.host))
-        wanted.setdefault(pools.name(host, node.kind), []).append(each)
-    return wanted
-
-
-def _take_over(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
-               wanted: _Wanted) -> pool_takeover.Outcome:
-    """Take over the instances of dead services.
-
-    An error does not fail the pass, here and in what follows: instances may
-    have been taken over.
-    """
-    if not wanted:
-        return pool_takeover.Outcome()
-    hosts = {each.host for batch in wanted.values() for each in batch
-             if not each.is_own}
-    try:
-        providers = _providers(this, seen, hosts)
-    except Exception as error:
-        first = next(each for batch in wanted.values() for each in batch)
-        this.happened.append(events.InstanceNotTaken(
-            first.instance, first.host, error))
-        return pool_takeover.Outcome()
-    outcome = pool_takeover.take_over(this.world, pool_takeover.Request(
-        wanted, {name: (pool, pool.inventory())
-                 for name, pool in found.items()},
-        seen.recorded, providers))
-    this.happened.extend(outcome.happened)
-    return outcome
-
-
-def _providers(this: look.Run, seen: _Seen, hosts: Iterable[str]
-               ) -> frozenset[str]:
-    """Name the providers of the pools of dead services.
-
-    One that has died in a takeover has allocations of instances that are
-    another's still.
-    """
-    dead = set(hosts) | {
-        host for host in seen.others.states
-        if seen.others.is_dead(host, this.current.failover_after)}
-    return frozenset(
-        pools.uuid_of(name) for host in sorted(dead)
-        for name in this.world.nova.pools_of(host)) | {
-            pools.uuid_of(str(instance.node))
-            for instance in seen.of_others.values()
-            if instance.host in dead and pools.is_pool(instance.node)}
-
-
-def _forget(memory: observation.Memory, wanted: _Wanted
-            ) -> observation.Memory:
-    """Forget whose instances are that were to be taken over.
-
-    They are this service's now, or another was faster.
-    """
-    gone = {each.instance for batch in wanted.values() for each in batch}
-    return dataclasses.replace(memory, instances={
-        uuid: instance for uuid, instance in memory.instances.items()
-        if uuid not in gone}, pooled=dataclasses.replace(
-            memory.pooled, places={
-                uuid: place for uuid, place in memory.pooled.places.items()
-                if uuid not in gone}))
-
-
-def _with_taken(found: Mapping[str, pools.Pool],
-                outcome: pool_takeover.Outcome) -> dict[str, pools.Pool]:
-    """Count the nodes of instances that were taken over as used.
-
-    Those of instances without an allocation stay reserved.
-    """
-    instances = outcome.allocated & (
-        {each.instance for each in outcome.taken} | outcome.moved)
-    return {name: dataclasses.replace(pool, used=pool.used | {
-        uuid for uuid, node in pool.nodes.items()
-        if node.instance in instances}) for name, pool in found.items()}
 
 
 def _revert(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
@@ -463,7 +381,7 @@ def _revert(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
     """Give back what an earlier pass has half taken over."""
     expected = seen.mine | {
         uuid for uuid, instance in seen.of_others.items()
-        if _is_taken_over(this, seen, instance)}
+        if pool_failover.is_taken_over(this, seen, instance)}
     for name in found:
         this.happened.extend(pool_takeover.revert(
             this.world, name, (consumers.of(name) or frozenset()) - expected))
@@ -520,8 +438,8 @@ def _replaced(seen: _Seen, outcome: pool_takeover.Outcome
             or seen.nodes[node].instance in instances}
     used = {place for uuid, place in seen.places.items()
             if uuid not in instances}
-    own = {node: row for node, row in records.own_nodes.items()
-           if node not in used}
+    own = {node: row for node, row
+           in pools.rows_of_nodes(records.own).items() if node not in used}
     if not seen.recorded and len(own) == len(records.own):
         # Without any record this service would not be in the ring.
         own.pop(min(own, default=''), None)
@@ -555,8 +473,7 @@ def _settle(this: look.Run, memory: observation.Memory, seen: _Seen
                     continue
                 outcome = pool_takeover.settle(
                     this.world, pool_takeover.Left(
-                        name, host, current.fails_over
-                        and seen.others.is_dead(host, current.failover_after),
+                        name, host, seen.others.fails_over(host, current),
                         min(seen.recorded, default=None)), deployed)
                 taken += outcome.taken
                 this.happened.extend(outcome.happened)

@@ -44,17 +44,6 @@ class Records:
     others: Mapping[str, model.Row] = dataclasses.field(default_factory=dict)
     services: observation.Others = observation.Others()
 
-    @property
-    def pools(self) -> frozenset[str]:
-        """The names of this service's pools that have a record."""
-        return frozenset(row.pool for row in self.own.values() if row.pool)
-
-    @property
-    def own_nodes(self) -> dict[str, model.Row]:
-        """The records that this service has of nodes."""
-        return {node: row for node, row in self.own.items()
-                if row.pool is None}
-
 
 @dataclasses.dataclass(frozen=True)
 class Claimed:

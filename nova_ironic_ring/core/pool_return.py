@@ -46,17 +46,6 @@ class Own:
     nodes: model.Nodes
     rows: Mapping[str, model.Row]
 
-    @property
-    def recorded(self) -> dict[str, model.Row]:
-        """Its records of nodes."""
-        return {node: row for node, row in self.rows.items()
-                if row.pool is None}
-
-    @property
-    def pools(self) -> list[str]:
-        """The names of its pools."""
-        return sorted(row.pool for row in self.rows.values() if row.pool)
-
 
 def close(world: ports.Ports, own: Own) -> list[events.Event]:
     """Have nothing built in pools that this service has had.
@@ -68,7 +57,7 @@ def close(world: ports.Ports, own: Own) -> list[events.Event]:
     :param own: what this service knows of its nodes
     """
     happened: list[events.Event] = []
-    for pool in own.pools:
+    for pool in pools.recorded(own.rows):
         try:
             world.placement.reserve_all(pool)
         except Exception as error:

@@ -45,14 +45,25 @@ class Wanted:
 
     :ivar instance: its UUID
     :ivar node: the UUID of the node that it is on
-    :ivar host: the name of the dead service that it belongs to, or of this one
+    :ivar host: the name of the service that it belongs to: a dead one, one
+        that consents, or this one
     :ivar is_own: whether it is this one
+    :ivar consents: whether it is one that lives and consents
     """
 
     instance: str
     node: str
     host: str
     is_own: bool = False
+    consents: bool = False
+
+    @property
+    def has_to_be_idle(self) -> bool:
+        """Whether the instance is left where something is under way with it.
+
+        That goes on with the service and the node that it has read.
+        """
+        return self.is_own or self.consents
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +73,7 @@ class Request:
     :ivar wanted: the instances, by the name of the pool that has their nodes
     :ivar pools: this service's pools, with the inventory that they have
     :ivar recorded: the names of those that have a row
-    :ivar sources: UUIDs of the providers of dead services' pools
+    :ivar sources: UUIDs of the providers of the pools of their services
     """
 
     wanted: Mapping[str, list[Wanted]]
@@ -110,7 +121,8 @@ def take_over(world: ports.Ports, request: Request) -> Outcome:
                 happened.append(event)
                 if isinstance(event, events.InstanceTaken):
                     taken.append(takeover.Takeover(
-                        name, event.instance, event.host, task, True))
+                        name, event.instance, event.host, task,
+                        event.is_dead))
                 elif isinstance(event, events.InstanceMoved):
                     moved.add(event.instance)
         except Exception as error:
@@ -144,8 +156,7 @@ def _readable(world: ports.Ports, wanted: list[Wanted]
             if (instance := found.get(each.instance)) is not None
             and instance.host == each.host
             and pools.has(instance, each.node)
-            # What is under way here goes on with the node that it has read.
-            and (instance.is_idle or not each.is_own)]
+            and (instance.is_idle or not each.has_to_be_idle)]
 
 
 def _allocated(world: ports.Ports, request: Request,
@@ -186,12 +197,12 @@ def _of_pool(world: ports.Ports, batch: _Batch, request: Request
                     each.instance, request.sources | {each.node}, pool.uuid):
                 yield events.AllocationNotMoved(each.instance, name), None
             elif world.nova.place_instance(each.instance, ports.Expected(
-                    str(instance.host), str(instance.node), each.is_own),
-                    name):
+                    str(instance.host), str(instance.node),
+                    each.has_to_be_idle), name):
                 yield (events.InstanceMoved(each.instance, each.node, name)
                        if each.is_own else events.InstanceTaken(
-                           each.node, each.instance, each.host, True)
-                       ), instance.task
+                           each.node, each.instance, each.host,
+                           not each.consents)), instance.task
         except Exception as error:
             # The next pass sees how far it has come.
             yield events.InstanceNotTaken(
@@ -227,8 +238,9 @@ def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
                 world.placement.free(uuid)
                 continue
             place = str(instance.node)
-            if not pools.is_pool(place):
-                world.placement.make_room(place)
+            # Its service reserves a node whose instance has no allocation, and
+            # others reserve all of a lost one's.
+            world.placement.make_room(place)
             if not world.placement.move(
                     uuid, {target}, pools.provider(place)):
                 happened.append(events.AllocationNotMoved(uuid, place))
@@ -309,7 +321,9 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     waiting = world.placement.consumers(pools.uuid_of(left.pool)) - deployed
     found = world.nova.instances(waiting) if waiting else {}
     for uuid, instance in found.items():
-        if instance.host not in (None, left.host):
+        if instance.host not in (None, left.host) or not (
+                instance.is_deleting or instance.is_given_up
+                or instance.is_building):
             continue
         try:
             if world.ironic.nodes_of([uuid]):
@@ -319,6 +333,8 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
                     taken.append(takeover.Takeover(
                         left.target or left.pool, uuid, left.host,
                         instance.task, True))
+                    happened.append(events.InstanceTaken(
+                        left.target or left.pool, uuid, left.host, True))
             elif instance.is_given_up:
                 # Who has ended the build has ended before this.
                 world.placement.free(uuid)

@@ -275,3 +275,19 @@ def group(host: str, nodes: Mapping[str, Node], share: Share,
             found.setdefault(pool, {})[node] = said
     return {pool: Pool(pool, kinds.get(pool), members)
             for pool, members in found.items()}
+
+
+def rows_of_nodes(rows: Mapping[str, model.Row]) -> dict[str, model.Row]:
+    """Return the records of nodes, without those of pools.
+
+    :param rows: records of both, by UUID
+    """
+    return {node: row for node, row in rows.items() if row.pool is None}
+
+
+def recorded(rows: Mapping[str, model.Row]) -> list[str]:
+    """Name the pools that have a record, in their order.
+
+    :param rows: records of nodes and of pools, by UUID
+    """
+    return sorted(row.pool for row in rows.values() if row.pool)

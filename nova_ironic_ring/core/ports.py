@@ -103,11 +103,14 @@ class Nova(Protocol):
             says nothing, as Nova's own driver
         """
 
-    def say_settings(self, node: str, current: settings.Settings) -> None:
+    def say_settings(self, node: str, current: settings.Settings,
+                     held: frozenset[str] | None) -> None:
         """Write what this service goes by into a row of its own.
 
         :param node: the node's UUID
         :param current: what it goes by
+        :param held: the codes of the shards that it holds; None where nodes
+            are not divided by their shards
         """
 
     def instances_of(self, host: str) -> frozenset[str]:
@@ -180,11 +183,46 @@ class Nova(Protocol):
 class Ironic(Protocol):
     """What Ironic has."""
 
-    def nodes(self, scope: settings.Scope) -> dict[str, str | None]:
+    def nodes(self, scope: settings.Scope,
+              shards: Collection[str] | None = None
+              ) -> dict[str, str | None]:
         """List the nodes that this service and its peers divide.
 
         :param scope: which nodes these are
+        :param shards: only those in these shards, and those in none; None for
+            all of them
         :returns: the instance on each node, None for a free one
+        """
+
+    def more(self, scope: settings.Scope, shards: Collection[str]
+             ) -> dict[str, str | None]:
+        """List the nodes of some more shards, beside what was listed last.
+
+        :param scope: the nodes that this service and its peers divide
+        :param shards: the shards
+        :returns: the instance on each node, None for a free one
+        """
+
+    def named(self, scope: settings.Scope, nodes: Collection[str]
+              ) -> dict[str, str | None]:
+        """List nodes by their names, beside those that were listed last.
+
+        :param scope: the nodes that this service and its peers divide
+        :param nodes: UUIDs of few nodes
+        :returns: the instance on each of these that Ironic has in the scope
+        """
+
+    def shards(self, scope: settings.Scope) -> frozenset[str]:
+        """Name the shards that nodes are in.
+
+        :param scope: the nodes that this service and its peers divide
+        """
+
+    def places(self, nodes: Iterable[str]) -> dict[str, str]:
+        """Say in which shards nodes are that were listed last, with shards.
+
+        :param nodes: their UUIDs
+        :returns: by UUID, of those that are in one
         """
 
     def uuids(self, scope: settings.Scope) -> frozenset[str]:
@@ -281,10 +319,14 @@ class Placement(Protocol):
         :param place: the name of the pool, or the UUID of the node
         """
 
-    def make_room(self, node: str) -> None:
-        """Have the provider of a node take an allocation.
+    def make_room(self, place: str) -> None:
+        """Have the provider of a node, or of a pool, take an allocation.
 
-        :param node: the node's UUID
+        Where it has room, nothing is done. Where it has none, one node less is
+        reserved: that whose instance has lost its allocation. Where none is
+        reserved, one more is counted: its service does so in its next pass.
+
+        :param place: the UUID of the node, or the name of the pool
         """
 
     def drop_provider(self, node: str) -> bool:

@@ -43,6 +43,8 @@ class Profile:
         it; 0 if only an operator's word makes it so
     :ivar handover_timeout: seconds that it waits for consent; 0 if it goes by
         how long passes take
+    :ivar listing: ``shards`` if it divides nodes by their shards, where all
+        members say so; else ``all``, as releases that did not say it yet
     """
 
     conductor_group: str | None = None
@@ -54,6 +56,7 @@ class Profile:
     mobility: str = 'failover'
     failover_after: float = 0
     handover_timeout: float = 0
+    listing: str = 'all'
 
     @property
     def scope(self) -> settings.Scope:
@@ -76,7 +79,8 @@ def of(current: settings.Settings) -> Profile:
         'follow' if current.follows
         else 'failover' if current.fails_over else 'pinned',
         current.failover_after,
-        0 if current.measures_passes else current.handover_timeout)
+        0 if current.measures_passes else current.handover_timeout,
+        'shards' if current.by_shards else 'all')
 
 
 def settings_of(host: str, said: Profile | None, down_time: float
@@ -97,7 +101,8 @@ def settings_of(host: str, said: Profile | None, down_time: float
         cooperative=said.handover == 'cooperative',
         fails_over=said.mobility in ('failover', 'follow'),
         follows=said.mobility == 'follow',
-        failover_after=said.failover_after)
+        failover_after=said.failover_after,
+        by_shards=said.listing == 'shards')
 
 
 def fingerprint(*hosts: str) -> str:

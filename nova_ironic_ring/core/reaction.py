@@ -14,8 +14,9 @@
 
 With thousands of nodes the resource tracker takes minutes from one pass to the
 next. So the services are looked at more often, and the instances of those that
-are dead are taken over at once. Ironic is not asked: it has listed its nodes
-in the last pass. All else is left to the passes.
+are dead are taken over at once. Ironic has listed its nodes in the last pass,
+and is asked for no more than shards that were another's then. All else is left
+to the passes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,18 +65,11 @@ def run(world: ports.Ports, before: observation.Memory,
     if not current.cooperative:
         return Result(before)
     this = look.Run(world, current)
-    memory = look.between_passes(this, before)
-    if not current.fails_over or not memory.nodes or (
-            memory.standing.trust is not trust.Trust.FULL):
-        return Result(memory, happened=this.happened)
-    with look.asking(this, look.Port.NOVA, memory):
-        seen, memory = _observe(this, memory)
+    seen, memory = observe(this, before)
     if seen is None:
         return Result(memory, happened=this.happened)
-    memory = look.at_own_heartbeat(this, memory)
     # What is to be remembered of a plan is for all nodes, and all rows.
-    plan, _ = planner.decide(dataclasses.replace(
-        seen, standing=memory.standing), memory, current)
+    plan, _ = planner.decide(seen, memory, current)
     with look.asking(this, look.Port.NOVA, memory):
         outcome = takeover.take_over(world, takeover.Request(
             {node: step.decision for node, step in plan.steps.items()
@@ -87,6 +81,29 @@ def run(world: ports.Ports, before: observation.Memory,
     return Result(
         memory, {each.node: plan.steps[each.node] for each in outcome.taken},
         outcome.taken, this.happened)
+
+
+def observe(this: look.Run, before: observation.Memory
+            ) -> tuple[observation.Observation | None, observation.Memory]:
+    """Look at the services, and read what is known of dead ones' instances.
+
+    :param this: what shares the ports
+    :param before: what this service remembers
+    :returns: what was seen, with the nodes of those instances of dead services
+        that are for this one; None if there is none, or if nothing is to be
+        taken over; and what is to be remembered
+    :raises UnansweredError: if Nova could not be asked
+    """
+    memory = look.at_gained_shards(this, look.between_passes(this, before))
+    if not this.current.fails_over or not memory.nodes or (
+            memory.standing.trust is not trust.Trust.FULL):
+        return None, memory
+    with look.asking(this, look.Port.NOVA, memory):
+        seen, memory = _observe(this, memory)
+    if seen is None:
+        return None, memory
+    memory = look.at_own_heartbeat(this, memory)
+    return dataclasses.replace(seen, standing=memory.standing), memory
 
 
 def _observe(this: look.Run, memory: observation.Memory
@@ -122,7 +139,7 @@ def _observe(this: look.Run, memory: observation.Memory
     nodes = {
         node: uuid for uuid, node in wanted.items()
         if (instance := of_others.get(uuid)) is not None and instance.host
-        and members.is_dead(instance.host, current.failover_after)}
+        and members.fails_over(instance.host, current)}
     if not nodes or not (rows := nova.rows_of(current.host)):
         # Without a row of its own it is a newcomer, which takes one node.
         return None, memory

@@ -44,6 +44,8 @@ class Settings:
         service is dead; 0 if only an operator's word makes it so
     :ivar vanished_nodes_limit: percent of this service's nodes that may
         disappear from Ironic at once
+    :ivar by_shards: whether nodes are divided, and asked for, by their shards,
+        if all members say the same
     """
 
     host: str
@@ -60,6 +62,7 @@ class Settings:
     follows: bool = False
     failover_after: float = 0
     vanished_nodes_limit: int = 20
+    by_shards: bool = False
 
     @property
     def me(self) -> str:

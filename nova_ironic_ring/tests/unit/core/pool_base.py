@@ -13,6 +13,7 @@
 """Three services with pools, which run passes on a cloud in memory."""
 
 import collections
+import dataclasses
 
 from oslotest import base
 
@@ -21,6 +22,7 @@ from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import pool_passes
+from nova_ironic_ring.core import pool_reaction
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
 
@@ -51,6 +53,18 @@ class Service:
         self.memory = self.result.memory
         self.tracker.count(self.result)
         return self.result
+
+    def react(self, released=lambda pool: frozenset()):
+        """Look at the other services between two passes."""
+        try:
+            result = pool_reaction.run(
+                self.world, self.memory, self.current, released)
+        except look.UnansweredError as error:
+            self.memory = error.memory
+            raise
+        self.memory = result.memory
+        self.result = dataclasses.replace(self.result, found=result.found)
+        return result
 
     @property
     def pool(self):
@@ -124,3 +138,52 @@ class PoolPassTestCase(base.BaseTestCase):
         return collections.Counter(
             node for service in self.services.values()
             for node in service.nodes())
+
+
+class TakeoverTestCase(PoolPassTestCase):
+    """The service b dies with instances on all of its nodes."""
+
+    def setUp(self):
+        super().setUp()
+        self.held = sorted(self.services['b'].pool.free)
+        for number, node in enumerate(self.held):
+            self.build('b', f'i{number}', node)
+        self.instances = sorted(self.cloud.instances)
+        self.run_passes()
+        self.pool_of_b = self.services['b'].pool.name
+
+    def die(self, host='b', forced=True):
+        """Have a service end, and say that it is down."""
+        self.cloud.services[host] = dataclasses.replace(
+            self.cloud.services[host], forced_down=forced)
+        return self.services.pop(host)
+
+    def come_back(self, service):
+        """Start a service again."""
+        host = service.host
+        self.cloud.services[host] = dataclasses.replace(
+            self.cloud.services[host], forced_down=False)
+        service.memory = observation.Memory()
+        self.services[host] = service
+
+    def hosts(self):
+        return {self.cloud.instances[uuid].host for uuid in self.instances}
+
+    def assert_whole(self):
+        """All instances are where their node counts and their allocation is.
+
+        Nothing is counted twice among the living.
+        """
+        for uuid in self.instances:
+            known = self.cloud.instances[uuid]
+            service = self.services[known.host]
+            (node,) = (name for name, node in self.cloud.nodes.items()
+                       if node.instance == uuid)
+            self.assertIn(node, service.result.found[known.node].used)
+            self.assertEqual({pools.uuid_of(known.node)}, {
+                provider for provider, consumers
+                in self.cloud.allocations.items() if uuid in consumers})
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+        for service in self.services.values():
+            for pool in service.result.found.values():
+                self.assertEqual(0, pool.inventory().reserved)

@@ -305,8 +305,8 @@ class PoolLeftoversTestCase(base.PassTestCase):
 
     def test_pools_of_a_service_with_other_nodes(self):
         for name in self.pools:
-            self.cloud.rows[pools.uuid_of(name)].say_scope(
-                'b', settings.Scope('rack2'))
+            self.cloud.rows[pools.uuid_of(name)].say_settings(
+                settings.Settings('b', scope=settings.Scope('rack2')), None)
         self._leave('gone', self.pools[0], task='deleting')
         before = dict(self.cloud.instances)
         self.assertNotIn('gone', self._clean())

@@ -27,56 +27,7 @@ from nova_ironic_ring.tests.unit.core import pool_base
 NODES, KIND = pool_base.NODES, pool_base.KIND
 
 
-class TakeoverTestCase(pool_base.PoolPassTestCase):
-    """The service b dies with instances on all of its nodes."""
-
-    def setUp(self):
-        super().setUp()
-        self.held = sorted(self.services['b'].pool.free)
-        for number, node in enumerate(self.held):
-            self.build('b', f'i{number}', node)
-        self.instances = sorted(self.cloud.instances)
-        self.run_passes()
-        self.pool_of_b = self.services['b'].pool.name
-
-    def die(self, host='b', forced=True):
-        """Have a service end, and say that it is down."""
-        self.cloud.services[host] = dataclasses.replace(
-            self.cloud.services[host], forced_down=forced)
-        return self.services.pop(host)
-
-    def come_back(self, service):
-        """Start a service again."""
-        host = service.host
-        self.cloud.services[host] = dataclasses.replace(
-            self.cloud.services[host], forced_down=False)
-        service.memory = observation.Memory()
-        self.services[host] = service
-
-    def hosts(self):
-        return {self.cloud.instances[uuid].host for uuid in self.instances}
-
-    def assert_whole(self):
-        """All instances are where their node counts and their allocation is.
-
-        Nothing is counted twice among the living.
-        """
-        for uuid in self.instances:
-            known = self.cloud.instances[uuid]
-            service = self.services[known.host]
-            (node,) = (name for name, node in self.cloud.nodes.items()
-                       if node.instance == uuid)
-            self.assertIn(node, service.result.found[known.node].used)
-            self.assertEqual({pools.uuid_of(known.node)}, {
-                provider for provider, consumers
-                in self.cloud.allocations.items() if uuid in consumers})
-        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
-        for service in self.services.values():
-            for pool in service.result.found.values():
-                self.assertEqual(0, pool.inventory().reserved)
-
-
-class DeadServiceTestCase(TakeoverTestCase):
+class DeadServiceTestCase(pool_base.TakeoverTestCase):
 
     def test_one_that_is_forced_down(self):
         self.die()
@@ -124,13 +75,16 @@ class DeadServiceTestCase(TakeoverTestCase):
                 self.cloud.services['b'], forced_down=forced)
             self.run_passes()
         self.assertEqual(list(service.result.found), asked)
+        # Once more, for another may have been in a pass.
+        self.run_passes(2)
+        self.assertEqual(2 * list(service.result.found), asked)
         # Or was not heard of, which it knows of itself.
         asked.clear()
         service.world.process.longest_gap = lambda: 1000.0
         self.run_passes()
         service.world.process.longest_gap = lambda: 0.0
         self.run_passes(20)
-        self.assertEqual(list(service.result.found), asked)
+        self.assertEqual(2 * list(service.result.found), asked)
 
     def test_one_that_is_absent_is_not_dead(self):
         self.die(forced=False)
@@ -341,7 +295,7 @@ class DeadServiceTestCase(TakeoverTestCase):
         self.assertEqual({'a', 'c'}, self.hosts())
 
 
-class InterruptedTestCase(TakeoverTestCase):
+class InterruptedTestCase(pool_base.TakeoverTestCase):
     """A taker dies between two steps."""
 
     def interrupt(self, host, port, name):
@@ -388,6 +342,30 @@ class InterruptedTestCase(TakeoverTestCase):
         self.come_back(dead)
         self.run_passes(3)
         self.assertEqual({'b'}, self.hosts())
+        self.assert_whole()
+
+    def test_its_service_comes_back_and_its_pool_is_full(self):
+        dead = self.die()
+        self.interrupt('a', 'nova', 'place_instance')
+        self.come_back(dead)
+        # It reserves the node of the instance that has lost its allocation.
+        dead.run_pass()
+        found = self.cloud.inventories[pools.uuid_of(self.pool_of_b)]
+        self.assertEqual((len(self.held), 1), (found.total, found.reserved))
+        self.run_passes(3)
+        self.assertEqual({'b'}, self.hosts())
+        self.assert_whole()
+
+    def test_another_is_to_take_it_and_the_pool_is_reserved(self):
+        self.die()
+        self.interrupt('a', 'nova', 'place_instance')
+        self.cloud.services['a'] = dataclasses.replace(
+            self.cloud.services['a'], disabled=True)
+        self.services['c'].run_pass()
+        found = self.cloud.inventories[pools.uuid_of(self.pool_of_b)]
+        self.assertEqual(found.total, found.reserved)
+        self.run_passes(4)
+        self.assertEqual({'c'}, self.hosts())
         self.assert_whole()
 
     def test_placement_refuses_to_give_it_back(self):
@@ -439,7 +417,7 @@ class InterruptedTestCase(TakeoverTestCase):
             self.assertTrue(pools.is_of(known.host, known.node))
 
 
-class BuildsTestCase(TakeoverTestCase):
+class BuildsTestCase(pool_base.TakeoverTestCase):
     """Builds that were on their way to a service when it died."""
 
     def wait_for_node(self, uuid, host, **fields):
@@ -515,6 +493,10 @@ class BuildsTestCase(TakeoverTestCase):
             (each.instance, each.task, each.node)
             for service in self.services.values()
             for each in service.result.taken])
+        self.assertIn(
+            events.InstanceTaken(str(known.node), 'here', 'b', True),
+            [event for service in self.services.values()
+             for event in service.result.happened])
 
     def test_delete_of_one_that_is_absent_is_left_to_it(self):
         self.wait_for_node('here', 'b', task='deleting')

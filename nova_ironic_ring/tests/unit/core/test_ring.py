@@ -100,3 +100,11 @@ class RebuiltTestCase(base.BaseTestCase):
         self.assertEqual(hash(current), hash(same))
         for other in (ring.Ring({'a'}, 32), ring.Ring({'a', 'b'}, 7), 'a'):
             self.assertNotEqual(current, other)
+
+    def test_fingerprint(self):
+        one = ring.Ring({'a', 'b'}, 32)
+        self.assertEqual(
+            one.fingerprint, ring.Ring(['b', 'a'], 32).fingerprint)
+        for other in (ring.Ring({'a'}, 32), ring.Ring({'a', 'b'}, 33),
+                      ring.Ring({'a,b'}, 32)):
+            self.assertNotEqual(one.fingerprint, other.fingerprint)

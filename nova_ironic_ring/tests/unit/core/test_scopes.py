@@ -208,7 +208,8 @@ class StartTestCase(_ScopesTestCase):
             self.assertNotEqual('c', self.cloud.instances['i'].host)
             self.cloud.instances['i'] = model.Instance('c', node)
             self.cloud.rows[node].owner = 'c'
-            self.cloud.rows[node].say_scope('c', shard)
+            self.cloud.rows[node].say_settings(
+                settings.Settings('c', scope=shard), None)
         self.run_passes(3)
         self.assert_divided('rack1', 'a', 'b')
 

@@ -19,6 +19,7 @@ call of a port is a point at which one stops and lets others go on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -132,11 +133,14 @@ class Ironic(clouds.Ironic):
         super().__init__(host.world.cloud)
         self._service = host
 
-    def nodes(self, scope: settings.Scope) -> dict[str, str | None]:
+    def nodes(self, scope: settings.Scope,
+              shards: Collection[str] | None = None
+              ) -> dict[str, str | None]:
         # The listing takes long.
         self._service.pause(1)
         self._service.reach_ironic()
-        found = {} if self._service.world.is_hidden else super().nodes(scope)
+        found = ({} if self._service.world.is_hidden
+                 else super().nodes(scope, shards))
         self._service.world.rules.listed(self._service, found)
         self._service.pause(0.5)
         return found
@@ -146,6 +150,24 @@ class Ironic(clouds.Ironic):
         if self._service.world.is_hidden:
             return {}
         return super().nodes_of(instances)
+
+    def more(self, scope: settings.Scope, shards: Collection[str]
+             ) -> dict[str, str | None]:
+        self._service.reach_ironic()
+        if self._service.world.is_hidden:
+            return {}
+        return super().more(scope, shards)
+
+    def named(self, scope: settings.Scope, nodes: Collection[str]
+              ) -> dict[str, str | None]:
+        self._service.reach_ironic()
+        if self._service.world.is_hidden:
+            return {}
+        return super().named(scope, nodes)
+
+    def shards(self, scope: settings.Scope) -> frozenset[str]:
+        self._service.reach_ironic()
+        return super().shards(scope)
 
     def is_deleted(self, node: str) -> bool:
         self._service.reach_ironic()
@@ -230,7 +252,7 @@ class Tracker(clouds.Tracker):
                          host.settings)
         self._service = host
         #: What was written of each: what has not changed is not written.
-        self._written: dict[str, tuple[str | None, model.LastPass]] = {}
+        self._written: dict[str, tuple[object, ...]] = {}
 
     def clean(self) -> dict[str, model.Row]:
         """Let go of the nodes that another service has by now.
@@ -251,7 +273,8 @@ class Tracker(clouds.Tracker):
         :returns: what has come of builds that a dead owner has left behind
         """
         said = (result.plan.steps[node].offer,
-                result.work.of(node, self.current))
+                result.work.of(node, self.current),
+                result.memory.held, self.current.by_shards)
         if node in self.process.tracked_nodes and (
                 self._written.get(node) == said):
             return core_builds.Settled()
@@ -424,7 +447,8 @@ class Host:
             report_interval=times.REPORT_INTERVAL,
             handover_timeout=2 * times.PASS_INTERVAL, measures_passes=True,
             follows=self.world.follows,
-            failover_after=times.FAILOVER_AFTER)
+            failover_after=times.FAILOVER_AFTER,
+            by_shards=self.me in self.world.by_shards)
 
     # Time
 

@@ -465,8 +465,7 @@ class Invariants:
         :param groups: the conductor groups
         :param is_ours: whether all services run our driver
         """
-        rings = {group: ring.Ring(members, times.PARTITIONS)
-                 for group in groups
+        rings = {group: self._ring(members) for group in groups
                  if (members := self.world.members(group))}
         for node, found in self.cloud.nodes.items():
             group = None if None in groups else found.group
@@ -491,6 +490,34 @@ class Invariants:
                                 f'and not with {desired}')
         if is_ours:
             self._check_builds(rings, None in groups)
+
+    def _ring(self, members: set[str]) -> ring.Ring:
+        """Return the ring of services, and see that all agree on it.
+
+        :param members: their canonical names
+        """
+        owners = {model.canonical(row.owner)
+                  for row in self.cloud.rows.values()}
+        # One that has no node is not known to the others.
+        known = sorted(members & owners)
+        if not known or not self.world.by_shards.issuperset(known):
+            return ring.Ring(members, times.PARTITIONS)
+        seen = {name: self.world.services[name].memory.standing.ring
+                for name in known}
+        found = seen[known[0]]
+        places = {node: each.shard for node, each in self.cloud.nodes.items()
+                  if each.shard is not None}
+        dealt = dict(found.deal.owners) if found.deal else {}
+        for name, each in seen.items():
+            if each.deal is None or (each.members, dict(
+                    each.deal.owners)) != (found.members, dealt):
+                self.world.fail(f'{name} deals the shards in another way than '
+                                f'{known[0]}')
+        for name in members:
+            number = sum(owner == name for owner in dealt.values())
+            if number > -(-len(dealt) // len(found.members)):
+                self.world.fail(f'{name} has {number} shards of {len(dealt)}')
+        return found.placed(places)
 
     def _check_settled_instance(self, uuid: str, instance: model.Instance,
                                 desired: str | None, owner: str | None

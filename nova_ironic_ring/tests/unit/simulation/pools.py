@@ -20,6 +20,9 @@ service may die.
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+import contextlib
 import dataclasses
 import functools
 import heapq
@@ -36,6 +39,7 @@ from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import pool_passes
+from nova_ironic_ring.core import pool_reaction
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import reservation
@@ -53,6 +57,9 @@ class World:
     :ivar cloud: what Nova, Ironic and Placement have
     :ivar services: the processes that live, by name
     :ivar is_hidden: whether Ironic's policy hides all nodes
+    :ivar by_shards: the names of the services that divide nodes by their
+        shards
+    :ivar follows: whether instances go with the ring from live services
     :ivar steps: how many calls of a port there were
     """
 
@@ -67,6 +74,8 @@ class World:
         #: Builds that nobody has received, by the name of the service.
         self.messages: dict[str, list[tuple[str, str, int]]] = {}
         self.is_hidden = False
+        self.by_shards: set[str] = set()
+        self.follows = self.random.random() < 0.5
         self.steps = 0
         self.timeline: list[str] = []
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -107,11 +116,14 @@ class World:
 
     # What operators and users do
 
-    def enroll(self) -> None:
-        """Add a node."""
+    def enroll(self, shard: str | None = None) -> None:
+        """Add a node.
+
+        :param shard: its shard, if it has one
+        """
         number = len(self.cloud.nodes)
         self.cloud.nodes[f'{number:08d}-0000-0000-0000-000000000000'] = (
-            clouds.Node(kind=self.random.choice(_KINDS)))
+            clouds.Node(kind=self.random.choice(_KINDS), shard=shard))
 
     def start(self, name: str) -> None:
         """Start a service, for the first time or again."""
@@ -207,8 +219,15 @@ class _Ironic(clouds.Ironic):
         super().__init__(world.cloud)
         self._world = world
 
-    def nodes(self, scope: settings.Scope) -> dict[str, str | None]:
-        return {} if self._world.is_hidden else super().nodes(scope)
+    def nodes(self, scope: settings.Scope,
+              shards: Collection[str] | None = None
+              ) -> dict[str, str | None]:
+        return ({} if self._world.is_hidden
+                else super().nodes(scope, shards))
+
+    def named(self, scope: settings.Scope, nodes: Collection[str]
+              ) -> dict[str, str | None]:
+        return {} if self._world.is_hidden else super().named(scope, nodes)
 
     def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
         return {} if self._world.is_hidden else super().free_nodes(scope)
@@ -235,6 +254,7 @@ class Service:
         self.current = settings.Settings(
             name, times.DOWN_TIME, pass_interval=times.PASS_INTERVAL,
             report_interval=times.REPORT_INTERVAL,
+            follows=world.follows,
             failover_after=times.FAILOVER_AFTER)
         self.memory = observation.Memory()
         self.result = pool_passes.Result()
@@ -252,6 +272,7 @@ class Service:
                 clouds.Nova(world.cloud, name), _Ironic(world),
                 clouds.Placement(world.cloud), process)))
         self._greenlets: list[greenlet.greenlet] = []
+        self._is_locked = False
         self.do(self._live)
         self._beat()
 
@@ -333,19 +354,57 @@ class Service:
         self.is_receiving = True
         for message in self.world.messages.pop(self.name, ()):
             self.do(functools.partial(self.build, *message))
+        self.do(self._react_on)
         while True:
             self.wait(times.PASS_INTERVAL)
             self._pass()
 
-    def _pass(self) -> None:
-        self.recent.begin()
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Wait for the pass, or the look, that is under way."""
+        while self._is_locked:
+            self.wait(0.05)
+        self._is_locked = True
         try:
-            self.result = pool_passes.run(
-                self.ports, self.memory, self.current)
-        except look.UnansweredError as error:
-            self.world.check(False, f'{error.__cause__!r}')
-        self.memory = self.result.memory
-        self.recent.end()
+            yield
+        finally:
+            self._is_locked = False
+
+    def _react_on(self) -> None:
+        while True:
+            self.wait(times.REPORT_INTERVAL)
+            self._react()
+
+    def _react(self) -> None:
+        """Look at the other services between two passes."""
+        with self._locked():
+            try:
+                result = pool_reaction.run(
+                    self.ports, self.memory, self.current,
+                    self.recent.released)
+            except look.UnansweredError as error:
+                self.world.check(False, f'{error.__cause__!r}')
+            self.memory = result.memory
+            self.result = dataclasses.replace(
+                self.result, found=result.found,
+                orphans=self.result.orphans.difference(
+                    each.instance for each in result.taken))
+        for each in result.taken:
+            self.world.log(f'{self.name} takes {each.instance} over at once')
+            self.do(functools.partial(self._recover, each.instance))
+
+    def _pass(self) -> None:
+        with self._locked():
+            self.recent.begin()
+            self.current = dataclasses.replace(
+                self.current, by_shards=self.name in self.world.by_shards)
+            try:
+                self.result = pool_passes.run(
+                    self.ports, self.memory, self.current)
+            except look.UnansweredError as error:
+                self.world.check(False, f'{error.__cause__!r}')
+            self.memory = self.result.memory
+            self.recent.end()
         for each in self.result.taken:
             self.world.log(f'{self.name} takes {each.instance} over')
             self.do(functools.partial(self._recover, each.instance))
@@ -367,9 +426,11 @@ class Service:
                 cloud.inventories.pop(uuid, None)
         for name, pool in self.result.found.items():
             self.pause()
-            cloud.rows.setdefault(
-                pool.uuid, clouds.Row(self.name, pool=name)).say(
-                    self.name, self.result.work.of(pool.uuid, self.current))
+            row = cloud.rows.setdefault(
+                pool.uuid, clouds.Row(self.name, pool=name))
+            row.say(self.name, self.result.work.of(pool.uuid, self.current))
+            row.say_settings(self.current, self.memory.held)
+            row.ring = self.result.consent
             # What an interrupted delete has left.
             for uuid in cloud.allocations.get(
                     pool.uuid, set()) - cloud.instances.keys():

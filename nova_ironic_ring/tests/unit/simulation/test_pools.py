@@ -17,6 +17,7 @@ simulation`` tells as many as SIMULATION_EXAMPLES says.
 """
 
 import collections
+from collections.abc import Callable
 import os
 
 from oslotest import base
@@ -38,18 +39,26 @@ class Story:
         self.random = self.world.random
         self.cloud = self.world.cloud
         for _ in range(self.random.randint(4, 20)):
-            self.world.enroll()
+            self.enroll()
         for name in _HOSTS[:self.random.randint(1, 4)]:
             self.world.start(name)
+
+    def enroll(self) -> None:
+        """Add a node."""
+        self.world.enroll()
+
+    def events(self) -> list[Callable[[], None]]:
+        """Name what may befall the services."""
+        return [
+            self.boot, self.boot, self.boot, self.delete, self.delete,
+            self.die, self.die_at_a_call, self.start, self.freeze,
+            self.disable, self.force_down, self.hide]
 
     def play(self) -> None:
         """Tell it."""
         for _ in range(_EVENTS):
             self.world.run(self.random.choice((0.1, 0.5, 2, 6, 12)))
-            self.random.choice((
-                self.boot, self.boot, self.boot, self.delete, self.delete,
-                self.die, self.die_at_a_call, self.start, self.freeze,
-                self.disable, self.force_down, self.hide))()
+            self.random.choice(self.events())()
         self.heal()
         # Who is gone by now is found out, and may have begun to take over.
         self.world.run(2 * times.QUIET)
@@ -151,12 +160,25 @@ class Story:
             providers = {
                 provider for provider, consumers
                 in self.cloud.allocations.items() if uuid in consumers}
+            if world.follows:
+                world.check(self._desired(nodes[uuid]) == known.host, (
+                    f'{uuid} stays with {known.host}, and its node is for '
+                    f'{self._desired(nodes[uuid])}'))
             world.check(providers == {pools.uuid_of(str(known.node))},
                         f'the allocation of {uuid} is elsewhere')
         for node in self.cloud.nodes.values():
             world.check(node.instance is None or (
                 node.instance in self.cloud.instances),
                 f'a node holds {node.instance}, which is deleted')
+
+    def _desired(self, node: str) -> str | None:
+        """Return the service that a node is for, as the services see it."""
+        service = min(self.world.services.values(),
+                      key=lambda each: each.name)
+        # A service knows the shards of those nodes alone that it lists.
+        return service.memory.standing.ring.placed({
+            name: found.shard for name, found in self.cloud.nodes.items()
+            if found.shard is not None}).owner(node)
 
     def _each_node_counts_once(self) -> None:
         counts = collections.Counter(
@@ -183,9 +205,51 @@ class Story:
             f'{free} nodes are free to Placement')
 
 
+class ShardsStory(Story):
+    """The same where the nodes are divided by their shards."""
+
+    SHARDS = ('p', 'q', 'r', 's', 't', None)
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.world.by_shards = {*_HOSTS}
+
+    def enroll(self) -> None:
+        self.world.enroll(self.random.choice(self.SHARDS))
+
+    def events(self) -> list[Callable[[], None]]:
+        return [*super().events(), self.reshard, self.reshard,
+                self.change_listing]
+
+    def heal(self) -> None:
+        super().heal()
+        # A service that has no node is not seen, and so neither is its
+        # listing: where there are few nodes, the rings change with who is.
+        if self.world.by_shards and len(self.cloud.nodes) < 4 * len(_HOSTS):
+            self.world.by_shards = {*_HOSTS}
+
+    def reshard(self) -> None:
+        node = self.random.choice(sorted(self.cloud.nodes))
+        shard = self.random.choice(self.SHARDS)
+        self.world.log(f'{node} is now in shard {shard}')
+        self.cloud.nodes[node].shard = shard
+
+    def change_listing(self) -> None:
+        # Mostly they are to agree.
+        self.world.by_shards = {*_HOSTS} if len(
+            self.world.by_shards) < len(_HOSTS) else {
+                *_HOSTS} - {self.random.choice(_HOSTS)}
+        self.world.log(f'by shards: {sorted(self.world.by_shards)}')
+
+
 class PoolsTestCase(base.BaseTestCase):
 
     def test_stories(self):
         for seed in range(_STORIES):
             with self.subTest(seed=seed):
                 Story(seed).play()
+
+    def test_stories_of_shards(self):
+        for seed in range(_STORIES):
+            with self.subTest(seed=seed):
+                ShardsStory(seed).play()

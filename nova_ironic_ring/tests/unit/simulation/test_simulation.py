@@ -510,6 +510,62 @@ class ScopesMachine(GroupsMachine):
         self._then(seconds)
 
 
+class ShardsMachine(Machine):
+    """The same where the nodes are divided by their shards."""
+
+    SHARDS = ('p', 'q', 'r', 's', 't', None)
+
+    def set_up(self, seed, services, nodes):
+        super().set_up(seed, services, 0)
+        for number in range(nodes):
+            self._enroll(number)
+    set_up = stateful.initialize(
+        seed=st.integers(0, 2**16), services=st.integers(1, 4),
+        nodes=st.integers(0, 12))(set_up)
+
+    def _start(self, number):
+        name = f'host-{number}'
+        if name not in self.world.lives:
+            self.world.by_shards.add(name)
+        super()._start(number)
+
+    def _enroll(self, number):
+        self.world.enroll(shard=self.SHARDS[number % len(self.SHARDS)])
+
+    @stateful.rule(number=st.integers(0, 5), seconds=_SECONDS)
+    def enroll(self, number, seconds):
+        self._enroll(number)
+        self._then(seconds)
+
+    @stateful.rule(data=st.data(), free=st.booleans(), seconds=_SECONDS)
+    def reshard(self, data, free, seconds):
+        self.world.reshard(self._node(data, free),
+                           data.draw(st.sampled_from(self.SHARDS)))
+        self._then(seconds)
+
+    @stateful.rule(data=st.data(), seconds=_SECONDS)
+    def change_listing(self, data, seconds):
+        """A service is given another listing, by SIGHUP."""
+        self.world.change_listing(self._host(data))
+        self._then(seconds)
+
+
+class BenignShardsMachine(ShardsMachine):
+    """The same where services only come and go, as they should."""
+
+    def set_up(self, seed, services, nodes):
+        super().set_up(seed, services, nodes)
+        self.world.is_benign = True
+    set_up = stateful.initialize(
+        seed=st.integers(0, 2**16), services=st.integers(1, 4),
+        nodes=st.integers(4, 12))(set_up)
+
+    # What is no rule here.
+    freeze = stall = cut_off = trap = interrupt = force_down = hide = None
+    stall_alone = lose_ironic = outage_alone = lose_ironic_alone = None
+    change_listing = None
+
+
 class MixedMachine(Machine):
     """The same with every second service on Nova's own driver."""
 
@@ -537,8 +593,7 @@ class LongPassesTestCase(base.BaseTestCase):
         self.useFixture(fixtures.MockPatchObject(
             planner, 'decide', functools.partial(
                 invariants.decide, self.world)))
-        for _ in range(12):
-            self.world.enroll()
+        self._enroll()
         for name in 'abc':
             self.world.start(name)
         self.addCleanup(self._end)
@@ -551,6 +606,10 @@ class LongPassesTestCase(base.BaseTestCase):
             times, 'PASS_INTERVAL', 100000))
         self.world.run(times.DOWN_TIME)
         self.dead = self.world.services['c']
+
+    def _enroll(self) -> None:
+        for _ in range(12):
+            self.world.enroll()
 
     def _end(self) -> None:
         for host in list(self.world.services.values()):
@@ -579,6 +638,15 @@ class LongPassesTestCase(base.BaseTestCase):
             row.owner for row in self.world.cloud.rows.values()})
 
 
+class LongPassesByShardsTestCase(LongPassesTestCase):
+    """Nor do those in shards that nobody else has listed."""
+
+    def _enroll(self) -> None:
+        self.world.by_shards = {*'abc'}
+        for number in range(12):
+            self.world.enroll(shard=f'shard-{number % 6}')
+
+
 RingTestCase = Machine.TestCase
 BenignTestCase = BenignMachine.TestCase
 TakeoverTestCase = TakeoverMachine.TestCase
@@ -587,6 +655,8 @@ DisputeTestCase = DisputeMachine.TestCase
 FollowTestCase = FollowMachine.TestCase
 GroupsTestCase = GroupsMachine.TestCase
 ScopesTestCase = ScopesMachine.TestCase
+ShardsTestCase = ShardsMachine.TestCase
+BenignShardsTestCase = BenignShardsMachine.TestCase
 MixedTestCase = MixedMachine.TestCase
 # Of these each takes long.
 for _case in MixedTestCase, DisputeTestCase:

@@ -68,6 +68,8 @@ class World:
         self.messages: dict[str, list[builds.Build]] = {}
         #: The conductor group of each service, by canonical name.
         self.groups: dict[str, str | None] = {}
+        #: The services that divide nodes by their shards, by canonical name.
+        self.by_shards: set[str] = set()
         #: How often each service was started, by canonical name.
         self.lives: dict[str, int] = {}
         #: Since when a service may have no nodes, because an operator has
@@ -319,18 +321,20 @@ class World:
 
     # What is in Ironic
 
-    def enroll(self, group: str = '') -> str:
+    def enroll(self, group: str = '', shard: str | None = None) -> str:
         """Add a node.
 
         :param group: its conductor group
+        :param shard: its shard, if it has one
         :returns: its UUID
         """
         number = next(self._numbers)
         uuid = f'00000000-0000-0000-0000-{number:012d}'
-        self.cloud.nodes[uuid] = clouds.Node(group=group)
+        self.cloud.nodes[uuid] = clouds.Node(group=group, shard=shard)
         self.rules.row_changed(uuid)
         self.log(f'node {number} is enrolled'
-                 f'{" in " + group if group else ""}')
+                 f'{" in " + group if group else ""}'
+                 f'{" in shard " + shard if shard else ""}')
         return uuid
 
     def remove(self, node: str) -> None:
@@ -363,6 +367,27 @@ class World:
         self._change()
         self.rules.regrouped[node] = self.now
         self.log(f'node {invariants.short(node)} is now in "{group}"')
+
+    def change_listing(self, host: hosts.Host) -> None:
+        """Have a service divide nodes by their shards, or not any more.
+
+        :param host: the service
+        """
+        self.by_shards ^= {host.me}
+        self.log(f'{host.name} has listing = '
+                 f'{"shards" if host.me in self.by_shards else "all"}')
+        self.disturb(host, self.now)
+        self._change()
+
+    def reshard(self, node: str, shard: str | None) -> None:
+        """Give a node another shard.
+
+        :param node: its UUID
+        :param shard: the shard; None for none
+        """
+        self.cloud.nodes[node].shard = shard
+        self._change()
+        self.log(f'node {invariants.short(node)} is now in shard {shard}')
 
     # What users do
 

@@ -1,0 +1,273 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The instances of other services on the nodes of this one, with pools.
+
+Which of them come into which pool is decided here, and that they do: those of
+dead services in a pass and in a look between passes, those of services that
+consent in a pass. How that is done, step by step, is in
+:mod:`nova_ironic_ring.core.pool_takeover`.
+"""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+from typing import TypeVar
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pool_takeover
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import trust
+
+_REREADS = 2
+
+Nodes = Mapping[str, pools.Node]
+#: What is to be taken over, by the name of the pool that it comes into.
+Wanted = dict[str, list[pool_takeover.Wanted]]
+#: Pools, by name, with what Placement is told of them.
+Counted = Mapping[str, tuple[pools.Pool, pools.Inventory]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What was read of instances and their services.
+
+    :ivar nodes: what Ironic says of its nodes, by UUID
+    :ivar mine: the UUIDs of this service's instances
+    :ivar places: their compute nodes
+    :ivar recorded: the names of the pools that Nova has for this service
+    :ivar of_others: the instances of others on nodes that are for this
+        service, by UUID
+    :ivar others: what all services are
+    :ivar consenting: the names of the services that live, and that let this
+        one take their instances
+    """
+
+    nodes: Nodes
+    mine: frozenset[str]
+    places: Mapping[str, str | None]
+    recorded: frozenset[str]
+    of_others: Mapping[str, model.Instance]
+    others: membership.Membership = membership.Membership()
+    consenting: frozenset[str] = frozenset()
+
+
+def noticed(before: observation.Memory, memory: observation.Memory,
+            current: settings.Settings) -> observation.Memory:
+    """Have inventories read anew where others may have written them.
+
+    The others reserve all pools of a service that they take for lost. One of
+    them may be in a pass that began before this one was back: so it is read in
+    two passes.
+
+    :param before: what was remembered before the services were looked at
+    :param memory: what is remembered now
+    :param current: this service's settings
+    """
+    was, now = before.standing, memory.standing
+    is_back = now.trust is trust.Trust.FULL and (
+        was.trust is not trust.Trust.FULL
+        or was.membership.state(current.host).is_lost
+        and not now.membership.state(current.host).is_lost)
+    return dataclasses.replace(memory, pooled=dataclasses.replace(
+        memory.pooled, rereads=_REREADS)) if is_back else memory
+
+
+def consent(memory: observation.Memory, current: settings.Settings
+            ) -> str | None:
+    """Say by which ring others may take this service's instances.
+
+    With the ring driver an offer names the taker of each node. Here all rows
+    of a service say by which ring it goes, which names one taker for each node
+    as well: who sees the same ring.
+
+    :param memory: what is remembered
+    :param current: this service's settings
+    :returns: its fingerprint; None if nobody may
+    """
+    standing = memory.standing
+    return standing.ring.fingerprint if (
+        current.cooperative and current.follows and not standing.is_ending
+        and standing.trust is trust.Trust.FULL) else None
+
+
+_Seen = TypeVar('_Seen', bound=Seen)
+
+
+def ask_consent(this: look.Run, memory: observation.Memory, seen: _Seen
+                ) -> _Seen:
+    """Find out which instances of services that live may be taken from them.
+
+    These are read once more: nothing may be under way with them.
+
+    :param this: what shares the ports
+    :param memory: what is remembered
+    :param seen: what was read
+    :returns: that, and who consents
+    """
+    mine, nova = consent(memory, this.current), this.world.nova
+    if mine is None:
+        return seen
+    consenting = frozenset(
+        host for host in sorted({
+            instance.host for instance in seen.of_others.values()
+            if instance.host is not None
+            and seen.others.state(instance.host).gives
+            and pools.is_of(instance.host, instance.node)})
+        if any(row.pool and row.ring == mine
+               for row in nova.rows_of(host).values()))
+    again = [uuid for uuid, instance in seen.of_others.items()
+             if instance.host in consenting]
+    if not again:
+        return seen
+    found = nova.instances(again)
+    return dataclasses.replace(seen, consenting=consenting, of_others={
+        uuid: found.get(uuid, instance)
+        for uuid, instance in seen.of_others.items()})
+
+
+def is_taken_over(this: look.Run, seen: Seen, instance: model.Instance
+                  ) -> bool:
+    """Say whether an instance of another is to be taken over.
+
+    :param this: what shares the ports
+    :param seen: what was read
+    :param instance: the instance
+    """
+    current, host = this.current, instance.host
+    return host is not None and current.cooperative and (
+        seen.others.fails_over(host, current)
+        or follows(seen, instance))
+
+
+def follows(seen: Seen, instance: model.Instance) -> bool:
+    """Say whether an instance is to be taken over from a service that lives.
+
+    :param seen: what was read
+    :param instance: the instance
+    """
+    return instance.host in seen.consenting and instance.is_idle
+
+
+def wanted(this: look.Run, memory: observation.Memory, seen: Seen
+           ) -> Wanted:
+    """Name the instances to be taken over, by the pool of their nodes.
+
+    Among them are this service's own that are not in a pool yet.
+
+    :param this: what shares the ports
+    :param memory: what is remembered
+    :param seen: what was read
+    """
+    owner, host = memory.standing.ring.owner, this.current.host
+    found: Wanted = {}
+    for uuid, node in seen.nodes.items():
+        if node.instance is None or node.kind is None:
+            continue
+        if node.instance in seen.mine:
+            if seen.places.get(node.instance) != uuid:
+                continue
+            each = pool_takeover.Wanted(node.instance, uuid, host, True)
+        else:
+            instance = seen.of_others.get(node.instance)
+            if instance is None or owner(uuid) != this.current.me or not (
+                    pools.has(instance, uuid)
+                    and is_taken_over(this, seen, instance)):
+                continue
+            each = pool_takeover.Wanted(
+                node.instance, uuid, str(instance.host),
+                consents=follows(seen, instance))
+        found.setdefault(pools.name(host, node.kind), []).append(each)
+    return found
+
+
+def take_over(this: look.Run, seen: Seen, counted: Counted, named: Wanted
+              ) -> pool_takeover.Outcome:
+    """Take over what is to be taken over.
+
+    An error does not fail the pass, here and in what follows: instances may
+    have been taken over.
+
+    :param this: what shares the ports
+    :param seen: what was read
+    :param counted: the pools of this service, with their inventories
+    :param named: what is to be taken over
+    """
+    if not named:
+        return pool_takeover.Outcome()
+    hosts = {each.host for batch in named.values() for each in batch
+             if not each.is_own}
+    try:
+        providers = _providers(this, seen, hosts)
+    except Exception as error:
+        first = next(each for batch in named.values() for each in batch)
+        this.happened.append(events.InstanceNotTaken(
+            first.instance, first.host, error))
+        return pool_takeover.Outcome()
+    outcome = pool_takeover.take_over(this.world, pool_takeover.Request(
+        named, counted, seen.recorded, providers))
+    this.happened.extend(outcome.happened)
+    return outcome
+
+
+def _providers(this: look.Run, seen: Seen, hosts: Iterable[str]
+               ) -> frozenset[str]:
+    """Name the providers of the pools that something is taken over from.
+
+    A service that has died in a takeover has allocations of instances that are
+    another's still.
+    """
+    dead = set(hosts) | {
+        host for host in seen.others.states
+        if seen.others.is_dead(host, this.current.failover_after)}
+    return frozenset(
+        pools.uuid_of(name) for host in sorted(dead)
+        for name in this.world.nova.pools_of(host)) | {
+            pools.uuid_of(str(instance.node))
+            for instance in seen.of_others.values()
+            if instance.host in dead and pools.is_pool(instance.node)}
+
+
+def forget(memory: observation.Memory, named: Wanted) -> observation.Memory:
+    """Forget whose instances are that were to be taken over.
+
+    They are this service's now, or another was faster.
+
+    :param memory: what is remembered
+    :param named: what was to be taken over
+    """
+    gone = {each.instance for batch in named.values() for each in batch}
+    return dataclasses.replace(
+        memory.without_instances(gone), pooled=dataclasses.replace(
+            memory.pooled, places={
+                uuid: place for uuid, place in memory.pooled.places.items()
+                if uuid not in gone}))
+
+
+def with_taken(found: Mapping[str, pools.Pool],
+               outcome: pool_takeover.Outcome) -> dict[str, pools.Pool]:
+    """Count the nodes of instances that were taken over as used.
+
+    Those of instances without an allocation stay reserved.
+
+    :param found: the pools of this service, by name
+    :param outcome: what was taken over
+    """
+    instances = outcome.allocated & (
+        {each.instance for each in outcome.taken} | outcome.moved)
+    return {name: dataclasses.replace(pool, used=pool.used | {
+        uuid for uuid, node in pool.nodes.items()
+        if node.instance in instances}) for name, pool in found.items()}
