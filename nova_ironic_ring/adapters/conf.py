@@ -160,6 +160,36 @@ Related options:
 * ``[DEFAULT] graceful_shutdown_timeout``: how long a service may take to end
 """)
 
+listing_opt = cfg.StrOpt(
+    'listing',
+    default='all',
+    mutable=True,
+    choices=[
+        ('all',
+         'Each service lists all nodes of its conductor group or shard, and '
+         'the ring divides them node by node.'),
+        ('shards',
+         'The ring divides the shards that nodes are in. Each service lists '
+         'the nodes of its own shards, of those in which it still has nodes '
+         'or instances, and the nodes without a shard.'),
+    ],
+    help="""
+Which nodes each service asks Ironic for.
+
+With thousands of nodes and several services, most of what each service lists
+is for others. With ``shards`` all services together list Ironic about once.
+Give the nodes of Ironic about twenty shards a service before, with the same
+number of nodes in each. The nodes without a shard are listed by all.
+
+Services that divide the same nodes have to agree: they divide them as with
+``all`` until each of them has ``shards``. It needs version 1.82 of the Ironic
+API, and an account that may read Ironic's shards.
+
+Related options:
+
+* ``[ironic] shard``: limits a service to one shard, and cannot be set as well
+""")
+
 metrics_listen_opt = cfg.StrOpt(
     'metrics_listen',
     default='',
@@ -175,7 +205,7 @@ address is read when the service starts.
 
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
              vanished_nodes_limit_opt, instance_mobility_opt,
-             failover_after_opt, metrics_listen_opt]
+             failover_after_opt, listing_opt, metrics_listen_opt]
 
 
 # Nova's, and ours where a release of Nova has it no more.

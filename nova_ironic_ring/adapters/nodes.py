@@ -12,7 +12,7 @@
 
 """Ironic behind the port: the listing of nodes and its filters."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from nova import exception
 from nova import utils
@@ -29,6 +29,11 @@ LOG = logging.getLogger(__name__)
 # Ironic's API versions that brought the filters.
 _CONDUCTOR_GROUP_VERSION = '1.46'
 _SHARD_VERSION = '1.82'
+# Web servers take addresses of some thousand characters.
+_LONGEST_FILTER = 1500
+# What Ironic says of the nodes without a shard where it names the shards. One
+# that has this very name is divided as they are.
+_NO_SHARD = 'None'
 
 
 class Ironic:
@@ -51,11 +56,58 @@ class Ironic:
         #: What the properties of nodes were made of, and what came of it.
         self._described: dict[str, tuple[object, pools.Kind | None,
                                          pools.Size]] = {}
+        #: What is asked of each node.
+        self._fields = upstream.node_fields()
 
-    def nodes(self, scope: settings.Scope) -> dict[str, str | None]:
+    def nodes(self, scope: settings.Scope,
+              shards: Collection[str] | None = None
+              ) -> dict[str, str | None]:
         filters = self._filters(scope)
         self.found = {}
-        return self._remember(upstream.list_nodes(self._driver, **filters))
+        self._fields = upstream.node_fields()
+        if shards is None:
+            return self._remember(upstream.list_nodes(
+                self._driver, self._fields, **filters))
+        self._require(_SHARD_VERSION, '[ironic_ring] listing = shards')
+        self._fields += ('shard',)
+        return self._remember(upstream.list_nodes_without_shard(
+            self._driver, self._fields, _SHARD_VERSION, **filters)
+        ) | self.more(scope, {*shards, _NO_SHARD})
+
+    def more(self, scope: settings.Scope, shards: Collection[str]
+             ) -> dict[str, str | None]:
+        return self._remember(
+            node for names in _batches(sorted(shards))
+            for node in upstream.list_nodes(
+                self._driver, self._fields, shard=names,
+                **self._filters(scope)))
+
+    def named(self, scope: settings.Scope, nodes: Collection[str]
+              ) -> dict[str, str | None]:
+        group = scope.conductor_group
+        fields = self._fields + (
+            () if group is None else ('conductor_group',))
+        found = (upstream.find_node(self._driver, node, fields)
+                 for node in sorted(nodes))
+        return self._remember(
+            node for node in found if node is not None and (
+                group is None
+                or (node.conductor_group or '').lower() == group.lower()))
+
+    def shards(self, scope: settings.Scope) -> frozenset[str]:
+        self._require(_SHARD_VERSION, '[ironic_ring] listing = shards')
+        if scope.conductor_group is None:
+            return upstream.shards(
+                self._driver, _SHARD_VERSION) - {_NO_SHARD}
+        # Ironic does not tell which of them are in a group.
+        return frozenset(
+            node.shard for node in upstream.list_nodes(
+                self._driver, ('uuid', 'shard'), **self._filters(scope))
+            if node.shard is not None) - {_NO_SHARD}
+
+    def places(self, nodes: Iterable[str]) -> dict[str, str]:
+        return {node: self.found[node].shard for node in nodes
+                if self.found[node].shard is not None}
 
     def uuids(self, scope: settings.Scope) -> frozenset[str]:
         return frozenset(node.id for node in upstream.list_nodes(
@@ -66,7 +118,7 @@ class Ironic:
         return self._remember(
             node for instance in sorted(instances)
             for node in upstream.list_nodes(
-                self._driver, instance_id=instance))
+                self._driver, self._fields, instance_id=instance))
 
     def is_deleted(self, node: str) -> bool:
         return upstream.is_deleted(self._driver, node)
@@ -114,10 +166,10 @@ class Ironic:
         """Return what limits a listing to a scope."""
         filters = {}
         if scope.conductor_group is not None:
-            self._require(_CONDUCTOR_GROUP_VERSION, 'conductor_group')
+            self._require(_CONDUCTOR_GROUP_VERSION, '[ironic] conductor_group')
             filters['conductor_group'] = scope.conductor_group
         if scope.shard:
-            self._require(_SHARD_VERSION, 'shard')
+            self._require(_SHARD_VERSION, '[ironic] shard')
             filters['shard'] = scope.shard
         return filters
 
@@ -161,7 +213,20 @@ class Ironic:
         if upstream.has_api_version(self._driver, version):
             return
         # Without the filter this service would claim the nodes of others.
-        LOG.error('[ironic] %s needs version %s of the Ironic API, which this '
+        LOG.error('%s needs version %s of the Ironic API, which this '
                   'Ironic does not have: upgrade Ironic or unset the option. '
                   'No node is listed until then.', option, version)
         raise exception.VirtDriverNotReady()
+
+
+def _batches(names: Iterable[str]) -> Iterator[str]:
+    """Join names with commas, so many that the address is not too long."""
+    batch: list[str] = []
+    for name in names:
+        if batch and sum(map(len, batch)) + len(batch) + len(name) > (
+                _LONGEST_FILTER):
+            yield ','.join(batch)
+            batch = []
+        batch.append(name)
+    if batch:
+        yield ','.join(batch)

@@ -38,15 +38,19 @@ class Placement:
     See :class:`nova_ironic_ring.core.ports.Placement`.
     """
 
-    def __init__(self, driver: upstream.NovaIronicDriver) -> None:
+    def __init__(self, driver: upstream.NovaIronicDriver | None = None
+                 ) -> None:
         """Choose the client.
 
-        :param driver: the driver whose manager has it
+        :param driver: the driver whose manager has it; None outside of a
+            nova-compute
         """
         self._driver = driver
 
     @property
     def _client(self) -> report.SchedulerReportClient:
+        if self._driver is None:
+            return report.report_client_singleton()
         return upstream.placement(self._driver)
 
     def consumers(self, node: str) -> frozenset[str]:
@@ -55,7 +59,7 @@ class Placement:
                 self._client.get_allocations_for_resource_provider(
                     nova_context.get_admin_context(), node).allocations)
         except exception.ResourceProviderAllocationRetrievalFailed as error:
-            if '"status": 404' in str(error):
+            if upstream.is_missing_provider(error):
                 return frozenset()
             raise
 
@@ -100,11 +104,13 @@ class Placement:
         upstream.in_turn_with_tracker(
             lambda: self.forget_provider(pools.provider(place)))
 
-    def make_room(self, node: str) -> None:
-        self.reread(node)
+    def make_room(self, place: str) -> None:
+        self.reread(place)
+        used = len(self.consumers(pools.provider(place)))
         upstream.in_turn_with_tracker(lambda: self._write(
-            node, lambda known: {name: {**said, 'reserved': 0}
-                                 for name, said in known.items()}))
+            place, lambda known: {
+                name: _with_room(said, used)
+                for name, said in known.items()}))
 
     def drop_provider(self, node: str) -> bool:
         if self.consumers(node):
@@ -149,6 +155,19 @@ class Placement:
             self._client.delete_resource_provider(
                 nova_context.get_admin_context(), objects.ComputeNode(
                     uuid=node, hypervisor_hostname=node, host=''))
+
+
+def _with_room(said: Mapping[str, Any], used: int) -> Mapping[str, Any]:
+    """Return an inventory that has room for one more.
+
+    :param said: what Placement has
+    :param used: how much of it is allocated
+    """
+    total, reserved = said['total'], said.get('reserved', 0)
+    if total - reserved - used >= 1:
+        return said
+    return {**said, 'reserved': reserved - 1} if reserved else {
+        **said, 'total': total + 1}
 
 
 def inventory(pool: pools.Pool, counted: pools.Inventory,

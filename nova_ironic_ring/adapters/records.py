@@ -77,7 +77,7 @@ class Nova:
                 self.context, 'nova-compute', include_disabled=True))
         return [dataclasses.replace(
             self._service(service), last_pass=said.last_pass, is_asked=True,
-            scope=said.scope)
+            scope=said.scope, by_shards=said.by_shards, held=said.held)
             for service, row in self._with_nodes(
                 [each for each in services if not each.disabled])
             if (said := row_of(row))]
@@ -100,8 +100,11 @@ class Nova:
         return {host: row_of(row).scope for host, row in found.items()
                 if row.hypervisor_type == fields.HVType.IRONIC}
 
-    def say_settings(self, node: str, current: settings.Settings) -> None:
-        self._say(node, stats.publish(current.host, profile.of(current)))
+    def say_settings(self, node: str, current: settings.Settings,
+                     held: frozenset[str] | None) -> None:
+        self._say(node, stats.publish(current.host, profile.of(current))
+                  # What is not said any more would stay.
+                  | stats.hold(current.host, held or frozenset()))
 
     def all_services(self) -> list[model.Service]:
         return list(map(self._service, objects.ServiceList.get_by_binary(
@@ -363,7 +366,10 @@ def row_of(row: objects.ComputeNode) -> model.Row:
                      stats.read_last_pass(row.stats, row.host),
                      row.hypervisor_hostname if pools.is_pool(
                          row.hypervisor_hostname) else None,
-                     said.scope if said else None)
+                     said.scope if said else None,
+                     said is not None and said.listing == 'shards',
+                     stats.read_held(row.stats, row.host),
+                     stats.read_consent(row.stats, row.host))
 
 
 def instance_of(instance: objects.Instance, is_given_up: bool

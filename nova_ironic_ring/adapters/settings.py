@@ -29,6 +29,11 @@ def read(conf: cfg.ConfigOpts) -> settings.Settings:
     ironic = conf.ironic
     ours = conf.ironic_ring
     scope = settings.Scope(ironic.conductor_group, ironic.shard)
+    if ours.listing == 'shards' and scope.shard:
+        raise ValueError(
+            '[ironic_ring] listing = shards divides the shards of Ironic, and '
+            f'[ironic] shard limits this service to {scope.shard}: unset one '
+            'of the two.')
     return settings.Settings(
         host=conf.host,
         down_time=conf.service_down_time,
@@ -43,7 +48,8 @@ def read(conf: cfg.ConfigOpts) -> settings.Settings:
         fails_over=ours.instance_mobility in ('failover', 'follow'),
         follows=ours.instance_mobility == 'follow',
         failover_after=_failover_after(conf),
-        vanished_nodes_limit=ours.vanished_nodes_limit)
+        vanished_nodes_limit=ours.vanished_nodes_limit,
+        by_shards=ours.listing == 'shards')
 
 
 def _failover_after(conf: cfg.ConfigOpts) -> float:

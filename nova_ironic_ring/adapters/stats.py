@@ -18,13 +18,14 @@ that no capability can have: a capability is written ``name:value``, and its
 name has no colon.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import dataclasses
 import datetime
 import json
 
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import profile
+from nova_ironic_ring.core import shards
 
 # An offer names its giver as well: a former owner's last writing may come
 # after another has the node.
@@ -33,6 +34,9 @@ _TAKER = 'ironic_ring:to'
 _PROFILE = 'ironic_ring:profile'
 # What is said of passes and settings names its sayer too, for the same reason.
 _PASSES = 'ironic_ring:passes'
+_SHARDS = 'ironic_ring:shards'
+# By which ring others may take instances that are in pools.
+_RING = 'ironic_ring:follows'
 _OURS = 'ironic_ring'
 
 
@@ -66,6 +70,26 @@ def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
     if stats.get(_GIVER) != model.canonical(owner):
         return None
     return stats.get(_TAKER)
+
+
+def consent(host: str, ring: str) -> dict[str, str]:
+    """Return what lets others take the instances in the pools of a service.
+
+    :param host: the name of the service
+    :param ring: the fingerprint of the ring that names the taker of each
+    """
+    return {_RING: f'{model.canonical(host)} {ring}'}
+
+
+def read_consent(stats: Mapping[str, str] | None, owner: str) -> str | None:
+    """Return by which ring others may take instances of a pool's owner.
+
+    :param stats: the statistics of its row
+    :param owner: the name of its owner
+    :returns: the fingerprint; None if nobody may
+    """
+    host, _, ring = (stats or {}).get(_RING, '').rpartition(' ')
+    return ring if ring and host == model.canonical(owner) else None
 
 
 def publish(host: str, said: profile.Profile) -> dict[str, str]:
@@ -140,3 +164,35 @@ def read_last_pass(stats: Mapping[str, str] | None, owner: str
                 tzinfo=datetime.timezone.utc) if at else None)
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def hold(host: str, held: Collection[str] | None) -> dict[str, str]:
+    """Return what tells the others which shards a service holds.
+
+    :param host: the name of the service
+    :param held: the codes of the shards; None where nodes are not divided by
+        their shards
+    """
+    if held is None:
+        return {}
+    return {_SHARDS: json.dumps({
+        'from': model.canonical(host), 'held': ''.join(sorted(held))},
+        sort_keys=True)}
+
+
+def read_held(stats: Mapping[str, str] | None, owner: str) -> frozenset[str]:
+    """Return which shards the owner of a node says it holds.
+
+    :param stats: the statistics of its row
+    :param owner: the name of its owner
+    :returns: their codes
+    """
+    try:
+        found = json.loads((stats or {})[_SHARDS])
+        if found['from'] != model.canonical(owner):
+            return frozenset()
+        held, length = str(found['held']), shards.CODE_LENGTH
+        return frozenset(held[first:first + length]
+                         for first in range(0, len(held), length))
+    except (KeyError, TypeError, ValueError):
+        return frozenset()

@@ -16,7 +16,7 @@ They are all here, behind names of our own, so that a release of Nova that
 changes one breaks this module and its test, and nothing else.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping
 import functools
 import inspect
 import time
@@ -368,6 +368,21 @@ def placement(source: NovaIronicDriver) -> report.SchedulerReportClient:
     return source.virtapi.reportclient
 
 
+def aggregates(source: NovaIronicDriver, provider: str) -> set[str] | None:
+    """Return the aggregates of a resource provider, as Nova's cache has them.
+
+    The tree that the resource tracker gives to a driver has, from Nova 34 on,
+    the provider of one compute node and no others.
+
+    :param source: the driver that the manager has
+    :param provider: the provider's UUID
+    :returns: the UUIDs of the aggregates; None if Nova does not know the
+        provider
+    """
+    known = placement(source)._provider_tree
+    return known.data(provider).aggregates if known.exists(provider) else None
+
+
 def node_of(source: NovaIronicDriver, instance: objects.Instance) -> str:
     """Return the node that an instance is on.
 
@@ -438,14 +453,40 @@ def skip_allocations(source: NovaIronicDriver) -> None:
     client.get_allocations_for_provider_tree = read
 
 
-def list_fields(source: NovaIronicDriver,
-                fields: Sequence[str]) -> list[sdk_node.Node]:
-    """List all nodes of Ironic, with some of their fields.
+def restore_providers(source: NovaIronicDriver) -> None:
+    """Have the resource tracker make a provider again that has been deleted.
 
-    :param source: what speaks to Ironic
-    :param fields: names of fields, as Ironic has them
+    Nova's API deletes the providers of the nodes that a service had when its
+    deletion began, and another service may have taken such a node meanwhile.
+    Nova's client would go by its cache for minutes, and the tracker fail for
+    as long.
+
+    :param source: the driver that the manager has
     """
-    return list(source._get_node_list(fields=fields))
+    client = placement(source)
+    ask = client.get_allocations_for_provider_tree
+
+    def read(context: nova_context.RequestContext, nodename: str
+             ) -> dict[str, Any]:
+        try:
+            return ask(context, nodename)
+        except exception.ResourceProviderAllocationRetrievalFailed as error:
+            if not is_missing_provider(error):
+                raise
+            client.invalidate_resource_provider(nodename)
+            # The tracker begins again, and makes the provider.
+            raise exception.ResourceProviderUpdateConflict(
+                uuid=nodename, generation=0, error=str(error)) from error
+    client.get_allocations_for_provider_tree = read
+
+
+def is_missing_provider(
+        error: exception.ResourceProviderAllocationRetrievalFailed) -> bool:
+    """Say whether Placement has no such resource provider.
+
+    :param error: what asking for the allocations on a provider has come to
+    """
+    return '"status": 404' in str(error)
 
 
 def node_fields() -> tuple[str, ...]:
@@ -472,6 +513,75 @@ def list_nodes(source: NovaIronicDriver,
         # The SDK lists page by page: Nova's own handling of errors covers no
         # more than the making of the query.
         LOG.error('Ironic does not list its nodes: %s', error)
+        raise exception.VirtDriverNotReady() from error
+
+
+def list_nodes_without_shard(source: NovaIronicDriver, fields: Iterable[str],
+                             version: str, **filters: str
+                             ) -> list[sdk_node.Node]:
+    """List the nodes of Ironic that are in no shard.
+
+    :param source: what speaks to Ironic
+    :param fields: the fields to read, as Ironic names them
+    :param version: the version of the API that has shards
+    :param filters: more of Ironic's query parameters
+    :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+    """
+    found: list[sdk_node.Node] = []
+    # The client does not know the filter.
+    asked = {'sharded': 'false', 'fields': ','.join(fields), **filters}
+    while True:
+        said = _get(source, '/nodes', version, asked)
+        found += [sdk_node.Node.existing(**each) for each in said['nodes']]
+        if not said.get('next') or not said['nodes']:
+            return found
+        asked['marker'] = found[-1].id
+
+
+def shards(source: NovaIronicDriver, version: str) -> frozenset[str]:
+    """Name the shards that nodes are in.
+
+    :param source: what speaks to Ironic
+    :param version: the version of the API that has shards
+    :returns: with "None", if there are nodes without a shard
+    :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+    """
+    said = _get(source, '/shards', version, {})
+    return frozenset(str(each['name']) for each in said['shards'])
+
+
+def _get(source: NovaIronicDriver, url: str, version: str,
+         query: Mapping[str, str]) -> dict[str, Any]:
+    """Ask Ironic for something that its client has no method for."""
+    try:
+        answer = source.ironic_connection.get(
+            url, params=dict(query), microversion=version)
+        sdk_exceptions.raise_from_response(answer)
+        said: dict[str, Any] = answer.json()
+        return said
+    except _NO_ANSWER as error:
+        LOG.error('Ironic does not answer "GET %(url)s": %(error)s',
+                  {'url': url, 'error': error})
+        raise exception.VirtDriverNotReady() from error
+
+
+def find_node(source: NovaIronicDriver, node: str, fields: Iterable[str]
+              ) -> sdk_node.Node | None:
+    """Read a node of Ironic.
+
+    :param source: what speaks to Ironic
+    :param node: the node's UUID
+    :param fields: the fields to read, as Ironic names them
+    :returns: None if Ironic does not have it
+    :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+    """
+    try:
+        return source.ironic_connection.get_node(node, fields=list(fields))
+    except sdk_exceptions.NotFoundException:
+        return None
+    except _NO_ANSWER as error:
+        LOG.error('Ironic does not tell of node %(node)s: %(error)s',
+                  {'node': node, 'error': error})
         raise exception.VirtDriverNotReady() from error
 
 

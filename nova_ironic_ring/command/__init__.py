@@ -16,8 +16,3 @@ import warnings
 
 # Said by what Nova imports, whichever it uses; a script reads what is printed.
 warnings.filterwarnings('ignore', message='(?s).*Eventlet is deprecated')
-
-from nova import objects  # noqa: E402
-
-# They are named in the types of what follows.
-objects.register_all()

@@ -17,7 +17,7 @@ with Nova's own account.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import logging
 import sys
 from typing import Any
@@ -25,14 +25,8 @@ from typing import Any
 from cliff import app
 from cliff import command
 from cliff import commandmanager
-import nova.conf
-from nova import config
 
-from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.command import base
-from nova_ironic_ring.command import errors
-
-CONF = nova.conf.CONF
 
 
 class RingApp(app.App):
@@ -42,6 +36,8 @@ class RingApp(app.App):
 
     def __init__(self, **streams: Any) -> None:
         manager = commandmanager.CommandManager('nova_ironic_ring.command')
+        #: What was typed behind its name.
+        self.arguments: list[str] = []
         #: What a command wants to exit with that has not failed.
         self.status = base.DONE
         super().__init__(
@@ -62,7 +58,7 @@ class RingApp(app.App):
                             help='as for nova-manage')
         parser.add_argument(
             '--cell', metavar='NAME',
-            help='the name or UUID of the only cell that is meant (default: '
+            help='the name or UUID of the only cell that is read (default: '
                  'all)')
         return parser
 
@@ -84,32 +80,22 @@ class RingApp(app.App):
             self.status = base.FAILED
 
     def run(self, argv: list[str]) -> int:
+        self.arguments = list(argv)
         # Cliff's own status of a failure would be that of a finding.
         result = super().run(argv)
         return self.status or result
 
 
-def configure(files: Sequence[str], directory: str | None,
-              parse: Callable[..., None] = config.parse_args) -> None:
+def configure(files: Sequence[str], directory: str | None) -> None:
     """Read nova.conf.
 
     :param files: its files; empty for where Nova looks by itself
     :param directory: a directory of more files; None for where Nova looks
-    :param parse: Nova's own, which does it
     :raises CommandError: if they cannot be read
     """
-    arguments = ['nova-ironic-ring']
-    for file in files:
-        arguments += ['--config-file', file]
-    if directory:
-        arguments += ['--config-dir', directory]
-    try:
-        parse(arguments)
-    except (SystemExit, Exception) as error:
-        raise errors.CommandError(
-            f'nova.conf cannot be read: {error}. Give its files with '
-            '--config-file, as to nova-manage.') from error
-    conf.register_opts(CONF)
+    # Who asks for help does not wait for all options of Nova.
+    from nova_ironic_ring.command import settings
+    settings.configure(files, directory)
 
 
 def main() -> int:

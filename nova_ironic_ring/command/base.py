@@ -20,11 +20,12 @@ from typing import Any, TYPE_CHECKING
 from rich import console
 
 from nova_ironic_ring.command import display
-from nova_ironic_ring.command import source
+from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import waiting
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command import app as ring_app
+    from nova_ironic_ring.command import source as sources
 
 #: Exit statuses: done, something to look at, could not.
 DONE, LOOK, FAILED = 0, 1, 2
@@ -40,9 +41,11 @@ class Command:
     app: 'ring_app.RingApp'
 
     @functools.cached_property
-    def source(self) -> source.Source:
+    def source(self) -> 'sources.Source':
         """The deployment, with one session for as long as it runs."""
-        return source.Source(self.app.options.cell)
+        # Who asks for help does not wait for what reads databases.
+        from nova_ironic_ring.command import source as sources
+        return sources.Source(self.app.options.cell)
 
     @functools.cached_property
     def console(self) -> console.Console:
@@ -54,9 +57,28 @@ class Command:
         """What waits for the services of the deployment."""
         return waiting.Waiter(self.source, self.console)
 
+    def get_epilog(self) -> str:
+        """Return what ends the help: nothing.
+
+        Cliff would read what is known of each distribution that is installed,
+        to say which one the command is of.
+        """
+        return ''
+
     def say(self, line: str) -> None:
         """Print a line at once, where it is in no table's way."""
         self.console.print(line)
+
+    def see(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        """Say which cells could not be read, and exit with that.
+
+        :param seen: what was read
+        :returns: the same
+        """
+        for error in filter(None, seen.unread.values()):
+            self.say(f'{error} What is said here is without this cell.')
+            self.app.status = LOOK
+        return seen
 
 
 class Codes(Command):

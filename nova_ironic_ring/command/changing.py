@@ -15,9 +15,12 @@
 import abc
 import argparse
 from collections.abc import Iterable, Sequence
+import functools
+from typing import TYPE_CHECKING
 
 from cliff import lister
 
+from nova_ironic_ring.command import author
 from nova_ironic_ring.command import base
 from nova_ironic_ring.command import cleaning
 from nova_ironic_ring.command import errors
@@ -25,12 +28,30 @@ from nova_ironic_ring.command import moving
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.command import work
 
+if TYPE_CHECKING:
+    from nova_ironic_ring.command import trail as trails
+
+
+_REASON = 'why, for those who look at the history'
+
 
 class _Changing(base.Codes, lister.Lister):
     """A command that changes something, and lists the steps of that."""
 
     codes = ('Action', 'Subject', 'Result code', 'Error')
     _COLUMNS = ('Step', 'Result', *codes)
+    #: Why it is done, if that was said.
+    reason: str | None = None
+
+    @functools.cached_property
+    def trail(self) -> 'trails.Trail':
+        """What is written down of it."""
+        # Only what is about to change something waits for Nova's objects.
+        from nova_ironic_ring.command import trail as trails
+        from nova_ironic_ring.command import writing
+        writing.set_up()
+        return trails.Trail(
+            author.find(self.app.arguments), self.reason, self.say)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -57,15 +78,28 @@ class _Changing(base.Codes, lister.Lister):
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
         # Or that there is no such column is said when all is done.
         self._generate_columns_and_selector(parsed_args, self._COLUMNS)
+        self.reason = getattr(parsed_args, 'reason', None)
         planned = self.plan(parsed_args)
         outcomes: steps.Outcomes = dict.fromkeys(planned, steps.NOT_DONE)
         if self._ask(parsed_args, planned):
-            outcomes = self.act(parsed_args, planned)
+            outcomes = self._act(parsed_args, planned)
             self._tell(outcomes)
         return self._COLUMNS, [
             (step.words, outcomes[step].result.value, step.action.name,
              step.subject, outcomes[step].result.name, outcomes[step].error)
             for step in planned]
+
+    def _act(self, parsed_args: argparse.Namespace,
+             planned: Sequence[steps.Step]) -> steps.Outcomes:
+        """Do it, and write down who has done so."""
+        self.trail.begin()
+        result = steps.Result.FAILED
+        try:
+            outcomes = self.act(parsed_args, planned)
+            result = steps.worst(outcomes)
+        finally:
+            self.trail.end(result.name)
+        return outcomes
 
     def _ask(self, parsed_args: argparse.Namespace,
              planned: Sequence[steps.Step]) -> bool:
@@ -118,10 +152,10 @@ class _Waiting(_Changing):
 class _Tending(_Waiting):
     """A command that changes the record of a service."""
 
-    @property
+    @functools.cached_property
     def worker(self) -> work.Worker:
         """What changes it."""
-        return work.Worker(self.source, self.waiter)
+        return work.Worker(self.source, self.waiter, lambda: self.trail)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -174,6 +208,7 @@ class Failover(_Tending):
         parser.add_argument(
             '--alive', action='store_true',
             help='also if it looks alive, as one that has just died does')
+        parser.add_argument('--reason', metavar='TEXT', help=_REASON)
         return parser
 
     def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
@@ -195,15 +230,16 @@ class Move(_Waiting):
     several nodes cannot be moved, none is.
     """
 
-    @property
+    @functools.cached_property
     def mover(self) -> moving.Mover:
         """What moves it."""
-        return moving.Mover(self.source, self.waiter)
+        return moving.Mover(self.source, self.waiter, lambda: self.trail)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('nodes', nargs='+', metavar='NODE', help=base.NODE)
         parser.add_argument('host', metavar='HOST')
+        parser.add_argument('--reason', metavar='TEXT', help=_REASON)
         return parser
 
     def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
@@ -220,10 +256,10 @@ class Clean(_Changing):
     Nothing of a node that exists in Ironic is ever removed.
     """
 
-    @property
+    @functools.cached_property
     def cleaner(self) -> cleaning.Cleaner:
         """What removes them."""
-        return cleaning.Cleaner(self.source)
+        return cleaning.Cleaner(self.source, lambda: self.trail)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

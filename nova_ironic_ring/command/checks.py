@@ -52,6 +52,7 @@ def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 ('partitions', '[ironic_ring] partitions'),
                 ('handover', '[ironic_ring] handover'),
                 ('mobility', '[ironic_ring] instance_mobility'),
+                ('listing', '[ironic_ring] listing'),
                 ('peers', '[ironic] peer_list')):
             # One without a peer list goes by what the others say.
             values = {host: getattr(found, field)
@@ -106,7 +107,8 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'start the peers that are missing, or set the list to the '
                 'hosts that serve the group, or remove it from all of them, '
                 'and send SIGHUP', key.cell)
-    for node in seen.nodes.values():
+    # What another cell has is not known where that was not read.
+    for node in () if seen.unread else seen.nodes.values():
         if not any(key.serves(node) for key in rings):
             yield Finding(
                 Code.NODE_NOT_SERVED, node.uuid,
@@ -251,7 +253,8 @@ def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
     """
     if seen.providers is None:
         return
-    for uuid in sorted(seen.providers - seen.nodes.keys() - seen.rows.keys()):
+    left = seen.providers - seen.nodes.keys() - seen.rows.keys()
+    for uuid in () if seen.unread else sorted(left):
         yield Finding(
             Code.PROVIDER_WITHOUT_NODE, uuid,
             'Placement has a resource provider of a node '
@@ -276,7 +279,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
         instance = seen.instance_on(node)
         row = seen.rows.get(node.uuid)
         if instance is None:
-            if node.instance is not None:
+            if node.instance is not None and not seen.unread:
                 yield Finding(
                     Code.INSTANCE_NOT_IN_NOVA, node.uuid,
                     f'the node holds instance {node.instance}, which Nova '

@@ -12,23 +12,26 @@
 
 """Removes what is left of nodes that Ironic does not have."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import nova.conf
-from nova import exception
-from nova import objects
+from oslo_config import cfg
 
 from nova_ironic_ring.command import checks
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command.findings import Code
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.command import source
 from nova_ironic_ring.command import steps
+from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import vanished
 
-CONF = nova.conf.CONF
+if TYPE_CHECKING:
+    from nova_ironic_ring.command import source
+    from nova_ironic_ring.command import trail
+
+CONF = cfg.CONF
 
 _Action = steps.Action
 
@@ -36,12 +39,17 @@ _Action = steps.Action
 class Cleaner:
     """Removes leftovers."""
 
-    def __init__(self, where: source.Source) -> None:
+    def __init__(self, where: 'source.Source',
+                 written: 'Callable[[], trail.Trail]') -> None:
         """Choose the deployment.
 
         :param where: the deployment
+        :param written: returns what is written down; dear to import
         """
         self._source = where
+        #: What was read when it was planned.
+        self._seen: snapshot.Snapshot | None = None
+        self._trail = written
 
     def plan(self, kind: str) -> list[steps.Step]:
         """Say what removing leftovers would do.
@@ -49,7 +57,12 @@ class Cleaner:
         :param kind: ``rows`` or ``providers``
         :raises CommandError: if they are too many to believe it
         """
-        seen = self._source.read(providers=True)
+        seen = self._seen = self._source.read(providers=True)
+        for error in seen.unread.values():
+            raise errors.CommandError(
+                f'{error} Nothing is removed while what a cell has is not '
+                'known.' if error else 'Leave out --cell: what another cell '
+                'has looks like a leftover to this one.')
         found = sorted(
             finding.subject for finding in checks.find(seen)
             if finding.kind == kind and finding.subject not in seen.nodes)
@@ -77,13 +90,15 @@ class Cleaner:
 
         :param planned: the steps
         """
-        seen = self._source.read(providers=True)
+        # Somebody may have taken long to say yes. Ironic is asked for each.
+        seen = self._source.refresh(
+            self._seen or self._source.read(providers=True))
         done = {}
         for step in planned:
             try:
                 self._clean(seen, step)
                 done[step] = steps.DONE
-            except (errors.CommandError, exception.NovaException) as error:
+            except errors.CommandError as error:
                 done[step] = steps.failed(error)
         return done
 
@@ -101,6 +116,7 @@ class Cleaner:
                 f'Node {node} is in Ironic: nothing of it is removed.')
         if step.action is _Action.DELETE_PROVIDER:
             self._source.delete_provider(node)
+            self._trail().write(audit.Code.PROVIDER_REMOVED, node=node)
         # Or a service may have been faster.
         elif node in seen.rows:
             self._remove_row(seen, node)
@@ -109,10 +125,10 @@ class Cleaner:
         # Without the record, nobody would look for the provider again.
         if node in (seen.providers or ()):
             self._source.delete_provider(node)
-        with self._source.cell_of(seen.rows[node].cell) as context:
-            for row in objects.ComputeNodeList.get_all_by_uuids(
-                    context, [node]):
-                row.destroy()
+        with self._source.cell_of(seen.rows[node].cell) as cell:
+            if cell.destroy_record(node):
+                self._trail().write(audit.Code.RECORD_REMOVED, node=node,
+                                    source=seen.rows[node].owner)
 
     def _remove_pool(self, seen: snapshot.Snapshot, name: str) -> None:
         # Or it has been removed.
@@ -124,10 +140,10 @@ class Cleaner:
                 'removed.')
         # Placement refuses where a build is on its way to it.
         self._source.delete_provider(pools.uuid_of(name))
-        with self._source.cell_of(seen.pools[name].cell) as context:
-            for row in objects.ComputeNodeList.get_all_by_uuids(
-                    context, [pools.uuid_of(name)]):
-                row.destroy()
+        with self._source.cell_of(seen.pools[name].cell) as cell:
+            if cell.destroy_record(pools.uuid_of(name)):
+                self._trail().write(audit.Code.RECORD_REMOVED, node=name,
+                                    source=seen.pools[name].owner)
 
 
 def _left_pools(seen: snapshot.Snapshot) -> list[str]:

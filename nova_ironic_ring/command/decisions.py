@@ -243,8 +243,10 @@ def _counted(seen: snapshot.Snapshot, node: snapshot.Node,
         return count.host, None, (
             f'the node is {why} in the pool of {count.host}')
     if count.taker is not None or seen.state(count.host).is_lost:
-        decision = (_Decision.LEAVE_INSTANCE if count.taker is None
-                    else _Decision.FAIL_OVER)
+        decision = (
+            _Decision.LEAVE_INSTANCE if count.taker is None
+            else _Decision.TAKE_INSTANCE if seen.state(count.host).gives
+            else _Decision.FAIL_OVER)
         host = count.taker or desired
         step = planner.Step(decision, decision.value)
         return host, step, _reason(seen, node, host or '', step)

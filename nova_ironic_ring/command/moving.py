@@ -12,18 +12,24 @@
 
 """Gives instances, and so their nodes, to other services."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import functools
+from typing import TYPE_CHECKING
 
-from nova_ironic_ring.adapters import records
+from nova_ironic_ring.command import counting
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.command import source
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.command import waiting
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pool_gift
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
+
+if TYPE_CHECKING:
+    from nova_ironic_ring.command import source
+    from nova_ironic_ring.command import trail
 
 _Action = steps.Action
 
@@ -31,14 +37,19 @@ _Action = steps.Action
 class Mover:
     """Moves instances."""
 
-    def __init__(self, where: source.Source, waiter: waiting.Waiter) -> None:
+    def __init__(self, where: 'source.Source', waiter: waiting.Waiter,
+                 written: 'Callable[[], trail.Trail]') -> None:
         """Choose the deployment.
 
         :param where: the deployment
         :param waiter: what waits for its services
+        :param written: returns what is written down; dear to import
         """
         self._source = where
         self._waiter = waiter
+        #: What was read when it was planned.
+        self._seen: snapshot.Snapshot | None = None
+        self._trail = written
 
     def plan(self, nodes: Iterable[str], host: str) -> list[steps.Step]:
         """Say what moving nodes would do.
@@ -48,14 +59,16 @@ class Mover:
         :raises ValueError: if there is no such node or service
         :raises CommandError: if one of them cannot be moved
         """
-        seen = self._source.read()
-        found = {}
-        for name in nodes:
-            node = seen.find(name)
-            found[node.uuid] = (node, _instance(seen, node))
+        seen, asked = self._source.read_nodes(nodes)
+        if seen.pools:
+            # What its pools are to count depends on all nodes.
+            seen = self._source.with_nodes(seen)
+        self._seen = seen
+        found = {node.uuid: (node, _instance(seen, node)) for node in asked}
         target = _target(seen, host)
         for node, instance in found.values():
             _see_it_fits(seen, node, instance, target)
+            _see_it_has_a_place(seen, node, instance, target)
         return [
             step for node, instance in found.values()
             if model.canonical(instance.host or '') != target.record.name
@@ -77,7 +90,7 @@ class Mover:
         :param host: the name of the service that is to have them
         :param timeout: how long to wait, in seconds
         """
-        seen = self._source.read()
+        seen = self._source.refresh(self._seen or self._source.read())
         done = dict.fromkeys(planned, steps.NOT_DONE)
         given = set()
         for step in planned:
@@ -89,11 +102,23 @@ class Mover:
                 else:
                     done[step] = steps.DONE
                     given.add(step.subject)
-        return {**done, **self._waiter.wait(
-            {step: functools.partial(_is_elsewhere, node=step.subject,
-                                     host=model.canonical(host))
-             for step in planned if step.action is _Action.WAIT_FOR_NODE
-             and step.subject in given}, timeout)}
+        waits = {step: functools.partial(
+            self._is_elsewhere, node=step.subject, host=model.canonical(host))
+            for step in planned if step.action is _Action.WAIT_FOR_NODE
+            and step.subject in given}
+        return {**done, **self._waiter.wait(seen, waits, timeout)}
+
+    def _is_elsewhere(self, seen: snapshot.Snapshot, node: str, host: str
+                      ) -> int:
+        """Say whether a node is not with a service yet."""
+        row = seen.rows.get(node)
+        if row is not None:
+            return int(model.canonical(row.owner) != host)
+        # Its pools have counted the node when they have what they should.
+        return int(not seen.has_pools(host) or bool(counting.missing(
+            seen, [host], self._source.inventories(
+                name for name, each in seen.pools.items()
+                if model.canonical(each.owner) == host))))
 
     def _give(self, seen: snapshot.Snapshot, node: str,
               target: snapshot.Service) -> None:
@@ -102,18 +127,18 @@ class Mover:
         :raises CommandError: if something is being done with it by now
         """
         instance = _instance(seen, seen.find(node))
-        with self._source.cell_of(instance.cell) as context:
-            nova_records = records.Nova(context, target.record.host)
-            if nova_records.other_drivers([str(instance.host)]):
-                raise errors.CommandError(
-                    f'{instance.host} has nodes that are not of Ironic: '
-                    'nothing is taken from it.')
-            if not nova_records.set_instance_host(
-                    instance.uuid, ports.Expected(
-                        str(instance.host), node, is_idle=True)):
-                raise errors.CommandError(
-                    f'Something is being done with instance {instance.uuid} '
-                    'by now: try again.')
+        host = target.record.host
+        with self._source.cell_of(instance.cell) as cell:
+            if instance.pool is None:
+                cell.give_instance(instance.uuid, ports.Expected(
+                    str(instance.host), node, is_idle=True), host)
+            else:
+                cell.give_in_pools(pool_gift.Gift(
+                    instance.uuid, str(instance.host), str(instance.pool),
+                    str(_pool_for(seen.find(node), target))), host)
+            self._trail().moved(
+                cell.context, node=node, instance=instance.uuid,
+                source=str(instance.host), target=target.record.host)
 
 
 def _instance(seen: snapshot.Snapshot, found: snapshot.Node
@@ -132,12 +157,6 @@ def _instance(seen: snapshot.Snapshot, found: snapshot.Node
             f'Ironic has instance {instance.uuid} on node {found.uuid}, '
             f'and Nova has it on {instance.node}: see who has set the '
             'instance_uuid of the node.')
-    if instance.pool is not None:
-        raise errors.CommandError(
-            f'Instance {instance.uuid} is in pool {instance.pool}: with the '
-            'pool driver instances do not move between services that live. '
-            f'Stop {instance.host} and run "nova-ironic-ring failover '
-            f'{instance.host}" to give all of its instances to others.')
     if not instance.is_idle:
         raise errors.CommandError(
             f'Something is being done with instance {instance.uuid}: '
@@ -158,10 +177,6 @@ def _target(seen: snapshot.Snapshot, host: str) -> snapshot.Service:
             f'The nova-compute on {host} is {seen.word(host)}: it '
             'could not look after the instance.')
     key = seen.key(target.record.name)
-    if seen.has_pools(target.record.name):
-        raise errors.CommandError(
-            f'The nova-compute on {host} has the pool driver: instances with '
-            'nodes of their own do not move there.')
     following = [name for name, each in seen.profiles.items()
                  if each.mobility == 'follow' and name in seen.hosts
                  and seen.key(name) == key]
@@ -187,6 +202,34 @@ def _see_it_fits(seen: snapshot.Snapshot, node: snapshot.Node,
             f'{node.uuid}: it is in another cell, group or shard.')
 
 
-def _is_elsewhere(seen: snapshot.Snapshot, node: str, host: str) -> int:
-    return int(node not in seen.rows
-               or model.canonical(seen.rows[node].owner) != host)
+def _see_it_has_a_place(seen: snapshot.Snapshot, node: snapshot.Node,
+                        instance: snapshot.Instance,
+                        target: snapshot.Service) -> None:
+    """See that a service has what an instance can be in.
+
+    :raises CommandError: if it has the other driver, or no pool of its kind
+    """
+    host, is_pooled = target.record.host, seen.has_pools(target.record.name)
+    if is_pooled and instance.pool is None:
+        raise errors.CommandError(
+            f'The nova-compute on {host} has the pool driver: instances with '
+            'nodes of their own do not move there.')
+    if instance.pool is not None and not is_pooled:
+        raise errors.CommandError(
+            f'Instance {instance.uuid} is in pool {instance.pool}, and the '
+            f'nova-compute on {host} does not have the pool driver: instances '
+            'in pools do not move there.')
+    if instance.pool is not None and _pool_for(node, target) not in seen.pools:
+        raise errors.CommandError(
+            f'The nova-compute on {host} has no pool of nodes such as '
+            f'{node.uuid}: it has one as soon as the ring maps a free node of '
+            'that kind to it.')
+
+
+def _pool_for(node: snapshot.Node, target: snapshot.Service) -> str | None:
+    """Name the pool of a service that a node is in.
+
+    :returns: None if the node can be in none
+    """
+    return None if node.kind is None else pools.name(
+        target.record.host, node.kind)

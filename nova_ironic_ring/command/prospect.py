@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import dataclasses
 import datetime
 import functools
+from typing import Any
 
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import cloud as clouds
@@ -227,12 +228,12 @@ def _cloud(seen: snapshot.Snapshot, cell: str) -> clouds.Cloud:
                 row.owner, None if row.taker is None
                 else model.canonical(row.owner), row.taker,
                 model.canonical(row.owner), _last_pass(seen, row),
-                scope=_scope(seen, row))
+                **_said(seen, row))
                 for row in seen.rows.values() if row.cell == cell},
             **{pools.uuid_of(name): clouds.Row(
                 row.owner, sayer=model.canonical(row.owner),
                 last_pass=_last_pass(seen, row), pool=name,
-                scope=_scope(seen, row))
+                ring=_consent(seen, row), **_said(seen, row))
                 for name, row in seen.pools.items() if row.cell == cell}},
         instances={instance.uuid: model.Instance(
             instance.host, instance.node, instance.is_building, instance.task)
@@ -256,14 +257,33 @@ def _allocations(seen: snapshot.Snapshot) -> dict[str, set[str]]:
     return found
 
 
-def _scope(seen: snapshot.Snapshot, row: snapshot.Row
-           ) -> model.Scope | None:
-    """Return which nodes the owner of a row says it is limited to.
+def _said(seen: snapshot.Snapshot, row: snapshot.Row) -> dict[str, Any]:
+    """Return what the owner of a row says of how it divides nodes.
 
     All its rows say what the one says that was written last.
+
+    :returns: fields of the row of a cloud
     """
-    said = seen.profiles.get(model.canonical(row.owner))
-    return said.scope if said and row.profile else None
+    owner = model.canonical(row.owner)
+    said = seen.profiles.get(owner)
+    if said is None or row.profile is None:
+        return {}
+    return {'scope': said.scope, 'by_shards': said.listing == 'shards',
+            'held': seen.held(owner)}
+
+
+def _consent(seen: snapshot.Snapshot, row: snapshot.Row) -> str | None:
+    """Return by which ring the owner of a pool lets others take instances.
+
+    Each is taken to see the ring that the command sees.
+    """
+    host = model.canonical(row.owner)
+    said = seen.profiles.get(host)
+    key = seen.key(host) if host in seen.hosts else None
+    if said is None or key is None or said.mobility != 'follow' or (
+            said.handover != 'cooperative'):
+        return None
+    return seen.ring(key).fingerprint
 
 
 def _last_pass(seen: snapshot.Snapshot, row: snapshot.Row

@@ -31,7 +31,6 @@ from nova_ironic_ring.command import picture
 from nova_ironic_ring.command import planning
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.command import upgrade
 from nova_ironic_ring.command import watching
 
 _WATCH_INTERVAL = 2
@@ -56,6 +55,10 @@ class Show(base.Codes, watching.Watched):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--no-ironic', action='store_true',
+            help="do not ask Ironic: the nodes are those of Nova's records, "
+                 'and those of pools are not counted')
         parser.add_argument('--watch', action='store_true',
                             help='show it anew every two seconds, until '
                                  'Ctrl-C')
@@ -69,6 +72,11 @@ class Show(base.Codes, watching.Watched):
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+        seen = self.see(self.source.read(ironic=not parsed_args.no_ironic))
+        if parsed_args.no_ironic and seen.needs_shards:
+            raise errors.CommandError(
+                'With [ironic_ring] listing = shards only Ironic tells for '
+                'whom a node is: leave out --no-ironic.')
         return (('Ring', 'Host', 'State', 'Nodes', 'Desired', 'To hand over',
                  'Instances', 'To fail over', 'State code'),
                 [(line.ring, line.host, display.Styled(
@@ -76,7 +84,7 @@ class Show(base.Codes, watching.Watched):
                         line.is_what.code, 'yellow')), line.owned,
                   line.desired, line.to_hand_over, line.instances,
                   line.to_fail_over, line.is_what.code.name)
-                 for line in overview.lines(self.source.read())])
+                 for line in overview.lines(seen)])
 
 
 class NodeShow(base.Codes, show.ShowOne):
@@ -91,8 +99,8 @@ class NodeShow(base.Codes, show.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Sequence[object]]:
-        seen = self.source.read()
-        node = seen.find(parsed_args.node)
+        seen, (node,) = self.source.read_nodes([parsed_args.node])
+        self.see(seen)
         # An owner does not offer a node that something is to be built on.
         seen = dataclasses.replace(seen, allocated={
             node.uuid: self.source.consumers(node.uuid)})
@@ -132,7 +140,7 @@ class NodeList(base.Codes, lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
-        found = nodes.choose(self.source.read(), nodes.Wanted(
+        found = nodes.choose(self.see(self.source.read()), nodes.Wanted(
             parsed_args.owner, parsed_args.state, parsed_args.decision,
             parsed_args.group, parsed_args.shard, parsed_args.to_move))
         return (('Node', 'Name', 'Owner', 'Owner is', 'Desired owner',
@@ -183,7 +191,7 @@ class Plan(base.Command, lister.Lister):
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
         if parsed_args.partitions is not None and parsed_args.partitions < 1:
             raise errors.CommandError('--partitions has to be 1 at least.')
-        seen = self.source.read()
+        seen = self.see(self.source.read())
         plan = planning.plan(
             seen, _choose(seen, parsed_args.group, parsed_args.shard),
             prospect.Change(
@@ -240,9 +248,11 @@ class Check(base.Codes, lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
-        found = checks.find(self.source.read(providers=True))
-        self.app.status = base.LOOK if found else base.DONE
-        if not found:
+        seen = self.see(self.source.read(providers=True))
+        found = checks.find(seen)
+        if found:
+            self.app.status = base.LOOK
+        elif self.app.status == base.DONE:
             self.say('All is well.')
         return (('Check', 'Subject', 'Found', 'To do', 'Severity', 'Code'),
                 [(finding.kind, finding.subject, finding.what, finding.advice,
@@ -258,5 +268,7 @@ class UpgradeCheck(base.Command, command.Command):
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        return int(upgrade.UpgradeChecks(
-            self.source.read(providers=True)).check())
+        # Only this command needs the library.
+        from nova_ironic_ring.command import upgrade
+        seen = self.see(self.source.read(providers=True))
+        return int(upgrade.UpgradeChecks(seen).check())

@@ -15,7 +15,7 @@
 Records in, answers out: what was read is here, and who reads it is not.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import dataclasses
 import datetime
 import functools
@@ -28,6 +28,7 @@ from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile as profiles
 from nova_ironic_ring.core import ring
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import shards
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Row:
     :ivar taker: as :class:`nova_ironic_ring.core.model.Row` has it
     :ivar profile: what its owner says of itself; None if it says nothing
     :ivar last_pass: what its owner says of its passes in this row, likewise
+    :ivar held: the codes of the shards that its owner says it holds
     """
 
     node: str
@@ -65,6 +67,7 @@ class Row:
     taker: str | None = None
     profile: profiles.Profile | None = None
     last_pass: model.LastPass | None = None
+    held: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,6 +209,8 @@ class Snapshot:
     :ivar pools: the records of pools, by the pool's name
     :ivar inventories: what Placement has of the pools that it was asked for,
         by the pool's name
+    :ivar unread: why a cell could not be read, in a sentence, by the name of
+        the cell; empty for one that nobody wanted
     """
 
     now: datetime.datetime
@@ -223,6 +228,7 @@ class Snapshot:
     pools: Mapping[str, Row] = dataclasses.field(default_factory=dict)
     inventories: Mapping[str, Inventory] = dataclasses.field(
         default_factory=dict)
+    unread: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def is_meant(self, cell: str | None) -> bool:
         """Say whether something in a cell is meant.
@@ -292,10 +298,23 @@ class Snapshot:
 
         Where the rows of one differ, the one that it has written last counts.
         """
-        return {host: row.profile for host, rows in self._records.items()
+        return {host: row.profile for host, row in self._said.items()
+                if row.profile is not None}
+
+    @functools.cached_property
+    def _said(self) -> dict[str, Row]:
+        """The row that each service has written last."""
+        return {host: row for host, rows in self._records.items()
                 for row in sorted(rows, key=lambda row: (
                     row.last_pass and row.last_pass.at) or model.NEVER)
                 if row.profile is not None}
+
+    def held(self, host: str) -> frozenset[str]:
+        """Return the codes of the shards that a service says it holds.
+
+        :param host: its canonical name
+        """
+        return self._said[host].held if host in self._said else frozenset()
 
     def state(self, host: str) -> membership.State:
         """Say what a service is.
@@ -406,6 +425,15 @@ class Snapshot:
                       key=lambda key: (key.cell, key.group or '',
                                        key.group is not None, key.shard or ''))
 
+    @property
+    def needs_shards(self) -> bool:
+        """Whether only the shards of all nodes tell for whom one is.
+
+        Nova's records do not have them.
+        """
+        return any(said.listing == 'shards' for said in
+                   self.profiles.values())
+
     def ring(self, key: Key) -> ring.Ring:
         """Return a ring as its members see it.
 
@@ -413,11 +441,19 @@ class Snapshot:
 
         :param key: the ring
         """
-        return ring.Ring(
-            (host for host in self.hosts if host in self.owners
-             and self.key(host) == key
-             and self.state(host) is membership.State.MEMBER),
-            self.partitions(key))
+        members = [host for host in self.hosts if host in self.owners
+                   and self.key(host) == key
+                   and self.state(host) is membership.State.MEMBER]
+        if not members or any(
+                host not in self.profiles
+                or self.profiles[host].listing != 'shards'
+                for host in members):
+            return ring.Ring(members, self.partitions(key))
+        places = {node.uuid: node.shard for node in self.served(key)
+                  if node.shard is not None}
+        return ring.Ring(members, self.partitions(key), shards.Deal(
+            frozenset(places.values()),
+            {host: self.held(host) for host in members}), places)
 
     def partitions(self, key: Key) -> int:
         """Return the points for each member, as most of them have it.
@@ -431,13 +467,17 @@ class Snapshot:
     def served(self, key: Key) -> list[Node]:
         """Return the nodes that a ring divides.
 
-        In a ring without limits, these are also the ones of other groups.
+        In a ring without limits, these are also the ones of other groups. A
+        node without a record may be of a cell that was not read.
 
         :param key: the ring
         """
+        is_known = not self.unread or key.group is not None or bool(
+            key.shard) or any(row.cell == key.cell
+                              for row in self.pools.values())
         return [node for node in self.nodes.values() if key.serves(node)
-                and (node.uuid not in self.rows
-                     or self.rows[node.uuid].cell == key.cell)]
+                and (self.rows[node.uuid].cell == key.cell
+                     if node.uuid in self.rows else is_known)]
 
     def instance_on(self, node: Node) -> Instance | None:
         """Return the instance on a node, if Nova has it.
@@ -453,22 +493,7 @@ class Snapshot:
             UUID of the instance on it
         :raises ValueError: if there is none, or more than one
         """
-        found = [node for node in self.nodes.values()
-                 if name in (node.uuid, node.name, node.instance)]
-        found = found or [node for node in self.nodes.values()
-                          if len(name) >= 4 and node.uuid.startswith(name)]
-        if not found:
-            raise ValueError(
-                f'Ironic has no node "{name}", and no node with such a server'
-                ': see "openstack baremetal node list" for those that it has.'
-                if uuidutils.is_uuid_like(name) else
-                f'Ironic has no node "{name}": see "openstack baremetal node '
-                'list" for those that it has.')
-        if len(found) > 1:
-            raise ValueError(
-                f'"{name}" fits {len(found)} nodes, {found[0].uuid} and '
-                f'{found[1].uuid} among them: give the whole UUID.')
-        return found[0]
+        return find(self.nodes.values(), name)
 
     def service(self, name: str) -> Service:
         """Find a service that may run an ironic driver.
@@ -494,6 +519,31 @@ class Snapshot:
                 f'The nova-compute on "{name}" does not run an ironic '
                 'driver: nothing of it is in a ring.')
         return found[0]
+
+
+def find(nodes: Collection[Node], name: str) -> Node:
+    """Find a node.
+
+    :param nodes: the nodes
+    :param name: as :meth:`Snapshot.find` has it
+    :raises ValueError: if there is none, or more than one
+    """
+    found = [node for node in nodes
+             if name in (node.uuid, node.name, node.instance)]
+    found = found or [node for node in nodes
+                      if len(name) >= 4 and node.uuid.startswith(name)]
+    if not found:
+        raise ValueError(
+            f'Ironic has no node "{name}", and no node with such a server'
+            ': see "openstack baremetal node list" for those that it has.'
+            if uuidutils.is_uuid_like(name) else
+            f'Ironic has no node "{name}": see "openstack baremetal node '
+            'list" for those that it has.')
+    if len(found) > 1:
+        raise ValueError(
+            f'"{name}" fits {len(found)} nodes, {found[0].uuid} and '
+            f'{found[1].uuid} among them: give the whole UUID.')
+    return found[0]
 
 
 def _key(cell: str, found: profiles.Profile) -> Key:

@@ -10,37 +10,52 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Reads a deployment: Nova's databases, Ironic and, where asked, Placement."""
+"""Reads a deployment: Nova's databases, Ironic and, where asked, Placement.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+Most commands only look, and are to answer at once: nothing here imports Nova's
+objects, but for what is written, and where nodes are in pools.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import datetime
+import functools
+import json
+from typing import TYPE_CHECKING
 
+from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as keystone_exceptions
-from nova.compute import vm_states
-import nova.conf
-from nova import context as nova_context
-from nova import exception
-from nova import objects
-from nova.objects import fields
-from nova.scheduler.client import report
-from openstack import exceptions as sdk_exceptions
+from oslo_config import cfg
 from oslo_db import exception as db_exception
+from oslo_utils import uuidutils
 import requests
 
-from nova_ironic_ring.adapters import nodes as ironic_nodes
-from nova_ironic_ring.adapters import records
+from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import stats
-from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.adapters import tables
+from nova_ironic_ring.command import background
 from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import recorded
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 
-CONF = nova.conf.CONF
+if TYPE_CHECKING:
+    from nova_ironic_ring.command import writing
+
+CONF = cfg.CONF
 
 _NODE_FIELDS = ('uuid', 'name', 'conductor_group', 'shard', 'instance_uuid')
+
+# As Nova has them: its own names for these are dear to import.
+_CELL0 = '00000000-0000-0000-0000-000000000000'
+_IRONIC = 'ironic'
+_BUILDING = 'building'
+
+# Seconds to wait for a database that accepts connections and does not answer.
+_PATIENCE = 60
 
 
 @dataclasses.dataclass
@@ -52,6 +67,7 @@ class _Records:
     :ivar pools: those of pools, by name
     :ivar others: canonical names of the services with another driver
     :ivar other_rows: canonical names of the hosts with other records
+    :ivar at: when the heartbeats were read, with time zone
     """
 
     services: list[snapshot.Service] = dataclasses.field(default_factory=list)
@@ -59,6 +75,8 @@ class _Records:
     pools: dict[str, snapshot.Row] = dataclasses.field(default_factory=dict)
     others: set[str] = dataclasses.field(default_factory=set)
     other_rows: set[str] = dataclasses.field(default_factory=set)
+    # What is read before and after may take longer than they are valid.
+    at: datetime.datetime = model.NEVER
 
 
 class Source:
@@ -67,109 +85,255 @@ class Source:
     def __init__(self, cell: str | None = None) -> None:
         """Choose the cells.
 
-        :param cell: the name or the UUID of the only one that is meant; None
-            for all. All are read: they may share an Ironic
+        :param cell: the name or the UUID of the only one that is read; None
+            for all
         """
         self._cell = cell
-        self._ironic = upstream.NovaIronicDriver(None)
+        self._ironic = plain.Ironic(CONF)
+        self._databases: dict[str, tables.Database] = {}
 
-    def cells(self) -> list[objects.CellMapping]:
-        """Return all cells but cell0.
+    @functools.cached_property
+    def _api(self) -> tables.Database:
+        return tables.Database(CONF.api_database)
+
+    @functools.cached_property
+    def _placement(self) -> adapter.Adapter:
+        return plain.connect(CONF, 'placement')
+
+    @functools.cached_property
+    def _cells(self) -> list[tables.Cell]:
+        """All cells but cell0.
 
         :raises CommandError: if there is none, or no access
         """
         with _database('the API database', 'api_database'):
-            found = [cell for cell in objects.CellMappingList.get_all(
-                nova_context.get_admin_context()) if not cell.is_cell0()]
+            found = [cell for cell in self._api.cells()
+                     if cell.uuid != _CELL0]
         if not found:
             raise errors.CommandError(
                 'Nova has no cell: see "nova-manage cell_v2 create_cell".')
         return found
 
-    def chosen(self) -> str | None:
-        """Return the name of the cell that was chosen; None for all.
+    def cells(self) -> list[tables.Cell]:
+        """Return the cells that are to be read.
 
         :raises CommandError: if there is no such cell, or no access
         """
-        if self._cell is None:
-            return None
-        names = {cell.uuid: _name(cell) for cell in self.cells()}
-        name = names.get(self._cell, self._cell)
-        if name not in names.values():
+        found = [cell for cell in self._cells
+                 if self._cell in (None, cell.name, cell.uuid)]
+        if not found:
+            names = ', '.join(cell.name for cell in self._cells)
             raise errors.CommandError(
-                f'There is no cell "{self._cell}": Nova has '
-                f'{", ".join(names.values())}.')
-        return name
+                f'There is no cell "{self._cell}": Nova has {names}.')
+        return found
 
     @contextlib.contextmanager
-    def cell_of(self, name: str) -> Iterator[nova_context.RequestContext]:
-        """Enter a cell.
+    def cell_of(self, name: str) -> Iterator['writing.Cell']:
+        """Enter a cell to write.
 
         :param name: its name, or its UUID where it has none
-        :returns: a context to read and write its database with
+        :returns: what writes there
         :raises CommandError: if its database cannot be reached
         """
-        cell = next(cell for cell in self.cells()
+        # It imports most of Nova, which takes longer than to read everything.
+        from nova_ironic_ring.command import writing
+        cell = next(cell for cell in self._cells
                     if name in (cell.name, cell.uuid))
         with _database(f'the database of cell {name}', 'database'), (
-                nova_context.target_cell(
-                    nova_context.get_admin_context(), cell)) as context:
-            yield context
+                writing.cell(cell.uuid)) as found:
+            yield found
 
-    def read(self, providers: bool = False) -> snapshot.Snapshot:
-        """Read all of it.
+    def read(self, providers: bool = False, ironic: bool = True
+             ) -> snapshot.Snapshot:
+        """Read a deployment, once.
 
         :param providers: whether to ask Placement as well
+        :param ironic: whether to ask Ironic; else nodes are what Nova has
+            records of
+        :raises CommandError: if something cannot be reached; a cell only
+            where all are like that
+        """
+        found, unread = self._records(self.cells())
+        providing = background.Call(self._providers) if providers else None
+        counting = background.Call(
+            lambda: self.inventories(found.pools)) if providers else None
+        # Instances are read after the nodes, as the services do.
+        nodes = self.nodes(bool(found.pools)) if ironic else {}
+        instances = self._instances(
+            found, unread, [node.instance for node in nodes.values()
+                            if node.instance])
+        seen = _snapshot(
+            found, instances, unread,
+            self.cells()[0].name if self._cell is not None else None)
+        return dataclasses.replace(
+            seen, nodes=nodes if ironic else recorded.nodes(seen),
+            providers=providing.result() if providing else None,
+            inventories=counting.result() if counting else {})
+
+    def refresh(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        """Read anew what Nova's databases have, and nothing else.
+
+        :param seen: what was read before
+        :raises CommandError: if one does not answer that did before
+        """
+        found, unread = self._records([
+            cell for cell in self.cells() if cell.name not in seen.unread])
+        for error in unread.values():
+            raise errors.CommandError(error)
+        return recorded.renewed(seen, _snapshot(
+            found, self._instances(found, seen.unread, [
+                node.instance for node in seen.nodes.values()
+                if node.instance]), seen.unread, seen.cell))
+
+    def with_nodes(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        """Ask Ironic for its nodes, where only Nova was asked.
+
+        :param seen: what Nova has said
+        :raises CommandError: if Ironic does not answer
+        """
+        return dataclasses.replace(
+            seen, nodes=self.nodes(bool(seen.pools)))
+
+    def read_nodes(self, names: Iterable[str]
+                   ) -> tuple[snapshot.Snapshot, list[snapshot.Node]]:
+        """Read Nova's databases, and some nodes of Ironic.
+
+        The other nodes are those that Nova has records of.
+
+        :param names: what to find each node by, as
+            :meth:`snapshot.Snapshot.find` has it
+        :raises ValueError: if there is no such node, or more than one
         :raises CommandError: if something cannot be reached
         """
-        chosen = self.chosen()
-        found = self._records()
-        # What makes a pool of nodes is long, and not always wanted. Instances
-        # are read after the nodes, as the services do.
-        nodes = self.nodes(bool(found.pools))
+        seen = self.read(ironic=False)
+        if seen.needs_shards:
+            seen = self.with_nodes(seen)
+        found = [self._find(name, bool(seen.pools)) for name in names]
+        more = [node.instance for node in found
+                if node.instance and node.instance not in seen.instances]
+        if more:
+            seen = dataclasses.replace(seen, instances={
+                **seen.instances, **self._instances(
+                    _Records(), seen.unread, more)})
+        return dataclasses.replace(seen, nodes={
+            **seen.nodes, **{node.uuid: node for node in found}}), found
+
+    def _records(self, cells: Sequence[tables.Cell]
+                 ) -> tuple[_Records, dict[str, str]]:
+        """Read what the databases of cells have of services, all at once.
+
+        :param cells: the cells to read
+        :returns: that, and why other cells were not read, by their names;
+            empty for those that nobody wants
+        :raises CommandError: if no cell can be read
+        """
+        found = _Records()
+        aggregates = background.Call(self._aggregates)
+        calls = {cell.name: background.Call(
+            functools.partial(self._read_cell, cell)) for cell in cells}
+        unread = {cell.name: '' for cell in self._cells
+                  if cell.name not in calls}
+        said = aggregates.result()
+        for name, call in calls.items():
+            try:
+                at, services, rows = call.result(_PATIENCE)
+            except errors.CommandError as error:
+                unread[name] = str(error)
+                continue
+            except TimeoutError:
+                unread[name] = (
+                    f'The database of cell {name} does not answer within '
+                    f'{_PATIENCE} s: see [database] connection in nova.conf, '
+                    'and the database itself.')
+                continue
+            found.at = max(found.at, at)
+            found.services += [dataclasses.replace(
+                service, aggregates=said.get(
+                    service.record.host, frozenset()))
+                for service in services]
+            for row in rows.kept:
+                (found.pools if pools.is_pool(row.node)
+                 else found.rows)[row.node] = row
+            found.other_rows |= rows.other_hosts
+            found.others |= rows.other_hosts - {
+                model.canonical(row.owner) for row in rows.kept}
+        if calls and all(unread.get(name) for name in calls):
+            raise errors.CommandError(' '.join(
+                unread[name] for name in calls))
+        return found, unread
+
+    def _read_cell(self, cell: tables.Cell
+                   ) -> tuple[datetime.datetime, list[snapshot.Service],
+                              '_Rows']:
+        """Read the services and the records of a cell.
+
+        :returns: when the services were read, with time zone, and both
+        :raises CommandError: if its database cannot be reached
+        """
+        with self._reading(cell) as database:
+            is_up = _liveness()
+            found = database.services()
+            at = datetime.datetime.now(datetime.timezone.utc)
+            services = [snapshot.Service(
+                model.Service(
+                    each['host'], each['last_seen_up'] or each['created_at'],
+                    forced_down=bool(each['forced_down']),
+                    disabled=bool(each['disabled']),
+                    alive=is_up(each) if is_up else None),
+                cell.name, each['disabled_reason'])
+                for each in found]
+            return at, services, _rows(database.compute_nodes(), cell.name)
+
+    @contextlib.contextmanager
+    def _reading(self, cell: tables.Cell) -> Iterator[tables.Database]:
+        """Read the database of a cell.
+
+        :raises CommandError: if it cannot be reached
+        """
+        with _database(f'the database of cell {cell.name}', 'database'):
+            if cell.uuid not in self._databases:
+                url = cell.url
+                if '{' in url:
+                    # Nova makes connections of such templates.
+                    from nova_ironic_ring.command import writing
+                    url = writing.url_of(url)
+                self._databases[cell.uuid] = tables.Database(
+                    CONF.database, url)
+            yield self._databases[cell.uuid]
+
+    def _aggregates(self) -> dict[str, frozenset[str]]:
+        """Read the host aggregates, by the name of each host."""
+        with _database('the API database', 'api_database'):
+            return {host: frozenset(
+                f'{name} (availability zone {zone})' if zone else name
+                for name, zone in found)
+                for host, found in self._api.aggregates().items()}
+
+    def _instances(self, found: _Records, unread: Collection[str],
+                   uuids: Sequence[str]) -> dict[str, snapshot.Instance]:
+        """Read the instances of services, and more.
+
+        :param found: what was read of services
+        :param unread: the names of the cells that are not read
+        :param uuids: the UUIDs of those that are wanted beside them
+        """
         instances: dict[str, snapshot.Instance] = {}
         for cell in self.cells():
-            name = _name(cell)
-            with self.cell_of(name) as context:
-                instances |= _instances(
-                    context, name, [
-                        service.record.host for service in found.services
-                        if service.cell == name
-                        and service.record.name not in found.others],
-                    [node.instance for node in nodes.values()
-                     if node.instance])
-        return snapshot.Snapshot(
-            datetime.datetime.now(datetime.timezone.utc),
-            CONF.service_down_time, found.services, found.rows, instances,
-            nodes, frozenset(found.others), frozenset(found.other_rows),
-            self._providers() if providers else None,
-            chosen, pools=found.pools,
-            inventories=self.inventories(found.pools) if providers else {})
-
-    def _records(self) -> _Records:
-        """Read what the databases of the cells have of services."""
-        is_up = records.liveness()
-        aggregates = _aggregates()
-        found = _Records()
-        for cell in self.cells():
-            name = _name(cell)
-            with self.cell_of(name) as context:
-                found.services += [snapshot.Service(
-                    records.service_of(
-                        service, is_up(service) if is_up else None), name,
-                    service.disabled_reason,
-                    aggregates.get(service.host, frozenset()))
-                    for service in objects.ServiceList.get_by_binary(
-                        context, 'nova-compute', include_disabled=True)]
-                rows, other_hosts = _rows(context, name)
-                found.rows |= {each: row for each, row in rows.items()
-                               if not pools.is_pool(each)}
-                found.pools |= {each: row for each, row in rows.items()
-                                if pools.is_pool(each)}
-                found.other_rows |= other_hosts
-                found.others |= other_hosts - {
-                    model.canonical(row.owner) for row in rows.values()}
-        return found
+            if cell.name in unread:
+                continue
+            hosts = [service.record.host for service in found.services
+                     if service.cell == cell.name
+                     and service.record.name not in found.others]
+            with self._reading(cell) as database:
+                read = database.instances(hosts)
+                known = {instance.uuid for instance in read}
+                read += database.instances(
+                    uuids=[uuid for uuid in uuids if uuid not in known])
+            instances |= {each.uuid: snapshot.Instance(
+                each.uuid, each.display_name or '', each.host, each.node,
+                cell.name, each.vm_state == _BUILDING, each.task_state)
+                for each in read}
+        return instances
 
     def nodes(self, has_pools: bool = False) -> dict[str, snapshot.Node]:
         """Read what Ironic has, by UUID.
@@ -178,27 +342,30 @@ class Source:
             node as well
         :raises CommandError: if it does not answer
         """
-        wanted: tuple[str, ...] = _NODE_FIELDS
-        if has_pools:
-            wanted += tuple(name for name in upstream.node_fields()
-                            if name not in wanted)
-        ironic = ironic_nodes.Ironic(self._ironic)
-        try:
-            found = {}
-            for node in upstream.list_fields(self._ironic, wanted):
-                said = ironic.said(node) if has_pools else pools.Node(None)
-                found[node.id] = snapshot.Node(
-                    node.id, node.name, node.conductor_group or '',
-                    node.shard, node.instance_id, said.kind, said.is_ready)
-            return found
-        except (sdk_exceptions.SDKException, exception.NovaException,
-                keystone_exceptions.ClientException) as error:
-            # Nova's own driver says no more than that it is not ready.
-            cause = error.__context__ or error
-            raise errors.CommandError(
-                'Ironic does not tell of its nodes: see the credentials and '
-                f'the endpoint in [ironic] of nova.conf ({_line(cause)}).'
-            ) from error
+        make, fields = _maker(has_pools)
+        with _asking_ironic():
+            return {node['uuid']: make(node)
+                    for node in self._ironic.nodes(fields)}
+
+    def _find(self, name: str, has_pools: bool) -> snapshot.Node:
+        """Find a node of Ironic.
+
+        :raises ValueError: if there is none, or more than one
+        :raises CommandError: if it does not answer
+        """
+        make, fields = _maker(has_pools)
+        with _asking_ironic():
+            node = self._ironic.node(name, fields)
+            if node is not None:
+                return make(node)
+            held = list(self._ironic.nodes(fields, instance_uuid=name)) if (
+                uuidutils.is_uuid_like(name)) else []
+            if len(held) == 1:
+                return make(held[0])
+            # By the beginning of the UUID, or to say that there is none.
+            found = {node['uuid']: make(node)
+                     for node in self._ironic.nodes(fields)}
+        return snapshot.find(found.values(), name)
 
     def has_node(self, node: str) -> bool:
         """Say whether Ironic has a node just now.
@@ -206,16 +373,12 @@ class Source:
         :param node: its UUID
         :raises CommandError: if it does not answer
         """
-        try:
-            return not upstream.is_deleted(self._ironic, node)
-        except exception.VirtDriverNotReady as error:
-            raise errors.CommandError(
-                f'Ironic does not tell of node {node}: see the credentials '
-                'and the endpoint in [ironic] of nova.conf.') from error
+        with _asking_ironic():
+            return self._ironic.node(node, ('uuid',)) is not None
 
     def _providers(self) -> frozenset[str]:
         return frozenset(
-            each['uuid'] for each in _placement(
+            each['uuid'] for each in self._ask_placement(
                 'GET', '/resource_providers').json()['resource_providers']
             if each['uuid'] == each['name']
             and each.get('parent_provider_uuid') is None)
@@ -231,11 +394,11 @@ class Source:
         found = {}
         for name in names:
             url = f'/resource_providers/{pools.uuid_of(name)}'
-            told = _placement('GET', f'{url}/inventories').json()
+            told = self._ask_placement('GET', f'{url}/inventories').json()
             inventories: Mapping[str, Mapping[str, int]] = told.get(
                 'inventories', {})
             if inventories:
-                usages = _placement('GET', f'{url}/usages').json()
+                usages = self._ask_placement('GET', f'{url}/usages').json()
                 found[name] = snapshot.Inventory(
                     sum(each['total'] for each in inventories.values()),
                     sum(each['reserved'] for each in inventories.values()),
@@ -248,7 +411,7 @@ class Source:
         :param node: the node's UUID
         :raises CommandError: if Placement does not answer, or refuses
         """
-        return frozenset(_placement(
+        return frozenset(self._ask_placement(
             'GET', f'/resource_providers/{node}/allocations'
         ).json().get('allocations', ()))
 
@@ -259,75 +422,113 @@ class Source:
         :raises CommandError: if Placement refuses, because something is
             allocated of it, for one
         """
-        _placement('DELETE', f'/resource_providers/{node}')
+        self._ask_placement('DELETE', f'/resource_providers/{node}')
+
+    def _ask_placement(self, method: str, url: str) -> requests.Response:
+        """Ask Placement.
+
+        :raises CommandError: if it does not answer, or refuses
+        """
+        try:
+            answer = self._placement.request(
+                url, method, microversion='1.20', raise_exc=False,
+                headers={'Accept': 'application/json'})
+        except keystone_exceptions.ClientException as error:
+            raise errors.CommandError(
+                'Placement does not answer: see the credentials and the '
+                f'endpoint in [placement] of nova.conf ({_line(error)}).'
+            ) from error
+        if answer.status_code >= 400 and (
+                method, answer.status_code) != ('GET', 404):
+            raise errors.CommandError(
+                f'Placement refuses "{method} {url}" with status '
+                f'{answer.status_code}: see "openstack resource provider show '
+                '--allocations" for what is allocated.')
+        return answer
 
 
-def _aggregates() -> dict[str, frozenset[str]]:
-    """Read the host aggregates, by the name of each host."""
-    found: dict[str, set[str]] = {}
-    with _database('the API database', 'api_database'):
-        for each in objects.AggregateList.get_all(
-                nova_context.get_admin_context()):
-            name = each.name
-            if each.availability_zone:
-                name += f' (availability zone {each.availability_zone})'
-            for host in each.hosts:
-                found.setdefault(host, set()).add(name)
-    return {host: frozenset(names) for host, names in found.items()}
+@dataclasses.dataclass(frozen=True)
+class _Rows:
+    """The rows of nodes of Ironic in a cell, and the other rows' hosts."""
+
+    kept: list[snapshot.Row]
+    other_hosts: set[str]
 
 
-def _rows(context: nova_context.RequestContext, cell: str
-          ) -> tuple[dict[str, snapshot.Row], set[str]]:
-    """Read the rows of nodes of Ironic, and name the other rows' hosts."""
-    kept, other_hosts = {}, set()
-    for row in objects.ComputeNodeList.get_all(context):
-        if row.hypervisor_type != fields.HVType.IRONIC:
-            other_hosts.add(model.canonical(row.host))
-            continue
-        kept[row.hypervisor_hostname] = snapshot.Row(
-            row.hypervisor_hostname, row.host, cell,
-            stats.taker(row.stats, row.host),
-            stats.read_profile(row.stats, row.host),
-            stats.read_last_pass(row.stats, row.host))
-    return kept, other_hosts
+def _rows(found: Iterable, cell: str) -> _Rows:
+    """Make sense of the records of nodes in a cell.
 
-
-def _instances(context: nova_context.RequestContext, cell: str,
-               hosts: Iterable[str], uuids: Sequence[str]
-               ) -> dict[str, snapshot.Instance]:
-    """Read the instances of services, and more."""
-    found = [instance for host in hosts
-             for instance in objects.InstanceList.get_by_host(
-                 context, host, expected_attrs=[])]
-    found += list(records.find_instances(context, uuids))
-    return {instance.uuid: snapshot.Instance(
-        instance.uuid, instance.display_name or '', instance.host,
-        instance.node, cell, instance.vm_state == vm_states.BUILDING,
-        instance.task_state)
-        for instance in found}
-
-
-def _placement(method: str, url: str) -> requests.Response:
-    """Ask Placement.
-
-    :raises CommandError: if it does not answer, or refuses
+    :param found: as :meth:`tables.Database.compute_nodes` has them
+    :param cell: the name of the cell
     """
+    kept, other_hosts = [], set()
+    for host, node, kind, said in found:
+        if kind != _IRONIC:
+            other_hosts.add(model.canonical(host or ''))
+            continue
+        values = json.loads(said) if said else {}
+        kept.append(snapshot.Row(
+            node, host or '', cell, stats.taker(values, host or ''),
+            stats.read_profile(values, host or ''),
+            stats.read_last_pass(values, host or ''),
+            stats.read_held(values, host or '')))
+    return _Rows(kept, other_hosts)
+
+
+def _snapshot(found: _Records, instances: Mapping[str, snapshot.Instance],
+              unread: Mapping[str, str], cell: str | None
+              ) -> snapshot.Snapshot:
+    """Put together what the databases have."""
+    return snapshot.Snapshot(
+        found.at, CONF.service_down_time, found.services, found.rows,
+        instances, {}, frozenset(found.others), frozenset(found.other_rows),
+        cell=cell, pools=found.pools,
+        unread=unread)
+
+
+def _liveness() -> Callable[[Mapping[str, object]], bool] | None:
+    """Say how to know that a service is alive, if not by the database."""
+    if CONF.servicegroup_driver != 'mc':
+        return None
+    from nova_ironic_ring.adapters import records
+    return records.liveness()
+
+
+def _maker(has_pools: bool) -> tuple[
+        Callable[[plain.Node], snapshot.Node], tuple[str, ...]]:
+    """Say how to make a node of what Ironic says, and what to ask it for.
+
+    :param has_pools: whether there are pools
+    """
+    if not has_pools:
+        return _node, _NODE_FIELDS
+    # Nova's driver says what kind a node is, and is dear to import.
+    from nova_ironic_ring.adapters import kinds
+    known = kinds.Kinds()
+
+    def make(node: plain.Node) -> snapshot.Node:
+        said = known.said(node)
+        return dataclasses.replace(
+            _node(node), kind=said.kind, is_ready=said.is_ready)
+    return make, tuple(dict.fromkeys((*_NODE_FIELDS, *known.fields)))
+
+
+def _node(node: plain.Node) -> snapshot.Node:
+    return snapshot.Node(
+        node['uuid'], node['name'], node.get('conductor_group') or '',
+        node.get('shard'), node['instance_uuid'])
+
+
+@contextlib.contextmanager
+def _asking_ironic() -> Iterator[None]:
+    """Say in one sentence that Ironic does not answer."""
     try:
-        client = report.report_client_singleton()
-        call = client.get if method == 'GET' else client.delete
-        answer = call(url, version='1.20')
-    except (keystone_exceptions.ClientException,
-            sdk_exceptions.SDKException) as error:
+        yield
+    except (keystone_exceptions.ClientException, ValueError) as error:
         raise errors.CommandError(
-            'Placement does not answer: see the credentials and the endpoint '
-            f'in [placement] of nova.conf ({_line(error)}).') from error
-    if answer.status_code >= 400 and (
-            method, answer.status_code) != ('GET', 404):
-        raise errors.CommandError(
-            f'Placement refuses "{method} {url}" with status '
-            f'{answer.status_code}: see "openstack resource provider show '
-            '--allocations" for what is allocated.')
-    return answer
+            'Ironic does not tell of its nodes: see the credentials and '
+            f'the endpoint in [ironic] of nova.conf ({_line(error)}).'
+        ) from error
 
 
 @contextlib.contextmanager
@@ -335,16 +536,12 @@ def _database(what: str, section: str) -> Iterator[None]:
     """Say in one sentence that a database cannot be reached."""
     try:
         yield
-    except (db_exception.DBError, db_exception.CantStartEngineError,
-            exception.CellTimeout) as error:
+    except (db_exception.DBError,
+            db_exception.CantStartEngineError) as error:
         raise errors.CommandError(
             f'{what[0].upper()}{what[1:]} cannot be reached: see [{section}] '
             'connection in nova.conf, which this command reads as nova-manage '
             f'does ({_line(error)}).') from error
-
-
-def _name(cell: objects.CellMapping) -> str:
-    return cell.name or cell.uuid
 
 
 def _line(error: BaseException) -> str:

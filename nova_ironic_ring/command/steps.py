@@ -80,6 +80,17 @@ NOT_YET = Outcome(Result.NOT_YET)
 Outcomes = Mapping[Step, Outcome]
 
 
+def worst(outcomes: Outcomes) -> Result:
+    """Return what has come of all steps together.
+
+    :param outcomes: what has come of each
+    """
+    found = {outcome.result for outcome in outcomes.values()}
+    return next((result for result in (
+        Result.FAILED, Result.NOT_YET, Result.NOT_DONE) if result in found),
+        Result.DONE)
+
+
 def failed(error: Exception) -> Outcome:
     """Return the outcome of a step that has failed.
 

@@ -14,14 +14,18 @@
 
 from collections.abc import Callable, Mapping
 
+from typing import TYPE_CHECKING
+
 from rich import console
 import tenacity
 
 from nova_ironic_ring.command import display
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.command import source
 from nova_ironic_ring.command import steps
+
+if TYPE_CHECKING:
+    from nova_ironic_ring.command import source
 
 #: Counts what is left to wait for.
 Left = Callable[[snapshot.Snapshot], int]
@@ -32,7 +36,7 @@ _POLL = 2
 class Waiter:
     """Waits for services."""
 
-    def __init__(self, where: source.Source, shown: console.Console) -> None:
+    def __init__(self, where: 'source.Source', shown: console.Console) -> None:
         """Choose the deployment.
 
         :param where: the deployment
@@ -41,34 +45,46 @@ class Waiter:
         self._source = where
         self._console = shown
 
-    def wait(self, left: Mapping[steps.Step, Left], timeout: float
-             ) -> steps.Outcomes:
+    def say(self, line: str) -> None:
+        """Print a line.
+
+        :param line: the line
+        """
+        self._console.print(line)
+
+    def wait(self, seen: snapshot.Snapshot, left: Mapping[steps.Step, Left],
+             timeout: float) -> steps.Outcomes:
         """Wait until nothing is left to wait for, and show how far it is.
 
+        Only Nova's databases are read meanwhile, and Placement for pools.
+
+        :param seen: what was read before
         :param left: the steps that are to come about, and what says how far
             each is
         :param timeout: how long to wait, in seconds
         """
         with display.progressing(self._console) as shown:
-            counts = self._count(left, timeout, shown)
+            counts = self._count(seen, left, timeout, shown)
         return {step: steps.NOT_YET if count else steps.DONE
                 for step, count in counts.items()}
 
-    def _count(self, left: Mapping[steps.Step, Left], timeout: float,
-               shown: display.Progress) -> Mapping[steps.Step, int]:
+    def _count(self, seen: snapshot.Snapshot, left: Mapping[steps.Step, Left],
+               timeout: float, shown: display.Progress
+               ) -> Mapping[steps.Step, int]:
         """Count what is left until nothing is, or the time is over."""
         counts = dict.fromkeys(left, 1)
 
         def is_over() -> bool:
+            nonlocal seen
             try:
-                seen = self._source.read()
+                seen = self._source.refresh(seen)
+                for step, count in left.items():
+                    counts[step] = count(seen)
+                    shown.show(step.words, counts[step])
             except errors.CommandError as error:
                 # What was begun goes on without this command.
                 self._console.print(str(error))
                 return False
-            for step, count in left.items():
-                counts[step] = count(seen)
-                shown.show(step.words, counts[step])
             return not any(counts.values())
 
         try:

@@ -12,20 +12,22 @@
 
 """Changes services, and waits for what the others make of it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import functools
-
-from nova.compute import api
-from nova import objects
+from typing import TYPE_CHECKING
 
 from nova_ironic_ring.command import counting
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.command import source
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.command import waiting
+from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
+
+if TYPE_CHECKING:
+    from nova_ironic_ring.command import source
+    from nova_ironic_ring.command import trail
 
 _Action = steps.Action
 _State = membership.State
@@ -38,14 +40,19 @@ class Worker:
     raises what is wrong with it.
     """
 
-    def __init__(self, where: source.Source, waiter: waiting.Waiter) -> None:
+    def __init__(self, where: 'source.Source', waiter: waiting.Waiter,
+                 written: 'Callable[[], trail.Trail]') -> None:
         """Choose the deployment.
 
         :param where: the deployment
         :param waiter: what waits for its services
+        :param written: returns what is written down; dear to import
         """
         self._source = where
         self._waiter = waiter
+        #: What was read when it was planned.
+        self._seen: snapshot.Snapshot | None = None
+        self._trail = written
 
     # Drain and undrain
 
@@ -57,7 +64,7 @@ class Worker:
         :raises ValueError: if there is no such service
         :raises CommandError: if it cannot come to an end
         """
-        seen = self._source.read()
+        seen = self._seen = self._source.read()
         service = seen.service(host)
         name = model.canonical(host)
         count = self._free(seen, name)
@@ -67,11 +74,6 @@ class Worker:
             raise errors.CommandError(
                 f'No other member of the ring of {host} lives: nobody could '
                 f'take its {count} free nodes.')
-        if instances and held and seen.has_pools(name):
-            raise errors.CommandError(
-                f'The {held} instances of {host} stay with it: with the pool '
-                'driver instances do not move between services that live. '
-                'Leave out --instances.')
         if instances and held and (
                 name not in seen.profiles
                 or seen.profiles[name].mobility != 'follow'):
@@ -93,8 +95,10 @@ class Worker:
         :param reason: why
         :param timeout: how long to wait, in seconds
         """
-        return self._do(planned, timeout, disabled=True,
-                        disabled_reason=reason)
+        seen = self._change(
+            planned, disabled=True,
+            disabled_reason=self._trail().signed(reason))
+        return self._wait(seen, planned, timeout)
 
     def plan_undrain(self, host: str) -> list[steps.Step]:
         """Say what enabling a service would do.
@@ -103,7 +107,7 @@ class Worker:
         :raises ValueError: if there is no such service
         :raises CommandError: if it does not live
         """
-        seen = self._source.read()
+        seen = self._seen = self._source.read()
         service = seen.service(host)
         if seen.state(host) in (_State.ABSENT, _State.FORCED_DOWN):
             raise errors.CommandError(
@@ -125,8 +129,8 @@ class Worker:
         :param planned: the steps
         :param timeout: how long to wait, in seconds
         """
-        return self._do(planned, timeout, disabled=False,
-                        disabled_reason=None)
+        seen = self._change(planned, disabled=False, disabled_reason=None)
+        return self._wait(seen, planned, timeout)
 
     # Failover
 
@@ -139,12 +143,18 @@ class Worker:
         :raises CommandError: if nobody would take its instances, or it looks
             alive
         """
-        seen = self._source.read()
+        # Ironic may be slow, or away: there is time for it when the service is
+        # forced down.
+        seen = self._seen = self._source.read(ironic=False)
         service = seen.service(host)
         name = model.canonical(host)
         takers = _others(seen, name)
         held = _held(seen, name)
-        free = self._free(seen, name)
+        try:
+            free = self._free(seen, name)
+        except errors.CommandError:
+            # A service is forced down also while Placement is away.
+            free = 0
         if not takers and held + free:
             raise errors.CommandError(
                 f'No other member of the ring of {host} lives: nobody could '
@@ -176,30 +186,47 @@ class Worker:
         :param planned: the steps
         :param timeout: how long to wait, in seconds
         """
-        return self._do(planned, timeout, forced_down=True)
+        seen = self._change(planned, forced_down=True)
+        try:
+            seen = self._source.with_nodes(seen)
+        except errors.CommandError as error:
+            # The services go on without this command.
+            self._waiter.say(str(error))
+        return self._wait(seen, planned, timeout)
 
     # Helpers
 
-    def _do(self, planned: Sequence[steps.Step], timeout: float,
-            **changes: object) -> steps.Outcomes:
-        """Change the record of a service, and wait.
+    def _change(self, planned: Sequence[steps.Step], **changes: object
+                ) -> snapshot.Snapshot:
+        """Change the record of a service.
 
         :param planned: the steps
-        :param timeout: how long to wait, in seconds
         :param changes: the fields of the record that change
+        :returns: what was known before
         """
-        done: dict[steps.Step, steps.Outcome] = {}
+        seen = self._seen or self._source.read()
         for step in planned:
             if step.action not in _WAITS:
-                self._update(step.subject, **changes)
-                done[step] = steps.DONE
+                self._update(seen, step, **changes)
+        return seen
+
+    def _wait(self, seen: snapshot.Snapshot, planned: Sequence[steps.Step],
+              timeout: float) -> steps.Outcomes:
+        """Wait for what the services make of it.
+
+        :param seen: what was known before
+        :param planned: the steps
+        :param timeout: how long to wait, in seconds
+        """
         counts = {_Action.WAIT_FOR_NODES: self._left,
                   _Action.WAIT_FOR_INSTANCES: _held,
                   _Action.WAIT_FOR_SHARE: self._missing}
-        return {**done, **self._waiter.wait(
-            {step: functools.partial(
+        done = {step: steps.DONE for step in planned
+                if step.action not in _WAITS}
+        return {**done, **self._waiter.wait(seen, {
+            step: functools.partial(
                 counts[step.action], host=model.canonical(step.subject))
-             for step in planned if step.action in counts}, timeout)}
+            for step in planned if step.action in counts}, timeout)}
 
     def _free(self, seen: snapshot.Snapshot, host: str) -> int:
         """Count the free nodes of a service.
@@ -249,22 +276,23 @@ class Worker:
             name for name, row in seen.pools.items()
             if model.canonical(row.owner) in wanted)
 
-    def _update(self, host: str, **changes: object) -> None:
+    def _update(self, seen: snapshot.Snapshot, step: steps.Step,
+                **changes: object) -> None:
         """Change the record of a service, as Nova's API does it.
 
         :raises CommandError: if Nova refuses
         """
-        service = self._source.read().service(host)
-        # Who has disabled it meanwhile has had a reason.
-        if changes.get('disabled') and service.record.disabled:
-            return
-        with self._source.cell_of(service.cell) as context:
-            record = objects.Service.get_by_compute_host(
-                context, service.record.host)
-            record.update(changes)
-            if not record.obj_what_changed():
+        host = step.subject
+        with self._source.cell_of(seen.service(host).cell) as cell:
+            record = cell.changed_service(host, **changes)
+            if record is None:
                 return
-            api.HostAPI().service_update(context, record)
+            cell.update_service(record)
+            self._trail().write(_CODES[step.action], service=host)
+            if step.action is _Action.FORCE_SERVICE_DOWN:
+                # There may be hundreds, and they are not to wait for this.
+                for instance in _instances(seen, model.canonical(host)):
+                    self._trail().asked(cell.context, instance, host)
 
 
 def _leaving(host: str, free: int, held: int) -> list[steps.Step]:
@@ -292,9 +320,19 @@ def _recorded(seen: snapshot.Snapshot, host: str) -> int:
 
 def _held(seen: snapshot.Snapshot, host: str) -> int:
     """Count the instances on nodes that belong to a service."""
-    return sum(model.canonical(instance.host or '') == host
-               for node in seen.nodes.values()
-               if (instance := seen.instance_on(node)))
+    return len(_instances(seen, host))
+
+
+def _instances(seen: snapshot.Snapshot, host: str) -> list[str]:
+    """Name the instances on nodes that belong to a service, by UUID."""
+    on_nodes = {node.instance for node in seen.nodes.values()}
+    # Where Ironic was not asked, nobody knows the nodes of pools.
+    is_known = not seen.pools or any(
+        node.kind is not None for node in seen.nodes.values())
+    return [uuid for uuid, instance in seen.instances.items()
+            if model.canonical(instance.host or '') == host and (
+                uuid in on_nodes
+                or (instance.pool is not None and not is_known))]
 
 
 def _others(seen: snapshot.Snapshot, host: str) -> frozenset[str]:
@@ -302,6 +340,11 @@ def _others(seen: snapshot.Snapshot, host: str) -> frozenset[str]:
     key = seen.key(host)
     return seen.ring(key).members - {host} if key else frozenset()
 
+
+# What is written down of what is done.
+_CODES = {_Action.DISABLE_SERVICE: audit.Code.SERVICE_DISABLED,
+          _Action.ENABLE_SERVICE: audit.Code.SERVICE_ENABLED,
+          _Action.FORCE_SERVICE_DOWN: audit.Code.SERVICE_FORCED_DOWN}
 
 # What is waited for.
 _WAITS = (_Action.WAIT_FOR_NODES, _Action.WAIT_FOR_INSTANCES,

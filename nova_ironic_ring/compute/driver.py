@@ -17,7 +17,6 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import guards
-from nova_ironic_ring.compute import reactions
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.compute import shared
 from nova_ironic_ring.core import arrivals
@@ -40,12 +39,6 @@ class RingMixin(shared.OnNodeMixin):
     ring_service: service.RingService
     _SERVICE = service.RingService
 
-    def __init__(self, virtapi: object, read_only: bool = False) -> None:
-        super().__init__(virtapi, read_only)
-        #: Looks at the other services between two passes.
-        self.ring_reactions = reactions.Reactions(
-            self, self.ring_service, self._look_between_passes)
-
     def init_host(self, host: str) -> None:
         """Refuse to start with a configuration that no ring can come of.
 
@@ -57,24 +50,7 @@ class RingMixin(shared.OnNodeMixin):
         super().init_host(host)
         upstream.watch_builds(self, self.ring_service.process.builds)
         upstream.watch_claims(self, self._before_build)
-        upstream.when_started(self, self.ring_reactions.start)
-
-    def _look_between_passes(self) -> list[str]:
-        """Take over the instances of services that are dead by now.
-
-        :returns: the UUIDs of their nodes, which no pass has listed yet
-        """
-        ring = self.ring_service
-        # Not during a pass, but while the resource tracker goes from node to
-        # node.
-        with self.ring_lock:
-            taken = ring.react()
-            nodes = [each.node for each in taken]
-            upstream.add_to_cache(self, {
-                node: ring.nodes[node] for node in nodes if node in ring.nodes
-            })
-        self.ring_recovery.start(taken)
-        return nodes
+        upstream.restore_providers(self)
 
     def _before_build(self, instance: str, node: str) -> None:
         """Take the node of a build, if another service has it by now.

@@ -177,13 +177,8 @@ def is_to_be_built(instance: objects.Instance, error: Exception) -> bool:
     """
     if isinstance(error, (exception.BuildAbortException, NotMineError)):
         return False
-    try:
-        now = objects.Instance.get_by_uuid(
-            nova_context.get_admin_context(), instance.uuid,
-            expected_attrs=[])
-    except exception.InstanceNotFound:
-        return False
-    return now.task_state == task_states.SPAWNING and (
+    now = _read(instance.uuid)
+    return now is not None and now.task_state == task_states.SPAWNING and (
         now.host == instance.host)
 
 
@@ -194,13 +189,9 @@ def is_where_it_was(instance: objects.Instance, is_tracked: bool) -> bool:
     :param is_tracked: whether the resource tracker has the compute node that
         is to be written
     """
-    try:
-        now = objects.Instance.get_by_uuid(
-            nova_context.get_admin_context(), instance.uuid,
-            expected_attrs=[])
-    except exception.InstanceNotFound:
-        return True
-    if is_tracked and (now.host, now.node) == (instance.host, instance.node):
+    now = _read(instance.uuid)
+    if now is None or (is_tracked and (now.host, now.node) == (
+            instance.host, instance.node)):
         return True
     LOG.warning('Instance %(instance)s was rebuilt, and is with %(host)s on '
                 '%(node)s by now: that is left as it is.', {
@@ -237,15 +228,20 @@ def _not_mine(instance: objects.Instance, now: objects.Instance
 
 def _taken_by_another(uuid: str) -> objects.Instance | None:
     """Return what an instance is now, if another service has it."""
-    try:
-        now = objects.Instance.get_by_uuid(
-            nova_context.get_admin_context(), uuid, expected_attrs=[])
-    except exception.InstanceNotFound:
-        return None
-    if not now.host or (
+    now = _read(uuid)
+    if now is None or not now.host or (
             model.canonical(now.host) == model.canonical(CONF.host)):
         return None
     return now
+
+
+def _read(uuid: str) -> objects.Instance | None:
+    """Return what an instance is now; None if Nova has deleted it."""
+    try:
+        return objects.Instance.get_by_uuid(
+            nova_context.get_admin_context(), uuid, expected_attrs=[])
+    except exception.InstanceNotFound:
+        return None
 
 
 def protected(mixin: type) -> type:

@@ -297,6 +297,20 @@ def _(event: events.MembersChanged, *_: object) -> None:
 
 
 @_write.register
+def _(event: events.ListingDiffers, *_: object) -> None:
+    if not event.hosts:
+        LOG.info('All services of the ring have the same [ironic_ring] '
+                 'listing.')
+        return
+    LOG.warning(
+        '[ironic_ring] listing is "%(own)s" here and is not on %(hosts)s, '
+        'which are in the same ring. All of them divide the nodes as with '
+        '"all" until each has "shards": set the same on all of them, and send '
+        'SIGHUP.', {'own': 'shards' if event.by_shards else 'all',
+                    'hosts': _names(event.hosts)})
+
+
+@_write.register
 def _(event: events.PeerListDiffers, *_: object) -> None:
     words = []
     if event.unlisted:

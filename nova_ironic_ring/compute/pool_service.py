@@ -13,6 +13,8 @@
 """One service with pools: what it has counted, and what it builds on."""
 
 from collections.abc import Mapping
+import dataclasses
+import functools
 
 from nova.compute import provider_tree
 import nova.conf
@@ -27,6 +29,7 @@ from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.core import pool_passes
+from nova_ironic_ring.core import pool_reaction
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import reservation
 
@@ -79,6 +82,29 @@ class PoolService(service.Service):
         self._recent.end()
         return result
 
+    def react(self) -> service.Reacted:
+        before = self.result.found
+        result = self._look(functools.partial(
+            pool_reaction.run, released=self._recent.released))
+        if result.found is before:
+            return service.Reacted()
+        found = self.ironic.found
+        nodes = {node: found[node] for pool in result.found.values()
+                 for node in pool.nodes
+                 if node not in self.nodes and node in found}
+        changed = dataclasses.replace(
+            self.result, found=result.found,
+            orphans=self.result.orphans.difference(
+                each.instance for each in result.taken))
+        self.nodes = {**self.nodes, **nodes}
+        self._sizes = self._read_sizes(changed)
+        self.result = changed
+        return service.Reacted(
+            result.taken, nodes, sorted(result.found.keys() - before.keys()))
+
+    def lists(self, place: str) -> bool:
+        return place in self.result.found
+
     def describe(self, name: str) -> dict[str, object] | None:
         """Describe a pool as Nova's resource tracker wants a node.
 
@@ -90,7 +116,7 @@ class PoolService(service.Service):
             return None
         described = upstream.describe(self._driver, _example(pool))
         described['stats'] = stats.cleaned(described['stats']) | (
-            self.said_of_itself(pool.uuid))
+            self.said_of_itself(pool.uuid)) | self._consent()
         # The resource tracker takes off what the flavors of instances say, so
         # that the free nodes are left: the weighers compare these.
         free, flavors = pool.room, sum(
@@ -106,6 +132,11 @@ class PoolService(service.Service):
             'vcpus': free.cpus + round(flavors.cpus / ratio),
             'disk_available_least': None}
 
+    def _consent(self) -> dict[str, str]:
+        """Return what lets others take this service's instances."""
+        ring = self.result.consent
+        return stats.consent(self.settings.host, ring) if ring else {}
+
     def update_tree(self, tree: provider_tree.ProviderTree, name: str
                     ) -> None:
         """Say in a tree of providers what a pool has.
@@ -119,6 +150,14 @@ class PoolService(service.Service):
             tree.data(name).inventory))
         if pool.kind is not None:
             tree.update_traits(name, sorted(pool.kind.traits))
+        first = self.result.first
+        if first is None or first == pool.uuid:
+            return
+        # Nova mirrors the host's aggregates to its first compute node alone,
+        # and finds nothing elsewhere where it looks for a zone.
+        aggregates = upstream.aggregates(self._driver, first)
+        if aggregates is not None:
+            tree.update_aggregates(name, aggregates)
 
     def reserve(self, instance: objects.Instance,
                 avoid: frozenset[str] = frozenset()) -> str | None:

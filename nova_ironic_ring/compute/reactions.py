@@ -32,19 +32,19 @@ class Reactions:
     """Looks at the other services as often as they are heard of."""
 
     def __init__(self, source: upstream.NovaIronicDriver,
-                 ring: service.RingService,
+                 ring: service.Service,
                  look: Callable[[], Iterable[str]]) -> None:
         """Begin with nothing.
 
         :param source: the driver that the manager has
         :param ring: what decides for this service
-        :param look: looks once, and names the nodes that the resource tracker
-            is to track by it
+        :param look: looks once, and names the compute nodes that the resource
+            tracker is to track by it
         """
         self._source = source
         self._ring = ring
         self._look = look
-        #: The nodes that the resource tracker is to track.
+        #: The compute nodes that the resource tracker is to track.
         self._nodes: list[str] = []
         self._is_failing = False
 
@@ -78,9 +78,9 @@ class Reactions:
             self._is_failing = True
 
     def track(self, node: str) -> None:
-        """Have the resource tracker track a node before its next pass.
+        """Have the resource tracker track a compute node before its next pass.
 
-        :param node: the node's UUID
+        :param node: the UUID of the node, or the name of the pool
         """
         # A pass may have come to another decision since.
         if node in self._ring.process.tracked() or not self._ring.lists(node):

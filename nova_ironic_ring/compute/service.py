@@ -12,7 +12,7 @@
 
 """One service of the ring: its settings, its memory and its passes."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 import collections
 import dataclasses
 import datetime
@@ -34,8 +34,10 @@ from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import settings
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import history
 from nova_ironic_ring.compute import log
 from nova_ironic_ring.core import arrivals
+from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import leftovers
@@ -128,10 +130,39 @@ class Outcome(Protocol):
         """What this service says of its passes."""
 
 
+class Look(Protocol):
+    """What has come of a look between two passes, of either driver."""
+
+    @property
+    def memory(self) -> observation.Memory:
+        """What is to be remembered."""
+
+    @property
+    def happened(self) -> Sequence[events.Event]:
+        """The events for the log."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Reacted:
+    """What a service has done between two passes.
+
+    :ivar taken: the instances that have become this service's
+    :ivar nodes: their nodes, as Nova's driver wants them, by UUID
+    :ivar places: the compute nodes that the resource tracker is to track by
+        it: UUIDs of nodes, or names of pools
+    """
+
+    taken: Sequence[takeover.Takeover] = ()
+    nodes: Mapping[str, sdk_node.Node] = dataclasses.field(
+        default_factory=dict)
+    places: Sequence[str] = ()
+
+
 Result = TypeVar('Result', bound=Outcome)
-#: A pass of either driver.
+Looked = TypeVar('Looked', bound=Look)
+#: A pass, or a look between two, of either driver.
 Run: TypeAlias = Callable[
-    [ports.Ports, observation.Memory, core_settings.Settings], Result]
+    [ports.Ports, observation.Memory, core_settings.Settings], Looked]
 
 
 class Service:
@@ -149,6 +180,7 @@ class Service:
             records.Nova(), self.ironic, placement.Placement(driver),
             self.process)
         self.reloader = sighup.Reloader(CONF)
+        self.history = history.History()
         self.memory = observation.Memory()
         #: The nodes of this service, by UUID, as Nova's driver wants them.
         self.nodes: Mapping[str, sdk_node.Node] = {}
@@ -212,7 +244,7 @@ class Service:
             result = run(self.world, self.memory, current)
         except look.UnansweredError as error:
             self._keep(error.memory)
-            log.write(error.happened, current)
+            self._tell(error.happened)
             assert error.__cause__ is not None
             raise error.__cause__
         self._keep(result.memory)
@@ -220,7 +252,35 @@ class Service:
         self.passes += 1
         self.ended = Ended(timeutils.utcnow(with_timezone=True),
                            self.process.now() - start)
-        log.write(result.happened, current, self.ended.seconds)
+        self._tell(result.happened, self.ended.seconds)
+        return result
+
+    def _tell(self, happened: Iterable[events.Event], seconds: float = 0.0
+              ) -> None:
+        """Write what has happened, where people and programs look for it.
+
+        :param happened: that
+        :param seconds: how long the pass took, if it is one
+        """
+        happened = list(happened)
+        log.write(happened, self.settings, seconds)
+        self.history.write(happened, audit.View(
+            self.settings.host, self.memory.standing.membership))
+
+    def _look(self, run: Run[Looked]) -> Looked:
+        """Look at the services between two passes, and log what comes of it.
+
+        :param run: the look
+        """
+        try:
+            result = run(self.world, self.memory, self.settings)
+        except look.UnansweredError as error:
+            self._keep(error.memory)
+            self._tell(error.happened)
+            assert error.__cause__ is not None
+            raise error.__cause__
+        self._keep(result.memory)
+        self._tell(result.happened)
         return result
 
     def _keep(self, memory: observation.Memory) -> None:
@@ -233,8 +293,10 @@ class Service:
 
         :param node: the UUID of the node, or of the pool
         """
-        return self.published | stats.say_last_pass(
-            self.settings.host, self._last_pass(node))
+        host = self.settings.host
+        return self.published | stats.hold(
+            host, self.memory.held) | stats.say_last_pass(
+                host, self._last_pass(node))
 
     def _last_pass(self, node: str) -> model.LastPass:
         """Return what the row of a node is to say of the passes.
@@ -256,6 +318,17 @@ class Service:
 
     def run_pass(self) -> Outcome:
         """Run a pass."""
+        raise NotImplementedError()
+
+    def react(self) -> Reacted:
+        """Look at the services between two passes."""
+        raise NotImplementedError()
+
+    def lists(self, place: str) -> bool:
+        """Say whether a compute node is this service's, as decided last.
+
+        :param place: the UUID of the node, or the name of the pool
+        """
         raise NotImplementedError()
 
     def summary(self) -> dict[str, object]:
@@ -303,38 +376,23 @@ class RingService(Service):
                       for node in self.result.listed}
         return self.result
 
-    def react(self) -> Sequence[takeover.Takeover]:
-        """Look at the services between two passes, and log what comes of it.
-
-        :returns: instances that have become this service's by it
-        """
-        try:
-            result = reaction.run(self.world, self.memory, self.settings)
-        except look.UnansweredError as error:
-            self._keep(error.memory)
-            log.write(error.happened, self.settings)
-            assert error.__cause__ is not None
-            raise error.__cause__
-        self._keep(result.memory)
-        log.write(result.happened, self.settings)
+    def react(self) -> Reacted:
+        result = self._look(reaction.run)
         if result.steps:
-            found = self.ironic.found
             self.result = dataclasses.replace(
                 self.result, plan=dataclasses.replace(
                     self.result.plan,
                     steps={**self.result.plan.steps, **result.steps}),
                 orphans=self.result.orphans.difference(
                     each.instance for each in result.taken))
-            self.nodes = {**self.nodes, **{
-                node: found[node] for node in result.steps if node in found}}
-        return result.taken
+        nodes = {node: found for node in result.steps
+                 if (found := self.ironic.found.get(node)) is not None}
+        self.nodes = {**self.nodes, **nodes}
+        return Reacted(
+            result.taken, nodes, [each.node for each in result.taken])
 
-    def lists(self, node: str) -> bool:
-        """Say whether a node is this service's, by what was decided last.
-
-        :param node: the node's UUID
-        """
-        step = self.result.plan.steps.get(node)
+    def lists(self, place: str) -> bool:
+        step = self.result.plan.steps.get(place)
         return step is not None and step.decision.lists
 
     def claim(self, node: str) -> Sequence[takeover.Takeover]:
@@ -357,7 +415,7 @@ class RingService(Service):
                 self.memory, in_use=self.memory.in_use | {node})
             raise
         self.memory = passes.claimed(self.memory, node, step, settled)
-        log.write(settled.happened, self.settings)
+        self._tell(settled.happened)
         return settled.taken
 
     def take_for_build(self, arrival: arrivals.Arrival) -> bool:
@@ -368,6 +426,10 @@ class RingService(Service):
         :param arrival: the build
         :returns: False if the build cannot be done here
         """
+        if arrival.node not in self.ironic.found and (
+                self.memory.held is not None):
+            # Its shard may be another's by now.
+            self.ironic.named(self.settings.scope, [arrival.node])
         found = self.ironic.found.get(arrival.node)
         taken = (arrivals.take(self.world, arrival, self.result.plan)
                  if found is not None else None)
@@ -375,7 +437,7 @@ class RingService(Service):
             return False
         self.result = dataclasses.replace(self.result, plan=taken.plan)
         self.nodes = {**self.nodes, arrival.node: found}
-        log.write([taken.happened], self.settings)
+        self._tell([taken.happened])
         return True
 
     def _look_at_handover(self, node: str) -> None:
@@ -389,7 +451,7 @@ class RingService(Service):
         except Exception as error:
             # Not asked for each node: they are looked for in the next pass.
             self._is_unanswered = True
-            log.write([events.HandoversUnknown(error)], self.settings)
+            self._tell([events.HandoversUnknown(error)])
 
     def stats(self, node: str, found: Mapping[str, str]) -> dict[str, str]:
         """Return what the others are to read in the row of a node.
@@ -414,5 +476,5 @@ class RingService(Service):
             LOG.error('Whether node %(node)s is gone cannot be told: '
                       '%(error)s', {'node': node, 'error': error})
             return False
-        log.write(happened, self.settings)
+        self._tell(happened)
         return is_gone

@@ -12,7 +12,7 @@
 
 """What the drivers of this project have in common."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 import contextlib
 import threading
 
@@ -23,6 +23,7 @@ from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import on_node
+from nova_ironic_ring.compute import reactions
 from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.compute import report
 from nova_ironic_ring.compute import service
@@ -44,6 +45,9 @@ class SharedMixin(upstream.NodeCache):
         self.ring_service = self._SERVICE(self)
         #: Finishes what dead services were doing with their instances.
         self.ring_recovery = recovery.Recovery(self)
+        #: Looks at the other services between two passes.
+        self.ring_reactions = reactions.Reactions(
+            self, self.ring_service, self._look_between_passes)
         # Nova's driver asks in many threads at once where it has no node.
         self.ring_lock = threading.RLock()
 
@@ -67,6 +71,20 @@ class SharedMixin(upstream.NodeCache):
         sigterm.install(ring.process.heartbeats.end)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
         upstream.guard_rebuilt(self, guards.is_where_it_was)
+        upstream.when_started(self, self.ring_reactions.start)
+
+    def _look_between_passes(self) -> Sequence[str]:
+        """Take over the instances of services that are dead by now.
+
+        :returns: the compute nodes that no pass has listed yet
+        """
+        # Not during a pass, but while the resource tracker goes from node to
+        # node.
+        with self.ring_lock:
+            reacted = self.ring_service.react()
+            upstream.add_to_cache(self, reacted.nodes)
+        self.ring_recovery.start(reacted.taken)
+        return reacted.places
 
     @contextlib.contextmanager
     def _one_pass(self) -> Iterator[None]:

@@ -152,6 +152,110 @@ class OthersTestCase(IronicTestCase):
         self.assertIn(OTHER, self.ironic.found)
 
 
+class ShardsTestCase(IronicTestCase):
+    """The nodes of some shards."""
+
+    def setUp(self):
+        super().setUp()
+        for number, node in enumerate(fake_nova.NODES):
+            self.cloud.nodes[node].shard = (None, 'x', 'y')[number % 3]
+
+    def _in(self, *shards):
+        return {node for node in fake_nova.NODES
+                if self.cloud.nodes[node].shard in shards}
+
+    def test_names(self):
+        self.assertEqual({'x', 'y'}, self.ironic.shards(settings.Scope()))
+        self.assertEqual(['/shards'], self.fake.asked)
+
+    def test_names_in_a_group(self):
+        node = min(self._in('x'))
+        self.cloud.nodes[node].group = 'rack'
+        self.assertEqual({'x'}, self.ironic.shards(settings.Scope('rack')))
+
+    def test_listing(self):
+        found = self.ironic.nodes(settings.Scope(), ['x'])
+        self.assertEqual(self._in('x', None), found.keys())
+        self.assertEqual(dict.fromkeys(self._in('x'), 'x'),
+                         self.ironic.places(found))
+        self.assertEqual(found.keys(), self.ironic.found.keys())
+        self.assertIn('shard', self.fake.ironic.nodes.call_args[1]['fields'])
+
+    def test_listing_is_what_the_driver_of_nova_wants(self):
+        node = min(self._in(None))
+        self.fake.put('i', node, 'me')
+        whole = self.ironic.describe(self.ironic.nodes(settings.Scope()))
+        found = self.ironic.nodes(settings.Scope(), [])
+        self.assertEqual('i', found[node])
+        self.assertEqual(whole[node], self.ironic.describe(found)[node])
+
+    def test_pages(self):
+        self.fake.page = 2
+        self.assertEqual(self._in(None),
+                         self.ironic.nodes(settings.Scope(), []).keys())
+
+    def test_shard_that_is_called_as_none_is(self):
+        node = min(self._in('x'))
+        self.cloud.nodes[node].shard = 'None'
+        self.assertEqual({'x', 'y'}, self.ironic.shards(settings.Scope()))
+        self.assertIn(node, self.ironic.nodes(settings.Scope(), ['y']))
+
+    def test_group(self):
+        rack = [min(self._in(shard)) for shard in ('x', None)]
+        for node in rack:
+            self.cloud.nodes[node].group = 'rack'
+        self.assertEqual(set(rack), self.ironic.nodes(
+            settings.Scope('rack'), ['x', 'y']).keys())
+
+    def test_very_many_shards(self):
+        names = [f'shard-{number:04}' for number in range(1000)] + ['y']
+        self.assertEqual(self._in('y', None), self.ironic.nodes(
+            settings.Scope(), names).keys())
+        for call in self.fake.ironic.nodes.call_args_list:
+            self.assertLessEqual(len(call[1]['shard']), 1500)
+
+    def test_all_nodes_have_no_shard_to_an_old_ironic(self):
+        self.ironic.nodes(settings.Scope(), ['x'])
+        self.fake.ironic.nodes.reset_mock()
+        self.ironic.nodes(settings.Scope())
+        self.assertNotIn(
+            'shard', self.fake.ironic.nodes.call_args[1]['fields'])
+
+    def test_by_name(self):
+        self.ironic.nodes(settings.Scope(), ['x'])
+        node, other = sorted(self._in('y'))[:2]
+        self.fake.put('i', node, 'me')
+        self.assertEqual({node: 'i'}, self.ironic.named(
+            settings.Scope(), {node, 'gone'}))
+        self.assertIn(node, self.ironic.found)
+        self.cloud.nodes[other].group = 'Rack'
+        self.assertEqual({other: None}, self.ironic.named(
+            settings.Scope('rack'), {node, other}))
+
+    def test_ironic_does_not_answer(self):
+        self.fake.ironic.get.side_effect = sdk_exceptions.HttpException
+        self.fake.ironic.get_node.side_effect = sdk_exceptions.HttpException
+        for ask in (
+                lambda: self.ironic.shards(settings.Scope()),
+                lambda: self.ironic.nodes(settings.Scope(), []),
+                lambda: self.ironic.named(settings.Scope(), [NODE])):
+            self.assertRaises(exception.VirtDriverNotReady, ask)
+
+    def test_account_that_may_not_see_shards(self):
+        self.fake.ironic.get.side_effect = None
+        self.fake.ironic.get.return_value = mock.Mock(
+            status_code=403, headers={}, text='no', url='u')
+        self.assertRaises(exception.VirtDriverNotReady,
+                          self.ironic.shards, settings.Scope())
+
+    def test_ironic_too_old(self):
+        self.fake.lacking.add('1.82')
+        for ask in (lambda: self.ironic.shards(settings.Scope()),
+                    lambda: self.ironic.nodes(settings.Scope(), [])):
+            self.assertRaises(exception.VirtDriverNotReady, ask)
+        self.assertEqual([], self.fake.asked)
+
+
 class FreeNodesTestCase(IronicTestCase):
     """The nodes that are free now."""
 

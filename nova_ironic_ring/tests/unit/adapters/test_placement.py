@@ -127,7 +127,20 @@ class PlacementTestCase(base.BaseTestCase):
                 mock.call.get_provider_tree_and_ensure_root(
                     mock.ANY, POOL.uuid, name=POOL.name)))
 
+    def test_room_in_a_pool(self):
+        for total, reserved, used, left in (
+                (3, 3, 0, (3, 2)), (3, 1, 2, (3, 0)), (3, 1, 1, (3, 1)),
+                (3, 0, 3, (4, 0))):
+            self._have(*map(str, range(used)))
+            write = self._inventory(
+                CUSTOM_GOLD={'total': total, 'reserved': reserved})
+            self.placement.make_room(POOL.name)
+            write.assert_called_once_with(mock.ANY, POOL.uuid, {
+                'CUSTOM_GOLD': dict(zip(('total', 'reserved'), left))})
+            write.reset_mock()
+
     def test_room_on_a_node(self):
+        self._have()
         write = self._inventory(CUSTOM_GOLD={'total': 1, 'reserved': 1})
         self.placement.make_room(NODE)
         self.client.get_provider_tree_and_ensure_root.assert_called_once_with(

@@ -248,7 +248,8 @@ class ScopeTestCase(RecordsTestCase):
         self.fake.own(OTHER, 'c')
         for node in fake_nova.NODES[2:5]:
             self.fake.own(node, 'B')
-            self.cloud.rows[node].say_scope('b', self.RACK)
+            self.cloud.rows[node].say_settings(
+                settings.Settings('b', scope=self.RACK), None)
 
     def _read(self) -> dict[str, model.Scope | None]:
         assert all(each.is_asked for each in self.nova.ring_services())
@@ -265,7 +266,8 @@ class ScopeTestCase(RecordsTestCase):
     def test_row_that_its_former_owner_has_written_last(self):
         self._read()
         (sample,) = {self.nova._samples['b']}
-        self.cloud.rows[sample].say_scope('c', self.SHARD)
+        self.cloud.rows[sample].say_settings(
+            settings.Settings('c', scope=self.SHARD), None)
         other = min({*fake_nova.NODES[2:5]} - {sample})
         self.cloud.rows[other].say('b', model.LastPass(60, clouds.EPOCH))
         self.assertEqual({'b': self.RACK, 'c': None}, self._read())
@@ -274,7 +276,7 @@ class ScopeTestCase(RecordsTestCase):
         self.fake.own(NODE, 'me', taker='b')
         current = settings.Settings('me', scope=self.SHARD)
         for node in NODE, OTHER, 'none':
-            self.nova.say_settings(node, current)
+            self.nova.say_settings(node, current, None)
         self.assertEqual(model.Row('me', 'b', scope=self.SHARD),
                          self.nova.rows([NODE])[NODE])
         # It is another's.

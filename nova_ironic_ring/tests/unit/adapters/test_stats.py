@@ -21,9 +21,21 @@ from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import shards
 
 
 class ProfileTestCase(base.BaseTestCase):
+
+    def test_what_is_held_can_be_read(self):
+        held = frozenset(map(shards.code, ['x', 'y', 'z' * 255]))
+        said = stats.hold('A', held)
+        self.assertEqual(held, stats.read_held(said, 'a '))
+        # A former owner's last saving.
+        self.assertEqual(frozenset(), stats.read_held(said, 'b'))
+        for nothing in (None, {}, {next(iter(said)): 'x'},
+                        {next(iter(said)): '[]'}, stats.hold('a', None),
+                        stats.hold('a', [])):
+            self.assertEqual(frozenset(), stats.read_held(nothing, 'a'))
 
     def test_what_is_published_can_be_read(self):
         for changes in ({}, {'scope': settings.Scope(''),
@@ -113,3 +125,19 @@ class OfferTestCase(base.BaseTestCase):
         said = {'cpu_arch': 'x86_64', **stats.offer('a', 'b'),
                 ' Ironic_Ring:to': 'b', 'ironic_ring_from': 'a'}
         self.assertEqual({'cpu_arch': 'x86_64'}, stats.cleaned(said))
+
+
+class ConsentTestCase(base.BaseTestCase):
+
+    def test_what_is_said(self):
+        self.assertEqual('0a1b', stats.read_consent(
+            stats.consent('Host A', '0a1b'), 'host a'))
+
+    def test_what_another_has_said(self):
+        self.assertIsNone(stats.read_consent(
+            stats.consent('b', '0a1b'), 'a'))
+
+    def test_nothing_is_said(self):
+        for said in None, {}, {'ironic_ring:follows': 'a'}, (
+                stats.consent('a', '')):
+            self.assertIsNone(stats.read_consent(said, 'a'))

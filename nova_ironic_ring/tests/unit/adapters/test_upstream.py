@@ -24,6 +24,7 @@ from unittest import mock
 import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova.compute import manager
+from nova.compute import provider_tree
 from nova.compute import resource_tracker
 from nova.conf import ironic as conf_ironic
 from nova import exception
@@ -41,6 +42,10 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver as ring_driver
+
+
+class MadeAgain(Exception):
+    """The tracker has come to the driver's part."""
 
 
 class PrivateNamesTestCase(base.BaseTestCase):
@@ -106,6 +111,55 @@ class PrivateNamesTestCase(base.BaseTestCase):
         conf.config(group='pci', report_in_placement=True)
         self.assertEqual({'i': {}}, client.get_allocations_for_provider_tree(
             None, 'pool'))
+
+    def _deleted_provider(self, status: int) -> mock.Mock:
+        """Return a client of Placement that misses a provider once.
+
+        :param status: Placement's first answer
+        """
+        client = mock.create_autospec(
+            report.SchedulerReportClient, instance=True)
+        client.get_allocations_for_provider_tree.side_effect = [
+            exception.ResourceProviderAllocationRetrievalFailed(
+                rp_uuid='n', error='{"errors": [{"status": %d}]}' % status),
+            {'i': {}}]
+        upstream.restore_providers(mock.Mock(
+            virtapi=mock.Mock(reportclient=client)))
+        return client
+
+    def test_provider_that_was_deleted_is_made_again(self):
+        client = self._deleted_provider(404)
+        tracker = mock.Mock(spec=resource_tracker.ResourceTracker,
+                            reportclient=client, driver=mock.Mock())
+        tracker.driver.update_provider_tree.side_effect = MadeAgain
+        # Nova's own: it begins again after a conflict.
+        self.assertRaises(
+            MadeAgain, resource_tracker.ResourceTracker._update_to_placement,
+            tracker, None, mock.Mock(hypervisor_hostname='n'), False)
+        client.invalidate_resource_provider.assert_called_once_with('n')
+        self.assertEqual(2, sum('ensure_root' in name for name, _, _
+                                in client.mock_calls))
+
+    def test_aggregates(self):
+        self.assertIn(
+            '_provider_tree',
+            report.SchedulerReportClient.clear_provider_cache
+            .__code__.co_names)
+        tree = provider_tree.ProviderTree()
+        tree.new_root('first', uuidsentinel.first)
+        tree.update_aggregates('first', ['one'])
+        source = mock.Mock(virtapi=mock.Mock(
+            reportclient=mock.Mock(_provider_tree=tree)))
+        self.assertEqual(
+            {'one'}, upstream.aggregates(source, uuidsentinel.first))
+        self.assertIsNone(upstream.aggregates(source, uuidsentinel.other))
+
+    def test_placement_that_does_not_answer(self):
+        client = self._deleted_provider(503)
+        self.assertRaises(
+            exception.ResourceProviderAllocationRetrievalFailed,
+            client.get_allocations_for_provider_tree, None, 'n')
+        client.invalidate_resource_provider.assert_not_called()
 
     def test_peer_list(self):
         self.assertTrue(upstream.make_peer_list_mutable())
@@ -358,12 +412,6 @@ class PrivateNamesTestCase(base.BaseTestCase):
             source._can_send_version.side_effect = error
             self.assertRaises(exception.VirtDriverNotReady,
                               upstream.has_api_version, source, '1.46')
-
-    def test_fields(self):
-        source = mock.Mock()
-        source._get_node_list.return_value = iter(['node'])
-        self.assertEqual(['node'], upstream.list_fields(source, ('uuid',)))
-        source._get_node_list.assert_called_once_with(fields=('uuid',))
 
     def test_cache(self):
         self._method('_refresh_cache').bind(None)

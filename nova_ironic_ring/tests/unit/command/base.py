@@ -23,8 +23,13 @@ from nova import objects
 from oslotest import base
 
 from nova_ironic_ring.adapters import conf
+from nova_ironic_ring.adapters import tables
 from nova_ironic_ring.command import app
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import recorded
 from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command import writing
+from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.tests.unit.command import deployment
 
@@ -34,6 +39,8 @@ class FakeSource:
 
     def __init__(self, seen: snapshot.Snapshot) -> None:
         self.seen = seen
+        #: The context of the cell.
+        self.context: object = 'context'
         self.deleted: list[str] = []
         #: Who has allocations of each node.
         self.allocated: dict[str, frozenset[str]] = {}
@@ -43,15 +50,53 @@ class FakeSource:
         self.pools: dict[str, snapshot.Inventory] = {}
         #: Nodes that are enrolled again after the first look.
         self.enrolled: set[str] = set()
+        #: What was asked, in turn.
+        self.asked: list[str] = []
+        #: Why Ironic does not answer.
+        self.away = ''
 
-    def read(self, providers: bool = False) -> snapshot.Snapshot:
+    def _look(self) -> snapshot.Snapshot:
+        self.asked.append('nova')
         seen, self.seen = self.seen, self.step(self.seen)
         return seen
+
+    def _listed(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        self.asked.append('ironic')
+        if self.away:
+            raise errors.CommandError(self.away)
+        return seen
+
+    def read(self, providers: bool = False, ironic: bool = True
+             ) -> snapshot.Snapshot:
+        seen = self._look()
+        return self._listed(seen) if ironic else dataclasses.replace(
+            seen, nodes=recorded.nodes(seen))
+
+    def refresh(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        return recorded.renewed(seen, self._look())
+
+    def with_nodes(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        return self._listed(dataclasses.replace(seen, nodes=self.seen.nodes))
+
+    def read_nodes(self, names):
+        full = self.seen
+        seen = self.read(ironic=False)
+        found = [full.find(name) for name in names]
+        self.asked += [node.uuid for node in found]
+        return dataclasses.replace(seen, nodes={
+            **seen.nodes, **{node.uuid: node for node in found}}), found
 
     @contextlib.contextmanager
     def cell_of(self, name):
         assert name == 'cell1'
-        yield 'context'
+        self.asked.append('write')
+        yield writing.Cell(self.context)
+
+    def cells(self):
+        return [tables.Cell('uuid', 'cell1', '')]
+
+    def nodes(self) -> dict[str, snapshot.Node]:
+        return dict(self.seen.nodes)
 
     def has_node(self, node: str) -> bool:
         return node in self.seen.nodes or node in self.enrolled
@@ -81,11 +126,28 @@ class CommandTestCase(base.BaseTestCase):
         super().setUp()
         objects.register_all()
         self.useFixture(fixtures.MockPatchObject(app, 'configure'))
+        self.useFixture(fixtures.MockPatchObject(writing, 'set_up'))
         conf.register_opts(nova.conf.CONF)
         self.useFixture(fixtures.MockPatch(
             'nova_ironic_ring.command.waiting._POLL', 0))
         self.useFixture(fixtures.MockPatch(
             'nova_ironic_ring.command.reading._WATCH_INTERVAL', 0))
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.command.trail._log_as_nova'))
+        #: What was recorded as actions of instances, in turn.
+        self.actions: list[audit.Entry] = []
+        for name in ('record', 'ask'):
+            self.useFixture(fixtures.MockPatch(
+                f'nova_ironic_ring.adapters.actions.{name}',
+                side_effect=lambda context, entry: (
+                    self.actions.append(entry))))
+        self.author = audit.Author('alice', 'controller', 'bob', '')
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.command.author.find',
+            side_effect=lambda arguments: dataclasses.replace(
+                self.author, arguments=' '.join(arguments))))
+        self.lines = self.useFixture(fixtures.FakeLogger(
+            'nova_ironic_ring.audit', format='%(message)s'))
         self.source = FakeSource(deployment.make())
         self.make_source = self.useFixture(fixtures.MockPatch(
             'nova_ironic_ring.command.source.Source',
@@ -136,6 +198,13 @@ class CommandTestCase(base.BaseTestCase):
         return [(step['Action'], step['Subject'], step['Result code'])
                 for step in json.loads(self.run_command(
                     *arguments, '-f', 'json', status=status))]
+
+    def written(self) -> list[tuple[str, ...]]:
+        """Return the audit lines: the code, and what it is about."""
+        return [tuple(filter(None, (
+            said['event'], said['service'], said['node'], said['from'],
+            said['to'], said['reason'])))
+            for said in map(json.loads, self.lines.output.splitlines())]
 
     def divide(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
         """Have two nodes go where they should be."""

@@ -22,6 +22,7 @@ from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import ring
+from nova_ironic_ring.core import shards as core_shards
 
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.timezone.utc)
 KIND = pools.Kind('CUSTOM_BAREMETAL')
@@ -64,6 +65,30 @@ def make(*hosts: str, instances: dict[int, str] | None = None,
             profile=said) for number, node in enumerate(NODES)},
         'providers': frozenset(NODES)} | changes
     return snapshot.Snapshot(**values)
+
+
+def by_shards(seen: snapshot.Snapshot, *shards: str) -> snapshot.Snapshot:
+    """Have all services divide the nodes by shards, and hold what is theirs.
+
+    :param seen: the deployment
+    :param shards: the shards that the nodes are in, in turn
+    """
+    places = {node: shards[number % len(shards)]
+              for number, node in enumerate(seen.nodes)}
+    deal = core_shards.Deal(frozenset(shards), {
+        host: frozenset() for host in seen.hosts})
+    said = profile.Profile(listing='shards')
+    rows = {
+        name: dataclasses.replace(
+            row, profile=said, owner=owner, held=deal.to_say(owner))
+        for name, row in {**seen.rows, **seen.pools}.items()
+        for owner in [row.owner if name in seen.pools
+                      else deal.owners[places[name]]]}
+    return dataclasses.replace(
+        seen, nodes={uuid: dataclasses.replace(node, shard=places[uuid])
+                     for uuid, node in seen.nodes.items()},
+        rows={name: rows[name] for name in seen.rows},
+        pools={name: rows[name] for name in seen.pools})
 
 
 def make_pooled(*hosts: str, instances: dict[int, str] | None = None,

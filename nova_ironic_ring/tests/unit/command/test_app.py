@@ -17,7 +17,6 @@ import json
 
 import fixtures
 
-from nova_ironic_ring.command import errors
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
@@ -40,6 +39,40 @@ class ReadingTestCase(base.CommandTestCase):
             'Instances', 'To fail over', 'State code'}, set(lines[0]))
         self.assertEqual('MEMBER', lines[0]['State code'])
 
+    def test_show_without_ironic(self):
+        self.source.away = 'Ironic is away.'
+        self.run_command('show', status=2)
+        lines = json.loads(self.run_command(
+            'show', '--no-ironic', '-f', 'json'))
+        self.assertEqual([14, 10, 6], [line['Nodes'] for line in lines])
+        self.assertEqual([14, 10, 6], [line['Desired'] for line in lines])
+
+    def test_show_without_ironic_where_nodes_are_divided_by_shards(self):
+        self.source.seen = make(said=profile.Profile(listing='shards'))
+        self.run_command('show', '--no-ironic', status=2)
+        self.assertIn('leave out --no-ironic', self.err)
+        self.run_command('show')
+
+    def test_each_reads_once(self):
+        for arguments in (('show',), ('check',), ('plan',),
+                          ('node', 'list')):
+            self.source.asked.clear()
+            self.run_command(*arguments)
+            self.assertEqual(['nova', 'ironic'], self.source.asked)
+
+    def test_cell_that_does_not_answer(self):
+        self.source.seen = make(unread={
+            'cell2': 'The database of cell cell2 cannot be reached.',
+            'cell3': ''})
+        for arguments in (('show',), ('plan',), ('node', 'list'),
+                          ('node', 'show', 'node-3'), ('check',)):
+            self.run_command(*arguments, status=1)
+            self.assertIn(
+                'The database of cell cell2 cannot be reached. What is said '
+                'here is without this cell.\n', self.err)
+            self.assertNotIn('cell3', self.err)
+            self.assertNotIn('All is well', self.err)
+
     def test_watch(self):
         looks = []
 
@@ -58,6 +91,7 @@ class ReadingTestCase(base.CommandTestCase):
         story = json.loads(self.run_command(
             'node', 'show', 'node-3', '-f', 'json'))
         self.assertEqual(NODES[3], story['Node'])
+        self.assertEqual(['nova', NODES[3]], self.source.asked)
         self.assertEqual(f'{story["Owner"]}: KEEP', story['Decision'])
         self.assertEqual({
             'Owner state code': 'MEMBER', 'Decided by': story['Owner'],
@@ -180,8 +214,7 @@ class ReadingTestCase(base.CommandTestCase):
                       self.run_command('upgrade', 'check', status=1))
 
     def test_what_cannot_be_reached(self):
-        self.source.read = lambda: (_ for _ in ()).throw(
-            errors.CommandError('Ironic is away: look for it.'))
+        self.source.away = 'Ironic is away: look for it.'
         self.run_command('show', status=2)
         self.assertEqual('Ironic is away: look for it.\n', self.err)
 

@@ -76,6 +76,17 @@ class CheckTestCase(base.BaseTestCase):
         self.assertEqual('[ironic_ring] partitions differs '
                          '(a, c: 32; b: 64)', finding.what)
 
+    def test_listings_that_differ(self):
+        finding = self._only(self._say(
+            deployment.by_shards(make(), *'uvwxyz'), 'b', listing='all'))
+        self.assertIs(findings.Code.CONFIGURATION_DIFFERS, finding.code)
+        self.assertEqual('[ironic_ring] listing differs '
+                         '(b: all; a, c: shards)', finding.what)
+
+    def test_shards(self):
+        self.assertEqual([], checks.find(
+            deployment.by_shards(make(), *'uvwxyz')))
+
     def test_peer_lists(self):
         said = profile.Profile(conductor_group='rack',
                                peers=profile.fingerprint('a', 'b', 'c'))

@@ -34,6 +34,7 @@ class CleanTestCase(base.CommandTestCase):
         nodes = dict(self.source.seen.nodes)
         del nodes[NODES[3]]
         self.source.seen = dataclasses.replace(self.source.seen, nodes=nodes)
+        self.owner = self.source.seen.rows[NODES[3]].owner
         self.rows: list[str] = []
         self.useFixture(fixtures.MockPatchObject(
             objects.ComputeNodeList, 'get_all_by_uuids',
@@ -50,6 +51,19 @@ class CleanTestCase(base.CommandTestCase):
         self.run_command('clean', 'rows', '--yes')
         self.assertEqual([NODES[3]], self.rows)
         self.assertEqual([NODES[3]], self.source.deleted)
+        self.assertEqual(
+            [('COMMAND_BEGUN',), ('RECORD_REMOVED', NODES[3], self.owner),
+             ('COMMAND_ENDED', 'DONE')], self.written())
+
+    def test_what_is_not_known(self):
+        for unread, message in (
+                ({'cell2': 'Cell cell2 is away.'}, 'Cell cell2 is away.'),
+                ({'cell2': ''}, 'Leave out --cell')):
+            self.source.seen = dataclasses.replace(
+                self.source.seen, unread=unread)
+            self.run_command('clean', 'rows', '--yes', status=2)
+            self.assertIn(message, self.err)
+        self.assertEqual([], self.rows)
 
     def test_providers(self):
         self.run_command('clean', 'providers', '--yes')
@@ -62,6 +76,7 @@ class CleanTestCase(base.CommandTestCase):
             self.run_steps('clean', 'providers', '--yes'))
         self.assertEqual([NODES[3]], self.source.deleted)
         self.assertEqual([], self.rows)
+        self.assertIn(('PROVIDER_REMOVED', NODES[3]), self.written())
 
     def test_node_that_is_back(self):
         self.source.enrolled = {NODES[3]}

@@ -16,16 +16,22 @@ import collections
 import dataclasses
 import json
 
+import fixtures
+from nova import exception
+from nova import objects
 from oslotest import base as oslotest_base
 
 from nova_ironic_ring.command import checks
 from nova_ironic_ring.command import counting
 from nova_ironic_ring.command import decisions
+from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import planning
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.core import pool_gift
 from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import ring
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
@@ -452,10 +458,34 @@ class CommandTestCase(base.CommandTestCase):
         self.run_steps('drain', 'a', '--yes', '--timeout', '0', status=1)
         self.assertIn(f': {size - 1} left', self.err)
 
+    def test_drain_while_placement_is_away_for_a_moment(self):
+        read, calls = self.source.inventories, []
+
+        def inventories(names):
+            calls.append(names)
+            if len(calls) == 2:
+                raise errors.CommandError('Placement is away.')
+            return read(names)
+        self.source.inventories = inventories
+        self.assertEqual(
+            [('DISABLE_SERVICE', 'a', 'DONE'),
+             ('WAIT_FOR_NODES', 'a', 'DONE')],
+            self.run_steps('drain', 'a', '--yes'))
+        self.assertIn('Placement is away.', self.err)
+
     def test_drain_of_instances(self):
         self.run_command('drain', 'a', '--instances', '--yes', status=2)
-        self.assertIn('with the pool driver instances do not move', self.err)
+        self.assertIn('set [ironic_ring] instance_mobility = follow',
+                      self.err)
         self.assertEqual([], self.saved)
+        self.use(make(instances={1: 'a', 2: 'a'}, said=profile.Profile(
+            mobility='follow')))
+        self.assertEqual(
+            [('DISABLE_SERVICE', 'a', 'DONE'), ('WAIT_FOR_NODES', 'a', 'DONE'),
+             ('WAIT_FOR_INSTANCES', 'a', 'DONE')],
+            self.run_steps('drain', 'a', '--instances', '--yes'))
+        self.assertNotIn('a', {
+            each.host for each in self.source.seen.instances.values()})
 
     def test_failover(self):
         seen = make(instances={1: 'a', 2: 'b'}, services=[
@@ -469,13 +499,82 @@ class CommandTestCase(base.CommandTestCase):
         self.assertIn(self.source.seen.instances['instance-2'].host,
                       ('a', 'c'))
 
-    def test_move_is_refused(self):
-        for node in 'node-1', 'instance-1':
-            self.run_command('move', node, 'c', '--yes', status=2)
-            self.assertIn('with the pool driver instances do not move',
-                          self.err)
-        self.run_command('move', 'node-5', 'c', '--yes', status=2)
-        self.assertIn('has no instance', self.err)
+    def test_node_whose_instance_is_about_to_follow(self):
+        self.use(make(instances={1: 'a'}, said=profile.Profile(
+            mobility='follow'), services=[
+                service('a', disabled=True), service('b'), service('c')]))
+        told = json.loads(self.run_command(
+            'node', 'show', 'node-1', '-f', 'json'))
+        self.assertIn(told['Decision'], {
+            'b: TAKE_INSTANCE', 'c: TAKE_INSTANCE'})
+
+    def _give(self, given=True):
+        """Have instances be given away as they are asked for."""
+        def give(nova, placement, gift):
+            self.given.append(gift)
+            if given is not True:
+                raise given
+            host = next(host for host, pool in POOLS.items()
+                        if pool == gift.target)
+            self.source.seen = dataclasses.replace(
+                self.source.seen, instances={
+                    **self.source.seen.instances,
+                    gift.instance: dataclasses.replace(
+                        self.source.seen.instances[gift.instance], host=host,
+                        node=gift.target)})
+            return True
+        self.given = []
+        self.useFixture(fixtures.MockPatchObject(pool_gift, 'give', give))
+        self.useFixture(fixtures.MockPatchObject(
+            objects.ComputeNodeList, 'get_all_by_host', return_value=[]))
+
+    def test_move(self):
+        self._give()
+        self.assertEqual(
+            [('GIVE_INSTANCE', NODES[1], 'DONE'),
+             ('WAIT_FOR_NODE', NODES[1], 'DONE')],
+            self.run_steps('move', 'instance-1', 'c', '--yes'))
+        self.assertEqual([pool_gift.Gift(
+            'instance-1', 'a', POOLS['a'], POOLS['c'])], self.given)
+        # Its new service has counted it.
+        self.assertEqual(
+            1, self.source.pools[POOLS['c']].used)
+        self.run_command('move', 'node-1', 'c', '--yes')
+        self.assertIn('There is nothing to do', self.err)
+
+    def test_move_that_placement_refuses(self):
+        self._give(exception.ResourceProviderUpdateConflict(
+            uuid='u', generation=1, error='409'))
+        self.assertEqual(
+            [('GIVE_INSTANCE', NODES[1], 'FAILED'),
+             ('WAIT_FOR_NODE', NODES[1], 'NOT_DONE')],
+            self.run_steps('move', 'node-1', 'c', '--yes', status=2))
+        self.assertIn('Placement does not move', self.err)
+
+    def test_move_to_one_without_such_a_pool_is_refused(self):
+        seen = self.source.seen
+        self.use(dataclasses.replace(seen, nodes={
+            uuid: dataclasses.replace(node, kind=pools.Kind('CUSTOM_OTHER'))
+            for uuid, node in seen.nodes.items()}))
+        self.run_command('move', 'node-1', 'c', '--yes', status=2)
+        self.assertIn('has no pool of nodes such as', self.err)
+
+    def test_move_of_what_follows_is_refused(self):
+        self.use(make(instances={1: 'a'}, said=profile.Profile(
+            mobility='follow')))
+        self.run_command('move', 'node-1', 'c', '--yes', status=2)
+        self.assertIn('and would go back', self.err)
+
+    def test_move_to_one_with_the_ring_driver_is_refused(self):
+        nodes = deployment.make(instances={1: 'a'})
+        seen = self.source.seen
+        self.use(dataclasses.replace(
+            seen, pools={name: row for name, row in seen.pools.items()
+                         if row.owner != 'c'},
+            rows={node: row for node, row in nodes.rows.items()
+                  if row.owner == 'c'}))
+        self.run_command('move', 'node-1', 'c', '--yes', status=2)
+        self.assertIn('does not have the pool driver', self.err)
 
     def test_move_to_one_with_pools_is_refused(self):
         nodes = deployment.make(instances={1: 'a'})

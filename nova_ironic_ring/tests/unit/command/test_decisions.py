@@ -86,6 +86,24 @@ class DecisionTestCase(base.BaseTestCase):
         self.assertFalse(story['To move'])
         self.assertEqual('', story['Owner'])
 
+    def test_shards(self):
+        seen = deployment.by_shards(make(), *'uvwxyz')
+        node = NODES[0]
+        owner = seen.rows[node].owner
+        story = self._explain(seen, 0)
+        self.assertEqual(('u', owner, owner), (
+            story['Shard'], story['Owner'], story['Desired owner']))
+        self.assertEqual(f'{owner}: KEEP', story['Decision'])
+        self.assertEqual({'a', 'b', 'c'} - {owner},
+                         {*story['Successors'].split(', ')})
+        # Who has it lists it, though the shard is for another.
+        other = min({'a', 'b', 'c'} - {owner})
+        story = self._explain(dataclasses.replace(seen, rows={
+            **seen.rows, node: dataclasses.replace(
+                seen.rows[node], owner=other)}), 0)
+        self.assertEqual((other, 'OFFER', True), self._codes(story))
+        self.assertEqual(owner, story['Desired owner'])
+
     def test_nobody(self):
         story = self._explain(make(services=[
             service(host, 61) for host in 'abc']), 0)

@@ -21,10 +21,13 @@ from oslotest import base
 from nova_ironic_ring.command import decisions as command_decisions
 from nova_ironic_ring.command import findings
 from nova_ironic_ring.command import overview
+from nova_ironic_ring.command import past
 from nova_ironic_ring.command import steps
+from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import decisions
 
-_PAGE = pathlib.Path(__file__).parents[4] / 'doc/source/command.rst'
+_DOCS = pathlib.Path(__file__).parents[4] / 'doc/source'
+_PAGE = _DOCS / 'command.rst'
 
 
 class DocsTestCase(base.BaseTestCase):
@@ -57,6 +60,16 @@ class DocsTestCase(base.BaseTestCase):
             {(code.name,) for code in decisions.Decision}
             | {(command_decisions.NONE,), (command_decisions.COUNT,)},
             {line[:1] for line in self._tables(2)})
+
+    def test_history(self):
+        page = (_DOCS / 'history.rst').read_text()
+        cells = re.findall(r'   \* - ([A-Z_, ]+)\n', page)
+        described = set(re.findall(r'[A-Z_]{4,}', ' '.join(cells)))
+        self.assertEqual(
+            {code.name for kind in (audit.Code, past.Code) for code in kind},
+            described)
+        for name in audit.ACTIONS.values():
+            self.assertIn(f'   * - ``{name}``\n', page)
 
     def test_steps(self):
         self.assertLessEqual(

@@ -18,6 +18,7 @@ import fixtures
 from nova import exception
 from nova import objects
 
+from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
@@ -68,8 +69,30 @@ class MoveTestCase(base.CommandTestCase):
              ('WAIT_FOR_NODE', NODES[1], 'DONE')],
             self.run_steps('move', 'node-1', 'C', '--yes'))
         self.assertEqual('c', self.source.seen.rows[NODES[1]].owner)
+        # The node alone is asked for, and what is written is what was read.
+        self.assertEqual(['nova', NODES[1], 'nova', 'write', 'nova'],
+                         self.source.asked)
+        self.assertEqual(
+            [('COMMAND_BEGUN',), ('INSTANCE_MOVED', NODES[1], 'b', 'c'),
+             ('COMMAND_ENDED', 'DONE')], self.written())
+        self.assertEqual([audit.Entry(
+            audit.Code.INSTANCE_MOVED, 'controller', node=NODES[1],
+            instance='instance-1', source='b', target='c',
+            author=dataclasses.replace(
+                self.author, arguments='move node-1 C --yes -f json'))],
+            self.actions)
         self.run_command('move', 'node-1', 'c', '--yes')
         self.assertIn('There is nothing to do', self.err)
+        self.assertEqual(3, len(self.written()))
+
+    def test_move_goes_on_where_it_cannot_be_recorded(self):
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.adapters.actions.record',
+            side_effect=ValueError('no table')))
+        self.run_command('move', 'node-1', 'c', '--yes')
+        self.assertEqual('c', self.source.seen.rows[NODES[1]].owner)
+        self.assertIn('The history of instance instance-1 in Nova lacks this: '
+                      'no table\n', self.err)
 
     def test_move_of_many(self):
         self.source.seen = make(instances={1: 'b', 2: 'a', 3: 'c', 4: 'a'})
@@ -106,6 +129,8 @@ class MoveTestCase(base.CommandTestCase):
              ('WAIT_FOR_NODE', NODES[1], 'NOT_DONE')],
             self.run_steps('move', 'node-1', 'c', '--yes', status=2))
         self.assertIn('Something is being done with instance', self.err)
+        self.assertEqual([('COMMAND_BEGUN',), ('COMMAND_ENDED', 'FAILED')],
+                         self.written())
 
     def test_what_cannot_be_moved(self):
         busy = dataclasses.replace(

@@ -41,6 +41,12 @@ class OverviewTestCase(base.BaseTestCase):
             self.assertEqual(line.owned, line.desired)
             self.assertEqual(0, line.to_hand_over)
 
+    def test_shards(self):
+        seen = deployment.by_shards(make(), *'uvwxyz')
+        self.assertEqual([(10, 10, 0)] * 3, [
+            (line.owned, line.desired, line.to_hand_over)
+            for line in overview.lines(seen)])
+
     def test_states(self):
         seen = make('a', 'b', 'c', 'd', 'E', services=[
             service('a'), service('b', 61), service('c', disabled=True,

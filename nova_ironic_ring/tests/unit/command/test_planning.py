@@ -101,6 +101,30 @@ class PlanTestCase(base.BaseTestCase):
         plan = self._plan(nobody, add=['d'])
         self.assertEqual(30, plan.shares[3].nodes_after)
 
+    def test_shards(self):
+        seen = deployment.by_shards(make(), *'uvwxyz')
+        self.assertEqual([10, 10, 10], [
+            share.nodes for share in self._plan(seen).shares])
+        self.assertEqual(0, self._plan(seen).moved_nodes)
+        # Six shards: nobody has more than two, and the new one gets one.
+        plan = self._plan(seen, add=['d'])
+        self.assertEqual(5, plan.shares[3].nodes_after)
+        self.assertEqual(5, plan.moved_nodes)
+        self.assertTrue(plan.is_settled)
+        plan = self._plan(seen, remove=['b'])
+        self.assertEqual([15, 0, 15], [
+            share.nodes_after for share in plan.shares])
+        self.assertEqual(10, plan.moved_nodes)
+        self.assertTrue(plan.is_settled)
+
+    def test_shards_of_services_with_pools(self):
+        seen = deployment.by_shards(deployment.make_pooled(), *'uvwxyz')
+        plan = self._plan(seen, add=['d'])
+        self.assertEqual([10, 10, 10, 0], [
+            share.nodes for share in plan.shares])
+        self.assertEqual(5, plan.shares[3].nodes_after)
+        self.assertEqual(5, plan.moved_nodes)
+
     def test_balance(self):
         self.assertEqual(1, planning.balance({'a': 5, 'b': 5}))
         self.assertEqual(1.5, planning.balance({'a': 9, 'b': 3}))

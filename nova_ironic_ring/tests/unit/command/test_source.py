@@ -9,107 +9,409 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
 # License for the specific language governing permissions and limitations
 # under the License.
+
 """Tests of how a deployment is read."""
 
-import contextlib
+import datetime
+import json
 import types
+import typing
 
 import fixtures
+from keystoneauth1 import exceptions as keystone_exceptions
+from nova.compute import vm_states
+import nova.conf
+from nova.db.api import models as api_models
+from nova.db.main import models
 from nova import objects
-from openstack.baremetal.v1 import node as sdk_node
+from nova.objects import fields
 from oslotest import base
+import sqlalchemy as sa
 
 from nova_ironic_ring.adapters import stats
-from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.adapters import tables
+from nova_ironic_ring.command import decisions
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import source
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
 
+CONF = nova.conf.CONF
+NODES = [f'{number}0000000-0000-4000-8000-000000000000'
+         for number in range(1, 6)]
+INSTANCE = '90000000-0000-4000-8000-000000000000'
 
-class RowsTestCase(base.BaseTestCase):
 
-    def _read(self, *rows: tuple[str, str, str, dict]):
-        self.useFixture(fixtures.MockPatchObject(
-            objects.ComputeNodeList, 'get_all', side_effect=lambda context: [
-                objects.ComputeNode(
-                    hypervisor_hostname=node, host=host, hypervisor_type=kind,
-                    stats=said) for node, host, kind, said in rows]))
-        return source._rows('context', 'cell1')
+class FakeIronic:
+    """Ironic, by what it was asked."""
+
+    def __init__(self, nodes: list[dict]) -> None:
+        self.found = nodes
+        self.asked: list[tuple] = []
+
+    def nodes(self, fields, **filters):
+        self.asked.append(('nodes', tuple(fields), filters))
+        if self.found is None:
+            raise keystone_exceptions.ConnectFailure('away')
+        return [node for node in self.found if all(
+            node[name] == value for name, value in filters.items())]
+
+    def node(self, name, fields):
+        self.asked.append(('node', name))
+        return next((node for node in self.found
+                     if name in (node['uuid'], node['name'])), None)
+
+
+def make_node(uuid: str, name: str = '', **said) -> dict:
+    return {'uuid': uuid, 'name': name or f'node-{uuid[0]}',
+            'conductor_group': '', 'shard': None, 'instance_uuid': None,
+            **said}
+
+
+class SourceTestCase(base.BaseTestCase):
+    """Databases that are real, and an Ironic that only answers."""
+
+    CELLS: tuple[str, ...] = ('cell1',)
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.directory = self.useFixture(fixtures.TempDir())
+        self.engines = {}
+        for name in ('api', *self.CELLS):
+            self.engines[name] = sa.create_engine(self.url(name))
+            known = (api_models if name == 'api' else models).BASE.metadata
+            known.create_all(self.engines[name], [
+                known.tables[table.name] for table in tables.TABLES[
+                    'api' if name == 'api' else 'main']])
+        for number, name in enumerate(('cell0', *self.CELLS)):
+            self.add('api', api_models.CellMapping, name=name, id=number + 1,
+                     uuid=objects.CellMapping.CELL0_UUID if not number
+                     else f'cell-uuid-{name}', transport_url='none:///',
+                     database_connection=self.url(name))
+        CONF.set_override('connection', self.url('api'), 'api_database')
+        self.addCleanup(CONF.clear_override, 'connection', 'api_database')
+        self.ironic = FakeIronic([make_node(uuid) for uuid in NODES])
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.adapters.plain.Ironic',
+            side_effect=lambda options: self.ironic))
+        self.source = source.Source()
+
+    def url(self, name: str) -> str:
+        return f'sqlite:///{self.directory.join(name)}'
+
+    def add(self, database: str, model: typing.Any, **values) -> None:
+        with self.engines[database].begin() as connection:
+            connection.execute(sa.insert(model.__table__), [values])
+
+    def add_service(self, host: str, cell: str = 'cell1', **values) -> None:
+        self.add(cell, models.Service, **{
+            'host': host, 'binary': 'nova-compute', 'topic': 'compute',
+            'report_count': 1, 'disabled': False, 'forced_down': False,
+            'deleted': 0, 'last_seen_up': datetime.datetime.now(
+                datetime.timezone.utc).replace(tzinfo=None)} | values)
+
+    def add_row(self, node: str, host: str, cell: str = 'cell1',
+                said: dict | None = None, **values) -> None:
+        self.add(cell, models.ComputeNode, **{
+            'host': host, 'hypervisor_hostname': node,
+            'hypervisor_type': 'ironic', 'stats': json.dumps(
+                stats.publish(host, profile.Profile())
+                if said is None else said),
+            'vcpus': 1, 'memory_mb': 1, 'local_gb': 1, 'vcpus_used': 0,
+            'memory_mb_used': 0, 'local_gb_used': 0, 'hypervisor_version': 1,
+            'cpu_info': '', 'deleted': 0} | values)
+
+    def add_instance(self, uuid: str, host: str | None, node: str | None,
+                     cell: str = 'cell1', **values) -> None:
+        self.add(cell, models.Instance, **{
+            'uuid': uuid, 'host': host, 'node': node, 'deleted': 0,
+            'display_name': 'server', 'vm_state': 'active',
+            'hidden': False} | values)
+
+
+class NamesTestCase(base.BaseTestCase):
+    """What is written down here, because it is dear to import."""
+
+    def test_names_of_nova(self):
+        objects.register_all()
+        self.assertEqual(objects.CellMapping.CELL0_UUID, source._CELL0)
+        self.assertEqual(fields.HVType.IRONIC, source._IRONIC)
+        self.assertEqual(vm_states.BUILDING, source._BUILDING)
+
+
+class ReadTestCase(SourceTestCase):
+
+    def test_services(self):
+        self.add_service('A', disabled=True, disabled_reason='bad RAM')
+        self.add_service('b', forced_down=True)
+        self.add_service('new', last_seen_up=None,
+                         created_at=datetime.datetime(2026, 1, 1))
+        self.add_service('gone', deleted=7)
+        self.add_service('c1', binary='nova-conductor')
+        for name, hosts in (('rack-1', 'Ab'), ('fast', 'A')):
+            number = len(name)
+            self.add('api', api_models.Aggregate, id=number, name=name)
+            for host in hosts:
+                self.add('api', api_models.AggregateHost, host=host,
+                         aggregate_id=number)
+        self.add('api', api_models.AggregateMetadata, aggregate_id=6,
+                 key='availability_zone', value='east')
+        self.add('api', api_models.AggregateMetadata, aggregate_id=6,
+                 key='other', value='x')
+        found = {each.record.host: each
+                 for each in self.source.read().services}
+        self.assertEqual({'A', 'b', 'new'}, set(found))
+        self.assertEqual(('cell1', 'bad RAM', True, False), (
+            found['A'].cell, found['A'].reason, found['A'].record.disabled,
+            found['A'].record.forced_down))
+        self.assertIs(True, found['b'].record.forced_down)
+        self.assertEqual(datetime.datetime(
+            2026, 1, 1, tzinfo=datetime.timezone.utc),
+            found['new'].record.last_seen)
+        self.assertEqual({'fast', 'rack-1 (availability zone east)'},
+                         found['A'].aggregates)
+        self.assertEqual({'rack-1 (availability zone east)'},
+                         found['b'].aggregates)
 
     def test_what_services_say(self):
         said = profile.Profile(conductor_group='rack', names=('a', 'b'))
-        rows, _ = self._read(
-            ('n1', 'A', 'ironic',
-             stats.publish('a', said) | stats.offer('A', 'b')),
-            ('n2', 'B', 'ironic', {}))
-        self.assertEqual(said, rows['n1'].profile)
-        self.assertEqual(('A', 'b', 'cell1'),
-                         (rows['n1'].owner, rows['n1'].taker, rows['n1'].cell))
-        self.assertIsNone(rows['n2'].profile)
-        self.assertIsNone(rows['n2'].taker)
+        self.add_row(NODES[0], 'A', said=stats.publish('a', said)
+                     | stats.offer('A', 'b'))
+        self.add_row(NODES[1], 'B', said={})
+        self.add_row(NODES[2], 'B', deleted=3)
+        rows = self.source.read().rows
+        self.assertEqual(set(NODES[:2]), set(rows))
+        self.assertEqual(said, rows[NODES[0]].profile)
+        self.assertEqual(('A', 'b', 'cell1'), (
+            rows[NODES[0]].owner, rows[NODES[0]].taker, rows[NODES[0]].cell))
+        self.assertIsNone(rows[NODES[1]].profile)
+        self.assertIsNone(rows[NODES[1]].taker)
 
     def test_hosts_with_nodes_of_another_kind(self):
-        rows, others = self._read(
-            ('n1', 'a', 'ironic', {}), ('kvm-1', 'KVM', 'QEMU', {}),
-            ('a', 'a', 'QEMU', {}))
-        self.assertEqual(['n1'], list(rows))
-        self.assertEqual({'kvm', 'a'}, others)
+        self.add_row(NODES[0], 'a')
+        self.add_row('kvm-1', 'KVM', hypervisor_type='QEMU')
+        self.add_row('a', 'a', hypervisor_type='QEMU')
+        seen = self.source.read()
+        self.assertEqual([NODES[0]], list(seen.rows))
+        self.assertEqual({'kvm', 'a'}, seen.other_rows)
+        self.assertEqual({'kvm'}, seen.others)
+
+    def test_instances(self):
+        self.add_service('a')
+        self.add_row(NODES[0], 'a')
+        self.add_instance('i1', 'a', NODES[0], vm_state='building',
+                          task_state='spawning')
+        self.add_instance('i2', 'a', NODES[1], deleted=2)
+        self.add_instance('i3', None, None, vm_state='soft-delete')
+        self.add_instance('i4', 'elsewhere', 'kvm')
+        self.ironic.found[2]['instance_uuid'] = 'i3'
+        found = self.source.read().instances
+        self.assertEqual({'i1', 'i3'}, set(found))
+        self.assertEqual(snapshot.Instance(
+            'i1', 'server', 'a', NODES[0], 'cell1', True, 'spawning'),
+            found['i1'])
+
+    def test_when_it_was(self):
+        self.add_service('a')
+        self.add_row(NODES[0], 'a')
+        before = datetime.datetime.now(datetime.timezone.utc)
+        answered = []
+
+        def nodes(fields, **filters):
+            answered.append(datetime.datetime.now(datetime.timezone.utc))
+            return []
+        self.ironic.nodes = nodes
+        # Not when Ironic has answered: heartbeats are old by then.
+        seen = self.source.read()
+        self.assertLess(before, seen.now)
+        self.assertLess(seen.now, answered[0])
+
+    def test_each_is_asked_once(self):
+        self.add_service('a')
+        self.add_row(NODES[0], 'a')
+        self.source.read()
+        self.assertEqual([('nodes', source._NODE_FIELDS, {})],
+                         self.ironic.asked)
+
+    def test_without_ironic(self):
+        self.ironic.found = None
+        self.add_service('a')
+        for node in NODES:
+            self.add_row(node, 'a')
+        self.add_instance(INSTANCE, 'a', NODES[1])
+        seen = self.source.read(ironic=False)
+        self.assertEqual([], self.ironic.asked)
+        self.assertEqual(INSTANCE, seen.nodes[NODES[1]].instance)
+        (line,) = overview.lines(seen)
+        self.assertEqual((5, 5, 1), (line.owned, line.desired, line.instances))
+
+    def test_ironic_that_does_not_answer(self):
+        self.ironic.found = None
+        self.assertRaisesRegex(
+            errors.CommandError, r'Ironic does not tell .*\(away\)',
+            self.source.read)
+
+    def test_a_single_node(self):
+        for host in 'ab':
+            self.add_service(host)
+        for number, node in enumerate(NODES):
+            self.add_row(node, 'ab'[number % 2])
+        self.add_instance(INSTANCE, 'a', NODES[0])
+        self.ironic.found[0]['instance_uuid'] = INSTANCE
+        full = self.source.read()
+        for number, node in enumerate(NODES):
+            self.ironic.asked.clear()
+            seen, (found,) = self.source.read_nodes([f'node-{number + 1}'])
+            self.assertEqual([('node', f'node-{number + 1}')],
+                             self.ironic.asked)
+            self.assertEqual(node, found.uuid)
+            self.assertEqual(decisions.explain(full, full.nodes[node]),
+                             decisions.explain(seen, found))
+
+    def test_a_single_node_where_nodes_are_divided_by_shards(self):
+        said = profile.Profile(listing='shards')
+        for host in 'ab':
+            self.add_service(host)
+        for number, node in enumerate(NODES):
+            host = 'ab'[number % 2]
+            self.add_row(node, host, said=stats.publish(host, said))
+            self.ironic.found[number]['shard'] = f'shard-{number}'
+        full = self.source.read()
+        for node in NODES:
+            seen, (found,) = self.source.read_nodes([node])
+            self.assertEqual(decisions.explain(full, full.nodes[node]),
+                             decisions.explain(seen, found))
+
+    def test_what_a_node_is_found_by(self):
+        self.ironic.found[0]['instance_uuid'] = INSTANCE
+        _, found = self.source.read_nodes([INSTANCE, NODES[1], '3000'])
+        self.assertEqual(NODES[:3], [node.uuid for node in found])
+        self.assertRaisesRegex(ValueError, 'Ironic has no node "x"',
+                               self.source.read_nodes, ['x'])
+
+    def test_the_databases_alone(self):
+        self.add_service('a')
+        self.add_row(NODES[0], 'a')
+        self.ironic.found[3]['instance_uuid'] = 'not in nova'
+        seen = self.source.read()
+        self.ironic.asked.clear()
+        self.add_row(NODES[1], 'b')
+        self.add_instance(INSTANCE, 'a', NODES[0])
+        seen = self.source.refresh(seen)
+        self.assertEqual([], self.ironic.asked)
+        self.assertEqual({NODES[0]: 'a', NODES[1]: 'b'}, {
+            node: row.owner for node, row in seen.rows.items()})
+        self.assertEqual(
+            [INSTANCE, None, None, 'not in nova', None],
+            [seen.nodes[node].instance for node in NODES])
+        with self.engines['cell1'].begin() as connection:
+            connection.execute(sa.delete(models.ComputeNode.__table__))
+            connection.execute(sa.delete(models.Instance.__table__))
+        seen = self.source.refresh(seen)
+        # Their services have seen that Ironic does not have them.
+        self.assertEqual(set(NODES[2:]), set(seen.nodes))
+
+    def test_template_of_a_connection(self):
+        with self.engines['api'].begin() as connection:
+            connection.execute(sa.update(
+                api_models.CellMapping.__table__).values(
+                    database_connection=f'{{scheme}}:///{self.directory.path}'
+                    '/cell1'))
+        CONF.set_override('connection', 'sqlite:///x', 'database')
+        self.addCleanup(CONF.clear_override, 'connection', 'database')
+        self.add_service('a')
+        self.assertEqual(1, len(self.source.read().services))
 
 
-class AggregatesTestCase(base.BaseTestCase):
+class CellsTestCase(SourceTestCase):
+    """Two cells."""
 
-    def test_by_host(self):
-        self.useFixture(fixtures.MockPatchObject(
-            objects.AggregateList, 'get_all', return_value=[
-                objects.Aggregate(
-                    name='rack-1', hosts=['A', 'b'],
-                    metadata={'availability_zone': 'east'}),
-                objects.Aggregate(name='fast', hosts=['A'], metadata={})]))
-        self.assertEqual({
-            'A': {'fast', 'rack-1 (availability zone east)'},
-            'b': {'rack-1 (availability zone east)'}}, source._aggregates())
+    CELLS = ('cell1', 'cell2')
+
+    def setUp(self):
+        super().setUp()
+        self.add_service('a')
+        self.add_service('b', 'cell2')
+        self.add_row(NODES[0], 'a')
+        self.add_row(NODES[1], 'b', 'cell2')
+
+    def _break(self, *cells: str) -> None:
+        for cell in cells:
+            with self.engines['api'].begin() as connection:
+                table = api_models.CellMapping.__table__
+                connection.execute(sa.update(table).where(
+                    table.c.name == cell).values(
+                        database_connection='sqlite:////nowhere/at/all'))
+
+    def test_both(self):
+        seen = self.source.read()
+        self.assertEqual(set(NODES[:2]), set(seen.rows))
+        self.assertEqual({}, seen.unread)
+
+    def test_one_that_does_not_answer(self):
+        self._break('cell2')
+        seen = self.source.read()
+        self.assertEqual({NODES[0]}, set(seen.rows))
+        self.assertRegex(
+            seen.unread['cell2'],
+            r'The database of cell cell2 cannot be reached: see \[database\]')
+        # Which of the others are of that cell is not known.
+        self.assertEqual([NODES[0]], [
+            node.uuid for node in seen.served(seen.keys()[0])])
+
+    def test_none_answers(self):
+        self._break('cell1', 'cell2')
+        self.assertRaisesRegex(
+            errors.CommandError, 'cell1 cannot.* cell2 cannot',
+            self.source.read)
+
+    def test_one_that_does_not_answer_any_more(self):
+        seen = self.source.read()
+        self._break('cell2')
+        self.assertRaisesRegex(errors.CommandError, 'cell2 cannot be reached',
+                               source.Source().refresh, seen)
+
+    def test_one_alone(self):
+        self._break('cell2')
+        for name in 'cell1', 'cell-uuid-cell1':
+            seen = source.Source(name).read()
+            self.assertEqual(('cell1', {NODES[0]}, {'cell2': ''}), (
+                seen.cell, set(seen.rows), seen.unread))
+        self.assertRaisesRegex(
+            errors.CommandError, 'no cell "x": Nova has cell1, cell2',
+            source.Source('x').read)
 
 
-class PoolsTestCase(base.BaseTestCase):
+class PoolsTestCase(SourceTestCase):
     """Rows of pools, their nodes, and what Placement has of them."""
 
     POOL = 'a.CUSTOM_BAREMETAL.0123abcd'
 
     def setUp(self):
         super().setUp()
-        self.source = source.Source()
-        self.useFixture(fixtures.MockPatchObject(
-            source.Source, 'cells', return_value=[
-                objects.CellMapping(name='cell1', uuid='cell')]))
-        self.useFixture(fixtures.MockPatchObject(
-            source.Source, 'cell_of',
-            side_effect=lambda name: contextlib.nullcontext('context')))
-        self.useFixture(fixtures.MockPatchObject(
-            source, '_aggregates', return_value={}))
-        self.useFixture(fixtures.MockPatchObject(
-            objects.ServiceList, 'get_by_binary', return_value=[]))
-        self.useFixture(fixtures.MockPatchObject(
-            objects.InstanceList, 'get_by_filters', return_value=[]))
-        self.fields: list[str] = []
-        self.useFixture(fixtures.MockPatchObject(
-            upstream, 'list_fields', side_effect=self._nodes))
+        more = {'power_state': 'power on', 'target_power_state': None,
+                'target_provision_state': None, 'last_error': None,
+                'maintenance': False, 'resource_class': 'baremetal',
+                'traits': ['CUSTOM_FAST'], 'properties': {
+                    'cpu_arch': 'x86_64', 'capabilities': 'a:b'}}
+        self.ironic.found = [
+            make_node(NODES[0], provision_state='active', instance_uuid='i',
+                      **more),
+            make_node(NODES[1], provision_state='available', **more),
+            make_node(NODES[2], provision_state='available',
+                      **more | {'resource_class': None})]
         self.asked: list[str] = []
         self.useFixture(fixtures.MockPatchObject(
-            source, '_placement', side_effect=self._placement))
-
-    def _nodes(self, driver, fields):
-        self.fields = list(fields)
-        return [sdk_node.Node(
-            id='n1', name='node-1', instance_id='i',
-            resource_class='baremetal', traits=['CUSTOM_FAST'],
-            provision_state='active',
-            properties={'cpu_arch': 'x86_64', 'capabilities': 'a:b'})]
+            source.Source, '_ask_placement', side_effect=self._placement))
 
     def _placement(self, method, url):
         self.asked.append(url)
         found = {
-            '/resource_providers': {'resource_providers': []},
+            '/resource_providers': {'resource_providers': [
+                {'uuid': 'p', 'name': 'p'}, {'uuid': 'q', 'name': 'other'}]},
             f'/resource_providers/{pools.uuid_of(self.POOL)}/inventories': {
                 'inventories': {'CUSTOM_BAREMETAL': {
                     'total': 5, 'reserved': 2, 'max_unit': 1}}},
@@ -117,33 +419,31 @@ class PoolsTestCase(base.BaseTestCase):
                 'usages': {'CUSTOM_BAREMETAL': 1}}}
         return types.SimpleNamespace(json=lambda: found.get(url, {}))
 
-    def _read(self, *names, **options):
-        self.useFixture(fixtures.MockPatchObject(
-            objects.ComputeNodeList, 'get_all', return_value=[
-                objects.ComputeNode(
-                    hypervisor_hostname=name, host='a',
-                    hypervisor_type='ironic', stats={}) for name in names]))
-        return self.source.read(**options)
-
     def test_pools(self):
-        seen = self._read('n1', self.POOL)
-        self.assertEqual(['n1'], list(seen.rows))
+        self.add_row(NODES[3], 'a')
+        self.add_row(self.POOL, 'a')
+        seen = self.source.read()
+        self.assertEqual([NODES[3]], list(seen.rows))
         self.assertEqual([self.POOL], list(seen.pools))
-        self.assertEqual(pools.Kind(
+        kind = pools.Kind(
             'CUSTOM_BAREMETAL', frozenset({'CUSTOM_FAST'}),
-            frozenset({('cpu_arch', 'x86_64'), ('a', 'b')})),
-            seen.nodes['n1'].kind)
-        self.assertEqual(('node-1', 'i'), (
-            seen.nodes['n1'].name, seen.nodes['n1'].instance))
+            frozenset({('cpu_arch', 'x86_64'), ('a', 'b')}))
+        self.assertEqual(
+            [(kind, 'i', False), (kind, None, True), (None, None, True)],
+            [(node.kind, node.instance, node.is_ready)
+             for node in seen.nodes.values()])
         self.assertEqual({}, seen.inventories)
 
     def test_no_more_is_read_where_there_are_no_pools(self):
-        seen = self._read('n1')
-        self.assertNotIn('properties', self.fields)
-        self.assertIsNone(seen.nodes['n1'].kind)
+        self.add_row(NODES[0], 'a')
+        seen = self.source.read()
+        self.assertNotIn('properties', self.ironic.asked[0][1])
+        self.assertIsNone(seen.nodes[NODES[0]].kind)
 
     def test_what_placement_has(self):
-        seen = self._read(self.POOL, providers=True)
+        self.add_row(self.POOL, 'a')
+        seen = self.source.read(providers=True)
+        self.assertEqual({'p'}, seen.providers)
         self.assertEqual({self.POOL: snapshot.Inventory(5, 2, 1)},
                          seen.inventories)
         self.assertEqual(2, seen.inventories[self.POOL].free)

@@ -14,6 +14,8 @@
 
 import dataclasses
 
+import fixtures
+
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import profile
@@ -32,7 +34,11 @@ class DrainTestCase(base.CommandTestCase):
     def test_drain_and_undrain(self):
         self.run_command('drain', 'a', '--yes', '--reason', 'a fan')
         self.assertEqual([{'host': 'a', 'disabled': True,
-                           'disabled_reason': 'a fan'}], self.saved)
+                           'disabled_reason': 'a fan (by alice (bob) on '
+                                              'controller)'}], self.saved)
+        self.assertEqual(
+            [('COMMAND_BEGUN', 'a fan'), ('SERVICE_DISABLED', 'a', 'a fan'),
+             ('COMMAND_ENDED', 'DONE', 'a fan')], self.written())
         self.assertRegex(
             self.err, r'\n\[ *\d+ s\] wait until its 14 free nodes are with '
             r'others: 0 left\n')
@@ -45,6 +51,9 @@ class DrainTestCase(base.CommandTestCase):
         self.assertEqual(
             [('ENABLE_SERVICE', 'a', 'DONE'), ('WAIT_FOR_SHARE', 'a', 'DONE')],
             self.run_steps('undrain', 'A', '--yes'))
+        self.assertEqual(
+            [('COMMAND_BEGUN',), ('SERVICE_ENABLED', 'a'),
+             ('COMMAND_ENDED', 'DONE')], self.written()[-3:])
         self.assertIn('a', {row.owner
                             for row in self.source.seen.rows.values()})
 
@@ -56,6 +65,16 @@ class DrainTestCase(base.CommandTestCase):
                 **seen.rows, NODES[0]: dataclasses.replace(
                     seen.rows[NODES[0]], owner='a')})
         return self.divide(seen)
+
+    def test_one_reading(self):
+        self.run_command('drain', 'a', '--yes')
+        self.assertEqual(['nova', 'ironic', 'write', 'nova'],
+                         self.source.asked[:4])
+        # Then the databases alone.
+        self.assertEqual({'nova'}, set(self.source.asked[3:]))
+        self.source.asked.clear()
+        self.run_command('undrain', 'a', '--dry-run')
+        self.assertEqual(['nova', 'ironic'], self.source.asked)
 
     def test_takes_too_long(self):
         self.source.step = lambda seen: seen
@@ -128,6 +147,22 @@ class FailoverTestCase(base.CommandTestCase):
         self.source.seen = make(instances={1: 'b', 2: 'b'}, services=[
             service('a'), service('b', 61), service('c')])
 
+    def test_who_has_asked_is_in_the_history_of_each_instance(self):
+        self.run_command('failover', 'b', '--yes', '--reason', 'smoke')
+        self.assertEqual(
+            [('instance-1', 'b', 'smoke', 'failover b --yes --reason smoke'),
+             ('instance-2', 'b', 'smoke', 'failover b --yes --reason smoke')],
+            [(entry.instance, entry.source, entry.reason,
+              entry.author.arguments) for entry in self.actions])
+
+    def test_it_is_forced_down_before_anything_is_written_of_it(self):
+        saved = []
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.adapters.actions.ask',
+            lambda context, entry: saved.append(list(self.saved))))
+        self.run_command('failover', 'b', '--yes')
+        self.assertEqual([[{'host': 'b', 'forced_down': True}]] * 2, saved)
+
     def test_failover(self):
         self.assertEqual(
             [('FORCE_SERVICE_DOWN', 'b', 'DONE'),
@@ -135,11 +170,43 @@ class FailoverTestCase(base.CommandTestCase):
              ('WAIT_FOR_INSTANCES', 'b', 'DONE')],
             self.run_steps('failover', 'b', '--yes'))
         self.assertEqual([{'host': 'b', 'forced_down': True}], self.saved)
+        self.assertIn(('SERVICE_FORCED_DOWN', 'b'), self.written())
         self.assertNotIn('ALIVE', self.err)
         self.assertEqual({'a', 'c'}, {
             each.host for each in self.source.seen.instances.values()}
             | {'a', 'c'})
         self.assertIn('openstack compute service set --up b', self.err)
+
+    def test_ironic_is_asked_afterwards(self):
+        self.run_command('failover', 'b', '--yes')
+        self.assertEqual(['nova', 'write', 'ironic'], self.source.asked[:3])
+        self.assertEqual({'nova'}, set(self.source.asked[3:]))
+
+    def test_while_ironic_is_away(self):
+        self.source.away = 'Ironic is away.'
+        self.assertEqual(
+            [('FORCE_SERVICE_DOWN', 'b', 'DONE'),
+             ('WAIT_FOR_NODES', 'b', 'DONE'),
+             ('WAIT_FOR_INSTANCES', 'b', 'DONE')],
+            self.run_steps('failover', 'b', '--yes'))
+        self.assertIn('Ironic is away.', self.err)
+
+    def test_with_pools_while_nobody_else_answers(self):
+        self.source.away = 'Ironic is away.'
+        self.source.seen = deployment.make_pooled(
+            instances={1: 'b'}, services=[
+                service('a'), service('b', 61), service('c')])
+        self.source.step = lambda seen: seen
+
+        def refuse(names):
+            raise errors.CommandError('Placement is away.')
+        self.source.inventories = refuse
+        self.assertEqual(
+            [('FORCE_SERVICE_DOWN', 'b', 'DONE'),
+             ('WAIT_FOR_INSTANCES', 'b', 'NOT_YET')],
+            self.run_steps('failover', 'b', '--yes', '--timeout', '0',
+                           status=1))
+        self.assertEqual([{'host': 'b', 'forced_down': True}], self.saved)
 
     def test_of_one_that_lives(self):
         for seen in deployment.failing(make(), 'b'), make():

@@ -203,7 +203,7 @@ class World:
         for row in self.cloud.rows.values():
             host = model.canonical(row.owner)
             if host in self.settings and host not in self._stock:
-                row.say_scope(host, self.settings[host].scope)
+                row.say_settings(self.settings[host], None)
 
     def remember(self) -> None:
         """Have all services see what is now, before it changes."""

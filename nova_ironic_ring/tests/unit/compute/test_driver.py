@@ -37,6 +37,7 @@ from nova_ironic_ring.compute import guards
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import shards
 from nova_ironic_ring.core import trust
 from nova_ironic_ring.tests.unit.compute import base
 
@@ -1094,3 +1095,79 @@ class WithoutTheRingOfNovaTestCase(base.DriverTestCase):
     def test_cache_is_filled_when_it_is_needed(self):
         own = min(self.desired('me', 'a', 'b'))
         self.assertEqual(own, self.driver.get_available_resource(own)['uuid'])
+
+
+class ShardsTestCase(base.DriverTestCase):
+    """Two services that divide the nodes by shards."""
+
+    def setUp(self):
+        super().setUp()
+        self.configure(listing='shards')
+        for number, node in enumerate(sorted(NODES)):
+            self.cloud.nodes[node].shard = (
+                None if number < 2 else f'shard-{number % 6}')
+        for host in 'a', 'b':
+            del self.cloud.services[host]
+        self.cloud.rows.clear()
+        self.computes = [self.me]
+        self.driver.init_host('me')
+        self.run_passes(4)
+
+    def run_passes(self, count):
+        for _ in range(count):
+            for compute in self.computes:
+                compute.run_pass()
+            self.nova.advance(60)
+
+    def join(self, host):
+        self.nova.add_service(host)
+        self.computes.append(self.nova.compute(host))
+        self.run_passes(8)
+
+    def shards_of(self, compute):
+        return compute.ring.memory.standing.ring.shards(compute.host)
+
+    def test_handover(self):
+        self.assertEqual(set(NODES), self.nova.owned('me'))
+        before = self.shards_of(self.me)
+        self.join('a')
+        mine, others = map(self.shards_of, self.computes)
+        self.assertEqual((before, 3), (mine | others, len(others)))
+        for compute in self.computes:
+            self.assertLessEqual(
+                {self.cloud.nodes[node].shard
+                 for node in self.nova.owned(compute.host)},
+                {None, *self.shards_of(compute)})
+        self.assertEqual(set(NODES),
+                         self.nova.owned('me') | self.nova.owned('a'))
+        # Each says it in all its rows.
+        for compute in self.computes:
+            for node in self.nova.owned(compute.host):
+                self.assertEqual(
+                    frozenset(map(shards.code, self.shards_of(compute))),
+                    stats.read_held(self.nova.row(node).stats, compute.host))
+
+    def test_what_a_pass_asks_ironic(self):
+        self.join('a')
+        self.me.run_pass()
+        self.nova.asked.clear()
+        self.me.run_pass()
+        self.assertEqual(
+            ['/shards', '/nodes', 'nodes'],
+            [each for each in self.nova.asked
+             if each.startswith('/') or each.startswith('node')])
+        self.assertEqual({'None', *self.shards_of(self.me)},
+                         {*self.nova.filters['shard'].split(',')})
+
+    def test_build_for_a_node_in_a_shard_of_another(self):
+        self.join('a')
+        node = min(node for node in self.nova.owned('a')
+                   if self.cloud.nodes[node].shard)
+        self.assertNotIn(node, self.me.ring.ironic.found)
+        self.nova.put('i', None, None, is_building=True)
+        self.cloud.allocations[node] = {'i'}
+        with self.nova.being('me'):
+            self.me.manager.rt.instance_claim(
+                None, self.nova.instance('i'), node, {})
+        self.assertEqual('me', self.nova.host_of('i'))
+        self.assertIn(node, self.nova.owned('me'))

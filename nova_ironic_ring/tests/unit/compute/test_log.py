@@ -102,6 +102,9 @@ LINES = [
      'Placement does not tell who has allocations of pool '
      'me.CUSTOM_GOLD.01234567: each instance in it is believed to have one: '
      'no'),
+    (events.ListingDiffers(frozenset({'a', 'b'}), True), 'WARNING',
+     '[ironic_ring] listing is "shards" here and is not on a, b, which are in '
+     'the same ring.'),
     (events.PassDone({Decision.KEEP: 2, Decision.WAIT: 1}, True), 'INFO',
      'Of 3 nodes, 2 free and for this service, 1 free, for this service, and '
      'waited for. This took 1.50 s.'),
@@ -109,6 +112,10 @@ LINES = [
 
 #: The other lines that a kind has.
 MORE = [
+    (events.ListingDiffers(frozenset('a'), False), 'WARNING',
+     '[ironic_ring] listing is "all" here and is not on a,'),
+    (events.ListingDiffers(frozenset(), True), 'INFO',
+     'All services of the ring have the same [ironic_ring] listing.'),
     (events.TrustChanged(Trust.BLACKOUT, Trust.FULL, 60.0), 'INFO',
      'All heartbeats have been in time for 60 s'),
     (events.PeerListDiffers(frozenset('b'), frozenset()), 'WARNING',

@@ -12,6 +12,7 @@
 
 """The pool driver on a Nova, an Ironic and a Placement in memory."""
 
+import copy
 from unittest import mock
 
 import fixtures
@@ -156,6 +157,39 @@ class NodesTestCase(PoolDriverTestCase):
                          self.driver.get_info(instance).state)
         self.assertEqual([], self.nova.asked)
 
+    def test_all_pools_are_in_the_aggregates_of_the_first(self):
+        self.nova.properties[NODES[0]] = {'capabilities': 'boot:uefi'}
+        self.me.run_pass()
+        (other,) = set(self.me.run_pass()) - {POOL}
+        first = self.me.ring.result.first
+        names = {pools.uuid_of(name): name for name in (POOL, other)}
+        tree = provider_tree.ProviderTree()
+        for uuid, name in names.items():
+            tree.new_root(name, uuid)
+        self.me.placement._provider_tree = tree
+        # And when Nova has taken the host out of it again.
+        for expected in {'one'}, set():
+            tree.update_aggregates(first, expected)
+            for uuid, name in names.items():
+                # From Nova 34 on, the driver is given one root alone.
+                given = copy.deepcopy(tree)
+                for other in names.keys() - {uuid}:
+                    given.remove(other)
+                self.driver.update_provider_tree(given, name)
+                self.assertEqual(expected, given.data(name).aggregates)
+
+    def test_aggregates_where_the_first_is_not_known_yet(self):
+        self.nova.properties[NODES[0]] = {'capabilities': 'boot:uefi'}
+        self.me.run_pass()
+        found = self.me.run_pass()
+        (name,) = (name for name in found
+                   if pools.uuid_of(name) != self.me.ring.result.first)
+        tree = provider_tree.ProviderTree()
+        tree.new_root(name, pools.uuid_of(name))
+        tree.update_aggregates(name, ['one'])
+        self.driver.update_provider_tree(tree, name)
+        self.assertEqual({'one'}, tree.data(name).aggregates)
+
     def test_deleted(self):
         self.assertFalse(self.driver.is_node_deleted(POOL))
         self.assertTrue(self.driver.is_node_deleted(
@@ -229,6 +263,19 @@ class ResourceTestCase(PoolDriverTestCase):
     def test_others_read_how_the_service_is_configured(self):
         found = self.driver.get_available_resource(POOL)['stats']
         self.assertIn('ironic_ring:profile', found)
+
+    def test_others_read_by_which_ring_instances_follow(self):
+        def said():
+            return records.row_of(self.nova.row(pools.uuid_of(POOL))).ring
+        self.me.run_pass()
+        self.assertIsNone(said())
+        self.configure(instance_mobility='follow')
+        self.me.run_pass()
+        self.assertEqual(
+            self.me.ring.memory.standing.ring.fingerprint, said())
+        self.configure(instance_mobility='failover')
+        self.me.run_pass()
+        self.assertIsNone(said())
 
     def test_weighers_compare_what_is_free(self):
         for node in NODES:
@@ -554,6 +601,12 @@ class ChangeTestCase(base.DriverTestCase):
             self._start(made)
             self._run_passes()
             self.assertWhole(place)
+            self.assertTrue(self.me.ring.history.background.wait(30))
+            self.assertEqual(
+                [('INSTANCE_FAILED_OVER', 'gone', 'me', 'FORCED_DOWN')],
+                [(entry.code.name, entry.source, entry.target, entry.reason)
+                 for entry in self.nova.actions])
+            self.nova.actions.clear()
 
 
 class StartTestCase(PoolDriverTestCase):

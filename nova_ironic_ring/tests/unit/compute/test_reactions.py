@@ -20,12 +20,29 @@ import fixtures
 import nova.conf
 from nova import exception
 
+from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import trust
+from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base
 
 CONF = nova.conf.CONF
+NODES = fake_nova.NODES
 _SECONDS = 30
+
+
+def _threads() -> list[threading.Thread]:
+    return [each for each in threading.enumerate()
+            if each.name == 'ironic_ring']
+
+
+def _end(me: fake_nova.Compute) -> None:
+    """Do what SIGTERM does."""
+    me.ring.process.heartbeats.end()
+    for thread in _threads():
+        thread.join(_SECONDS)
 
 
 class ReactionsTestCase(base.DriverTestCase):
@@ -175,6 +192,115 @@ class ReactionsTestCase(base.DriverTestCase):
         self.assertEqual('b', self.nova.host_of('theirs'))
 
 
+class PoolReactionsTestCase(base.DriverTestCase):
+    """The same with the pool driver, where b has a pool."""
+
+    def setUp(self):
+        super().setUp()
+        self.recovery = self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
+        self.cloud.rows.clear()
+        del self.cloud.services['a']
+        self.nova.computes.clear()
+        kind = pools.Kind('CUSTOM_BAREMETAL', frozenset(), frozenset({
+            ('cpu_arch', 'x86_64')}))
+        self.of_b, self.pool = (pools.name(host, kind) for host in ('b', 'me'))
+        self.cloud.rows[pools.uuid_of(self.of_b)] = clouds.Row(
+            'b', pool=self.of_b)
+        self.cloud.inventories[pools.uuid_of(self.of_b)] = pools.Inventory(
+            30, 0)
+        self.me = self.nova.compute('me', pool_driver.IronicPoolDriver)
+        self.driver = self.me.driver
+        self.driver.init_host('me')
+        self.settle()
+        self.node = min(set(NODES) - set(self.me.ring.nodes))
+        self.nova.put('theirs', self.node, 'b')
+        self.nova.change_instance('theirs', node=self.of_b)
+        self.cloud.allocations[pools.uuid_of(self.of_b)] = {'theirs'}
+        self.me.run_pass()
+        self.nova.asked.clear()
+
+    def _die(self) -> None:
+        self.nova.change_service('b', forced_down=True)
+
+    def _allocated(self) -> set[str]:
+        return {provider for provider, consumers
+                in self.cloud.allocations.items() if 'theirs' in consumers}
+
+    def test_what_is_asked(self):
+        self.driver.ring_reactions.look()
+        self.assertEqual(
+            ['ring services', 'rows', 'instances of host'], self.nova.asked)
+
+    def test_takeover(self):
+        self._die()
+        self.driver.ring_reactions.look()
+        self.assertEqual('me', self.nova.host_of('theirs'))
+        self.assertEqual(
+            self.pool, self.cloud.instances['theirs'].node)
+        self.assertEqual({pools.uuid_of(self.pool)}, self._allocated())
+        self.assertNotIn('nodes', self.nova.asked)
+        (taken,) = self.recovery.call_args.args[0]
+        self.assertEqual(('theirs', self.pool), (taken.instance, taken.node))
+
+    def test_nova_s_driver_has_the_node_at_once(self):
+        self._die()
+        self.driver.ring_reactions.look()
+        self.nova.asked.clear()
+        self.assertEqual('theirs', self.driver.node_cache[
+            self.node].instance_id)
+        self.assertEqual(['theirs'], self.driver.list_instance_uuids())
+        self.assertEqual(1, self.driver.get_num_instances())
+        self.assertEqual([], self.nova.asked)
+
+    def test_it_counts_at_once(self):
+        before = self.me.ring.summary()['pools'][self.pool]
+        self._die()
+        self.driver.ring_reactions.look()
+        after = self.me.ring.summary()['pools'][self.pool]
+        self.assertEqual(before['nodes'] + 1, after['nodes'])
+        self.assertEqual(1, after['instances'])
+
+    def test_the_tracker_makes_the_first_pool_of_a_kind(self):
+        self.nova.properties[self.node] = {'capabilities': 'boot:uefi'}
+        self.me.run_pass()
+        self._die()
+        self.driver.ring_reactions.look()
+        self.assertEqual('b', self.nova.host_of('theirs'))
+        (name,) = set(self.me.ring.result.found) - {self.pool}
+        self.driver.ring_reactions.track(name)
+        self.assertIn(pools.uuid_of(name), self.cloud.rows)
+        self.driver.ring_reactions.look()
+        self.assertEqual('me', self.nova.host_of('theirs'))
+        self.assertEqual({pools.uuid_of(name)}, self._allocated())
+
+    def test_the_next_pass_keeps_it(self):
+        self._die()
+        self.driver.ring_reactions.look()
+        self.nova.advance()
+        self.me.run_pass()
+        self.assertIn(self.node, self.me.ring.nodes)
+        self.assertEqual('me', self.nova.host_of('theirs'))
+
+    def test_nova_does_not_answer(self):
+        with fixtures.MockPatch(
+                'nova.objects.ServiceList.get_all_computes_by_hv_type',
+                side_effect=exception.CellTimeout):
+            self.driver.ring_reactions.look()
+        self.assertIsNotNone(self.me.ring.memory.confidence.bad_at)
+
+    def test_a_thread_does_it(self):
+        self.nova.conf.config(report_interval=1)
+        self.addCleanup(_end, self.me)
+        self._die()
+        self.me.manager.post_start_hook()
+        deadline = time.monotonic() + _SECONDS
+        while self.nova.host_of('theirs') != 'me' and (
+                time.monotonic() < deadline):
+            time.sleep(0.01)
+        self.assertEqual('me', self.nova.host_of('theirs'))
+
+
 class ThreadTestCase(base.DriverTestCase):
     """The thread in which it is looked."""
 
@@ -186,23 +312,13 @@ class ThreadTestCase(base.DriverTestCase):
         self.driver.init_host('me')
         self.node = self.first_of_b()
         self.nova.put('theirs', self.node, 'b')
-        self.addCleanup(self._end)
-
-    def _end(self) -> None:
-        """Do what SIGTERM does."""
-        self.me.ring.process.heartbeats.end()
-        for thread in self._threads():
-            thread.join(_SECONDS)
-
-    def _threads(self) -> list[threading.Thread]:
-        return [each for each in threading.enumerate()
-                if each.name == 'ironic_ring']
+        self.addCleanup(_end, self.me)
 
     def test_it_begins_after_the_start_of_the_service(self):
         self.settle()
-        self.assertEqual([], self._threads())
+        self.assertEqual([], _threads())
         self.me.manager.post_start_hook()
-        self.assertEqual(1, len(self._threads()))
+        self.assertEqual(1, len(_threads()))
 
     def test_it_takes_over(self):
         self.settle()
@@ -217,5 +333,5 @@ class ThreadTestCase(base.DriverTestCase):
 
     def test_it_ends_on_sigterm(self):
         self.me.manager.post_start_hook()
-        self._end()
-        self.assertEqual([], self._threads())
+        _end(self.me)
+        self.assertEqual([], _threads())

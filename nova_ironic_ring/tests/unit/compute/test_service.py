@@ -112,6 +112,14 @@ class SettingsTestCase(base.DriverTestCase):
             self.assertEqual(2, log.output.count(
                 'peer_list does not name'))
 
+    def test_shards_within_a_shard(self):
+        self.configure('ironic', shard='x')
+        self.configure(listing='shards')
+        error = self.assertRaises(exception.InvalidConfiguration,
+                                  self.me.begin_pass)
+        self.assertIn('listing = shards divides the shards of Ironic, and '
+                      '[ironic] shard limits this service to x', str(error))
+
     def test_without_a_good_one(self):
         self.configure('ironic', conductor_group='rack1', peer_list=['a'])
         self.assertRaises(exception.InvalidConfiguration, self.me.begin_pass)

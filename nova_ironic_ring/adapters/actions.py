@@ -1,0 +1,137 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Takeovers, failovers and moves as actions of instances in Nova.
+
+As all actions these are for the owner of the server as well, so the name of an
+action says no more than what it is. The names of services are in the fields of
+its event that Nova's policy has for administrators: ``host`` and
+``details``.
+"""
+
+import datetime
+import json
+
+from nova import context as nova_context
+from nova.objects import instance_action
+from oslo_utils import timeutils
+
+from nova_ironic_ring.core import audit
+from nova_ironic_ring.core import membership
+
+#: The event by which a command asks for something that a service then does.
+ASKED = 'ironic_ring_asked'
+
+# So long after it was asked for, a failover is the one that was asked for.
+_PATIENCE = datetime.timedelta(hours=1)
+# A service may be faster than the command that writes who has asked for it.
+_JUST_NOW = datetime.timedelta(minutes=1)
+# One that was asked for is among the last actions of the instance.
+_LATEST = 10
+
+
+def details(entry: audit.Entry) -> str:
+    """Return what an event says beside its name, as JSON.
+
+    :param entry: what has happened
+    """
+    said = entry.values()
+    return json.dumps({
+        name: said[name] for name in ('from', 'to', 'node', 'reason', 'by')})
+
+
+def record(context: nova_context.RequestContext, entry: audit.Entry) -> None:
+    """Record that an instance is with another service.
+
+    Where somebody has asked for a failover, it is that action which ends.
+
+    :param context: with the rights of an administrator, and a request of its
+        own
+    :param entry: what has happened, with one of ``audit.ACTIONS``
+    """
+    name = audit.ACTIONS[entry.code]
+    action = _asked(context, entry)
+    if action is None:
+        # In one call what Nova itself does in two: there may be hundreds.
+        action = _begin(context, entry, name, timeutils.utcnow())
+        _add_event(context, action, name, entry)
+    else:
+        context.request_id = action.request_id
+        _add_event(context, action, name, entry)
+        action.finish()
+
+
+def ask(context: nova_context.RequestContext, entry: audit.Entry) -> None:
+    """Record that somebody has asked for the failover of an instance.
+
+    Where a service has taken the instance over just now, that is what was
+    asked for.
+
+    :param context: as above
+    :param entry: who has asked, of which instance
+    """
+    name = audit.ACTIONS[audit.Code.INSTANCE_FAILED_OVER]
+    action = _latest(context, entry, name, _JUST_NOW)
+    if action is None:
+        action = _begin(context, entry, name)
+    else:
+        context.request_id = action.request_id
+    _add_event(context, action, ASKED, entry)
+
+
+def _begin(context: nova_context.RequestContext, entry: audit.Entry,
+           name: str, end: datetime.datetime | None = None
+           ) -> instance_action.InstanceAction:
+    """Make an action, which may be over."""
+    now = timeutils.utcnow()
+    action = instance_action.InstanceAction(
+        context, action=name, instance_uuid=str(entry.instance),
+        request_id=context.request_id, user_id=context.user_id,
+        project_id=context.project_id, start_time=now, updated_at=now,
+        finish_time=end)
+    action.create()
+    return action
+
+
+def _add_event(context: nova_context.RequestContext,
+               action: instance_action.InstanceAction, name: str,
+               entry: audit.Entry) -> None:
+    now = timeutils.utcnow()
+    # The other ways to make one write details of failures alone.
+    instance_action.InstanceActionEvent(
+        context, event=name, start_time=now, finish_time=now,
+        result='Success', host=entry.host, details=details(entry)).create(
+            action.instance_uuid, action.request_id)
+
+
+def _asked(context: nova_context.RequestContext, entry: audit.Entry
+           ) -> instance_action.InstanceAction | None:
+    """Return the action by which somebody has asked for this."""
+    # A service that is silent is dead at nobody's word.
+    if entry.code is not audit.Code.INSTANCE_FAILED_OVER or (
+            entry.reason == membership.State.ABSENT.name):
+        return None
+    action = _latest(context, entry, audit.ACTIONS[entry.code], _PATIENCE)
+    return action if action is not None and (
+        action.finish_time is None) else None
+
+
+def _latest(context: nova_context.RequestContext, entry: audit.Entry,
+            name: str, age: datetime.timedelta
+            ) -> instance_action.InstanceAction | None:
+    """Return the last action of a name, if it has begun not long ago."""
+    for action in instance_action.InstanceActionList.get_by_instance_uuid(
+            context, str(entry.instance), limit=_LATEST):
+        if action.action == name:
+            return action if timeutils.utcnow() - timeutils.normalize_time(
+                action.start_time) < age else None
+    return None

@@ -1,0 +1,71 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Does in a thread, one after the other, what must not be waited for."""
+
+from collections.abc import Callable
+import threading
+import time
+
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+_POLL = 0.01
+
+
+class Background:
+    """A thread, for as long as there is something to do."""
+
+    def __init__(self) -> None:
+        """Begin with nothing to do."""
+        self._lock = threading.Lock()
+        self._calls: list[Callable[[], object]] = []
+        self._is_busy = False
+
+    def do(self, call: Callable[[], object]) -> None:
+        """Have something done, and return at once.
+
+        :param call: does it; an error is logged
+        """
+        with self._lock:
+            self._calls.append(call)
+            is_idle, self._is_busy = not self._is_busy, True
+        if is_idle:
+            # It does not keep the process from ending.
+            threading.Thread(target=self._run, daemon=True).start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until nothing is left to do.
+
+        :param seconds: how long at most
+        :returns: whether nothing is left
+        """
+        deadline = time.monotonic() + seconds
+        while self._is_busy and time.monotonic() < deadline:
+            time.sleep(_POLL)
+        return not self._is_busy
+
+    def _run(self) -> None:
+        """Do all that is left."""
+        while True:
+            with self._lock:
+                if not self._calls:
+                    self._is_busy = False
+                    return
+                calls, self._calls = self._calls, []
+            for call in calls:
+                try:
+                    call()
+                except Exception:
+                    LOG.exception('Something that nothing waits for has '
+                                  'failed.')

@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the scheduler may ask of nodes, by what Ironic says as plain JSON."""
+
+import json
+
+from openstack.baremetal.v1 import node as sdk_node
+
+from nova_ironic_ring.adapters import nodes
+from nova_ironic_ring.adapters import plain
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core import pools
+
+# What differs from node to node, and does not make the kind.
+_OWN = ('uuid', 'instance_uuid', 'last_error')
+
+
+class Kinds:
+    """Asks Nova's driver once for all nodes that are the same."""
+
+    def __init__(self) -> None:
+        """Know of no node."""
+        self._ironic = nodes.Ironic(upstream.NovaIronicDriver(None))
+        self._known: dict[str, pools.Node] = {}
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What Nova's driver wants of a node, as Ironic names it."""
+        return upstream.node_fields()
+
+    def said(self, node: plain.Node) -> pools.Node:
+        """Return what Ironic says of a node, as Nova understands it.
+
+        :param node: the node, with the fields of :attr:`fields`
+        """
+        key = json.dumps([
+            node['instance_uuid'] is None,
+            *(node[field] for field in self.fields if field not in _OWN)],
+            sort_keys=True)
+        if key not in self._known:
+            self._known[key] = self._ironic.said(
+                sdk_node.Node.existing(**{
+                    field: node[field] for field in self.fields}))
+        return self._known[key]

@@ -1,0 +1,139 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Ironic and Placement say, as plain JSON.
+
+The SDK makes an object of each node, which takes longer than all the rest.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from typing import TypeAlias
+
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions as keystone_exceptions
+from keystoneauth1 import loading
+from oslo_config import cfg
+
+#: A node, by the names that Ironic has for its fields.
+Node: TypeAlias = Mapping[str, Any]
+
+# Ironic's API versions that brought fields of a node; all others are older.
+_SINCE = {'conductor_group': (1, 46), 'shard': (1, 82)}
+# With names, traits and resource classes.
+_OLDEST = (1, 37)
+
+
+def connect(options: cfg.ConfigOpts, group: str) -> adapter.Adapter:
+    """Return what speaks to a service with Nova's own account.
+
+    :param options: nova.conf
+    :param group: its section on the service
+    """
+    auth = loading.load_auth_from_conf_options(options, group)
+    return loading.load_adapter_from_conf_options(
+        options, group, auth=auth,
+        session=loading.load_session_from_conf_options(
+            options, group, auth=auth))
+
+
+def list_nodes(client: adapter.Adapter, url: str, version: str,
+               query: Mapping[str, str]) -> Iterator[Node]:
+    """List nodes, page by page.
+
+    :param client: what speaks to Ironic
+    :param url: where its API has the nodes
+    :param version: the version of its API
+    :param query: what to ask for
+    :raises keystoneauth1.exceptions.ClientException: if Ironic does not
+        answer, or refuses
+    """
+    marker: dict[str, str] = {}
+    while True:
+        page = client.get(
+            url, params={**query, **marker}, microversion=version,
+            headers={'Accept': 'application/json'}).json()
+        yield from page['nodes']
+        if not page.get('next') or not page['nodes']:
+            return
+        marker = {'marker': page['nodes'][-1]['uuid']}
+
+
+class Ironic:
+    """Ironic, read without the SDK.
+
+    A method raises keystoneauth1.exceptions.ClientException if Ironic does
+    not answer, or refuses.
+    """
+
+    def __init__(self, options: cfg.ConfigOpts) -> None:
+        """Choose the service.
+
+        :param options: nova.conf
+        """
+        self._options = options
+        self._client: adapter.Adapter | None = None
+        self._url = ''
+        self._newest = _OLDEST
+
+    def nodes(self, fields: Sequence[str], **filters: str) -> Iterator[Node]:
+        """List nodes.
+
+        :param fields: names of fields, of which ``uuid`` is one. Those that
+            this Ironic does not know yet are left out
+        :param filters: Ironic's query parameters
+        """
+        client = self._connected()
+        yield from list_nodes(
+            client, self._url, self._version(fields), {
+                'fields': self._known(fields), **filters})
+
+    def node(self, name: str, fields: Sequence[str]) -> Node | None:
+        """Read one node.
+
+        :param name: its UUID or its name
+        :param fields: as :meth:`nodes`
+        :returns: None if there is none
+        """
+        client = self._connected()
+        try:
+            return client.get(
+                f'{self._url}/{name}', params={'fields': self._known(fields)},
+                microversion=self._version(fields)).json()
+        except (keystone_exceptions.NotFound, keystone_exceptions.BadRequest):
+            # What cannot be a name is refused.
+            return None
+
+    def _connected(self) -> adapter.Adapter:
+        """Return what speaks to it, and find out about its API once."""
+        if self._client is None:
+            client = connect(self._options, 'ironic')
+            data = client.get_endpoint_data()
+            if data is None or not data.url:
+                raise keystone_exceptions.EndpointNotFound(
+                    'the catalog has no endpoint of it')
+            base = data.url.rstrip('/')
+            self._url = (base if base.endswith('/v1') else f'{base}/v1'
+                         ) + '/nodes'
+            self._newest = data.max_microversion or max(_SINCE.values())
+            self._client = client
+        return self._client
+
+    def _known(self, fields: Iterable[str]) -> str:
+        return ','.join(field for field in fields
+                        if _SINCE.get(field, _OLDEST) <= self._newest)
+
+    def _version(self, fields: Iterable[str]) -> str:
+        """Return the oldest version of the API that has the fields."""
+        major, minor = min(self._newest, max(
+            _OLDEST, *(_SINCE.get(field, _OLDEST) for field in fields)))
+        return f'{major}.{minor}'

@@ -1,0 +1,47 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Says who runs the command."""
+
+from collections.abc import Mapping, Sequence
+import getpass
+import os
+import shlex
+import socket
+
+from nova_ironic_ring.core import audit
+
+
+def find(arguments: Sequence[str],
+         environment: Mapping[str, str] = os.environ) -> audit.Author:
+    """Say who runs the command.
+
+    :param arguments: what was typed behind its name
+    :param environment: the environment
+    """
+    cloud = environment.get('OS_CLOUD')
+    return audit.Author(
+        _user(environment), socket.gethostname(),
+        environment.get('OS_USERNAME') or (
+            f'cloud {cloud}' if cloud else None),
+        shlex.join(arguments))
+
+
+def _user(environment: Mapping[str, str]) -> str:
+    """Return the name of the user, and of who has become that by sudo."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        # In a container, the user may have no name.
+        user = str(os.getuid())
+    before = environment.get('SUDO_USER')
+    return f'{before} as {user}' if before and before != user else user

@@ -1,0 +1,131 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The command that shows what was."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+import datetime
+import re
+from typing import TYPE_CHECKING
+
+from cliff import lister
+
+from nova_ironic_ring.command import base
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import snapshot
+
+if TYPE_CHECKING:
+    from nova_ironic_ring.command import past
+
+_UNITS = {'m': 'minutes', 'h': 'hours', 'd': 'days'}
+
+
+class History(base.Codes, lister.Lister):
+    """Show what Nova's records tell of a node, a server or a service.
+
+    Deleted records are shown as well, until "nova-manage db
+    archive_deleted_rows" takes them away. Times are in UTC.
+    """
+
+    codes = ('Command', 'Request')
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'name', metavar='NODE|SERVER|HOST',
+            help='the name or UUID of a node or of a server, or the name of a '
+                 'service')
+        parser.add_argument(
+            '--since', metavar='TIME',
+            help='only what was later: a time such as 2026-01-31T12:00, in '
+                 'UTC unless it says otherwise; or 30m, 12h, 7d ago')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace
+                    ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+        since = parsed_args.since and read_time(
+            parsed_args.since, datetime.datetime.now(datetime.timezone.utc))
+        lines = self._find(parsed_args.name, since)
+        if not lines:
+            later = f' since {parsed_args.since}' if since else ''
+            self.say(f'Nothing is known of {parsed_args.name}{later}.')
+        return (('Time', 'Event', 'Server', 'Node', 'From', 'To', 'Reason',
+                 'By', *self.codes),
+                [(line.at.isoformat(timespec='seconds'), line.code,
+                  line.server, line.node, line.source, line.target,
+                  line.reason, line.author, line.command, line.request)
+                 for line in lines])
+
+    def _find(self, name: str, since: datetime.datetime | None
+              ) -> 'list[past.Line]':
+        """Find out what the records of all cells tell.
+
+        :raises CommandError: if there is none
+        """
+        found = self._of_cells(name, None, since)
+        # Only Ironic knows the names of nodes.
+        if found is None and (node := self._node(name)) is not None:
+            found = self._of_cells(name, node.uuid, since)
+        if found is None:
+            raise errors.CommandError(
+                f'Nova has no record of a service, a node or a server '
+                f'"{name}", and Ironic has no such node: see '
+                '"nova-ironic-ring show" and "nova-ironic-ring node list".')
+        return found
+
+    def _of_cells(self, name: str, node: str | None,
+                  since: datetime.datetime | None) -> 'list[past.Line] | None':
+        # They are dear to import.
+        from nova_ironic_ring.adapters import history
+        from nova_ironic_ring.command import past
+        found: 'list[past.Line] | None' = None
+        for cell in self.source.cells():
+            with self.source.cell_of(cell.name) as opened:
+                lines = past.find(
+                    history.History(opened.context), name, node, since)
+            if lines is not None:
+                found = sorted([*(found or []), *lines],
+                               key=lambda line: line.at)
+        return found
+
+    def _node(self, name: str) -> snapshot.Node | None:
+        """Find a node by its name, or the beginning of its UUID.
+
+        :raises CommandError: if there is more than one
+        """
+        found = [node for node in self.source.nodes().values()
+                 if node.name == name
+                 or node.uuid.startswith(name.lower())]
+        if len(found) > 1:
+            raise errors.CommandError(
+                f'Ironic has {len(found)} nodes "{name}": give the UUID.')
+        return found[0] if found else None
+
+
+def read_time(words: str, now: datetime.datetime) -> datetime.datetime:
+    """Read a time.
+
+    :param words: how it was typed
+    :param now: what time it is, with time zone
+    :raises CommandError: if it is none
+    """
+    if ago := re.fullmatch(r'(\d{1,5})([mhd])', words):
+        return now - datetime.timedelta(
+            **{_UNITS[ago[2]]: int(ago[1])})
+    try:
+        at = datetime.datetime.fromisoformat(words)
+    except ValueError as error:
+        raise errors.CommandError(
+            f'"{words}" is no time: give one such as 2026-01-31T12:00, or '
+            '12h for the last 12 hours.') from error
+    return at if at.tzinfo else at.replace(tzinfo=datetime.timezone.utc)

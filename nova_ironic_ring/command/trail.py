@@ -1,0 +1,175 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Writes down what a command does, and at whose word.
+
+Nothing that the command does fails because it cannot be written down.
+"""
+
+from collections.abc import Callable
+import functools
+import logging
+import sys
+from typing import TypeAlias
+
+import nova.conf
+from nova import context as nova_context
+from oslo_log import log as oslo_logging
+
+from nova_ironic_ring.adapters import actions
+from nova_ironic_ring.adapters import audit
+from nova_ironic_ring.adapters import background
+from nova_ironic_ring.core import audit as core_audit
+
+CONF = nova.conf.CONF
+
+#: Seconds that the command waits at its end for its notifications to be sent.
+PATIENCE = 5
+_PUBLISHER = 'nova-ironic-ring'
+# As long as a reason may be in Nova.
+_MOST = 255
+
+Code = core_audit.Code
+_Write: TypeAlias = Callable[
+    [nova_context.RequestContext, core_audit.Entry], None]
+
+
+class Trail:
+    """What one command writes down."""
+
+    def __init__(self, author: core_audit.Author, reason: str | None,
+                 say: Callable[[str], object]) -> None:
+        """Begin with nothing.
+
+        :param author: who runs the command
+        :param reason: why, if it was said
+        :param say: prints a line for people
+        """
+        self.author = author
+        self.reason = reason
+        self._say = say
+        self._background = background.Background()
+
+    def begin(self) -> None:
+        """Write that the command begins to change something."""
+        try:
+            _log_as_nova()
+        except Exception as error:
+            self._say(f'What is done cannot be logged where nova.conf has '
+                      f'logs go ({error}): it is logged here.')
+        self.write(Code.COMMAND_BEGUN)
+
+    def end(self, result: str) -> None:
+        """Write what has come of the command.
+
+        :param result: the code of that
+        """
+        self.write(Code.COMMAND_ENDED, target=result)
+        self._background.wait(PATIENCE)
+
+    def write(self, code: Code, **fields: str | None) -> core_audit.Entry:
+        """Write that something was done.
+
+        :param code: what
+        :param fields: as :class:`nova_ironic_ring.core.audit.Entry` has them
+        :returns: what was written
+        """
+        entry = self._entry(code, **fields)
+        self._background.do(functools.partial(
+            audit.notify, audit.write(entry), _PUBLISHER))
+        return entry
+
+    def moved(self, context: nova_context.RequestContext, **fields: str
+              ) -> None:
+        """Write that an instance is with another service.
+
+        :param context: the context of the cell
+        :param fields: as above
+        """
+        entry = self.write(Code.INSTANCE_MOVED, **fields)
+        self._record(actions.record, context, entry)
+
+    def asked(self, context: nova_context.RequestContext, instance: str,
+              host: str) -> None:
+        """Write that the failover of an instance is asked for.
+
+        :param context: the context of the cell
+        :param instance: its UUID
+        :param host: the name of the service that it belongs to
+        """
+        self._record(actions.ask, context, self._entry(
+            Code.SERVICE_FORCED_DOWN, service=host, instance=instance,
+            source=host))
+
+    def signed(self, reason: str) -> str:
+        """Say in a reason at whose word it is, in the length that Nova takes.
+
+        :param reason: the reason
+        """
+        signature = f' (by {self.author})'[:_MOST]
+        return reason[:_MOST - len(signature)] + signature
+
+    def _entry(self, code: Code, **fields: str | None) -> core_audit.Entry:
+        return core_audit.Entry(
+            code, self.author.host,
+            **{'reason': self.reason, **fields},
+            author=self.author)
+
+    def _record(self, write: _Write, context: nova_context.RequestContext,
+                entry: core_audit.Entry) -> None:
+        try:
+            write(context, entry)
+        except Exception as error:
+            self._say(f'The history of instance {entry.instance} in Nova '
+                      f'lacks this: {error}')
+
+
+def _log_as_nova() -> None:
+    """Have the lines go where nova.conf has logs go.
+
+    The root logger stays as it is: what goes wrong is for the terminal.
+
+    :raises Exception: if it cannot be so: there is no access, say
+    """
+    root, lines = logging.getLogger(), logging.getLogger(audit.LOGGER)
+    kept, level, hook = list(root.handlers), root.level, sys.excepthook
+    found: list[logging.Handler] = [logging.StreamHandler()]
+    try:
+        oslo_logging.setup(CONF, 'nova')
+        found = _beside_the_output(_handlers(lines))
+    finally:
+        root.handlers[:] = kept
+        root.setLevel(level)
+        sys.excepthook = hook
+        lines.handlers[:] = found
+        lines.setLevel(logging.INFO)
+        lines.propagate = False
+
+
+def _beside_the_output(found: list[logging.Handler]
+                       ) -> list[logging.Handler]:
+    """Keep the lines away from the standard output, which has the result.
+
+    oslo.log writes there where nova.conf names no file. On a terminal they
+    would come between what is shown.
+    """
+    others = [each for each in found
+              if getattr(each, 'stream', None) is not sys.stdout]
+    if others or sys.stderr.isatty():
+        return others
+    return [logging.StreamHandler()]
+
+
+def _handlers(logger: logging.Logger) -> list[logging.Handler]:
+    """Name what handles the lines of a logger."""
+    above = logger.parent if logger.propagate else None
+    return list(logger.handlers) + (_handlers(above) if above else [])

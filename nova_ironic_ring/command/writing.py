@@ -1,0 +1,175 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Writes what the command changes in Nova, with Nova's own objects.
+
+To import this takes longer than to read a deployment: only what is to write
+does.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import functools
+
+from keystoneauth1 import exceptions as keystone_exceptions
+from nova.compute import api
+from nova import config
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+
+from nova_ironic_ring.adapters import placement
+from nova_ironic_ring.adapters import records
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import settings
+from nova_ironic_ring.core import pool_gift
+from nova_ironic_ring.core import ports
+
+# They are named in what follows.
+objects.register_all()
+
+
+class Cell:
+    """A cell of Nova.
+
+    :ivar context: its database, with the rights of an administrator
+    """
+
+    def __init__(self, context: nova_context.RequestContext) -> None:
+        """Choose the cell.
+
+        :param context: its database, with the rights of an administrator
+        """
+        self.context = context
+
+    def changed_service(self, host: str, **changes: object
+                        ) -> objects.Service | None:
+        """Return the record of a nova-compute, changed and not saved.
+
+        :param host: its host name
+        :param changes: the fields that change
+        :returns: None if there is nothing to change
+        """
+        record = objects.Service.get_by_compute_host(self.context, host)
+        # Who has disabled it meanwhile has had a reason.
+        if changes.get('disabled') and record.disabled:
+            return None
+        record.update(changes)
+        return record if record.obj_what_changed() else None
+
+    def update_service(self, record: objects.Service) -> None:
+        """Save the record of a nova-compute, as Nova's API does it.
+
+        :param record: the record
+        """
+        api.HostAPI().service_update(self.context, record)
+
+    def destroy_record(self, uuid: str) -> bool:
+        """Delete the record of a node or of a pool.
+
+        :param uuid: its UUID
+        :returns: whether there was one
+        :raises CommandError: if Nova refuses
+        """
+        try:
+            found = list(objects.ComputeNodeList.get_all_by_uuids(
+                self.context, [uuid]))
+            for row in found:
+                row.destroy()
+            return bool(found)
+        except exception.NovaException as error:
+            raise errors.CommandError(str(error)) from error
+
+    def give_instance(self, instance: str, expected: ports.Expected,
+                      host: str) -> None:
+        """Give an instance to another service.
+
+        :param instance: its UUID
+        :param expected: where it has to be
+        :param host: the name of the other service
+        :raises CommandError: if something is being done with it by now
+        """
+        nova_records = self._records_of(host, str(expected.host))
+        _see_given(
+            instance, nova_records.set_instance_host(instance, expected))
+
+    def give_in_pools(self, gift: pool_gift.Gift, host: str) -> None:
+        """Give an instance in a pool to another service.
+
+        :param gift: what is given, and from which pool into which
+        :param host: the name of the other service
+        :raises CommandError: if something is being done with the instance by
+            now, or Placement refuses
+        """
+        nova_records = self._records_of(host, gift.host)
+        try:
+            is_given = pool_gift.give(
+                nova_records, placement.Placement(), gift)
+        except (keystone_exceptions.ClientException,
+                exception.NovaException) as error:
+            raise errors.CommandError(
+                f'Placement does not move what instance {gift.instance} has '
+                f'allocated: see [placement] of nova.conf ({error}).'
+            ) from error
+        _see_given(gift.instance, is_given)
+
+    def _records_of(self, host: str, giver: str) -> records.Nova:
+        """Return Nova's records, in the name of who is to have an instance.
+
+        :param host: its name
+        :param giver: the name of the service that has the instance
+        :raises CommandError: if that one has nodes that are not of Ironic
+        """
+        found = records.Nova(self.context, host)
+        if found.other_drivers([giver]):
+            raise errors.CommandError(
+                f'{giver} has nodes that are not of Ironic: nothing is taken '
+                'from it.')
+        return found
+
+
+def _see_given(instance: str, is_given: bool) -> None:
+    """See that an instance was given away.
+
+    :raises CommandError: if it was not
+    """
+    if not is_given:
+        raise errors.CommandError(
+            f'Something is being done with instance {instance} by now: try '
+            'again.')
+
+
+@contextlib.contextmanager
+def cell(uuid: str) -> Iterator[Cell]:
+    """Enter a cell.
+
+    :param uuid: its UUID
+    """
+    set_up()
+    context = nova_context.get_admin_context()
+    with nova_context.target_cell(
+            context, objects.CellMapping.get_by_uuid(context, uuid)) as inner:
+        yield Cell(inner)
+
+
+def url_of(template: str) -> str:
+    """Return the connection to a database.
+
+    :param template: as a mapping of a cell has it
+    """
+    return objects.CellMapping.format_db_url(template)
+
+
+@functools.cache
+def set_up() -> None:
+    """Have Nova's objects know nova.conf, once."""
+    settings.parse(config.parse_args)

@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Keeps what changes hands: in a log of its own, on the bus, and in Nova.
+
+The lines are written at once. What needs the message bus, or conductor, is
+written in the background: a takeover neither waits for it nor fails because of
+it.
+"""
+
+from collections.abc import Iterable
+import functools
+
+from nova import context as nova_context
+from oslo_log import log as logging
+
+from nova_ironic_ring.adapters import actions
+from nova_ironic_ring.adapters import audit
+from nova_ironic_ring.adapters import background
+from nova_ironic_ring.core import audit as core_audit
+from nova_ironic_ring.core import events
+
+LOG = logging.getLogger(__name__)
+
+_PUBLISHER = 'nova-compute'
+
+
+class History:
+    """What has changed hands by one service."""
+
+    def __init__(self) -> None:
+        """Begin with nothing to write."""
+        self.background = background.Background()
+
+    def write(self, happened: Iterable[events.Event],
+              view: core_audit.View) -> None:
+        """Write what changes hands, and return at once.
+
+        :param happened: what has happened
+        :param view: how the service sees the others
+        """
+        for entry in core_audit.entries(happened, view):
+            said = audit.write(entry)
+            if entry.code in core_audit.ACTIONS:
+                self.background.do(functools.partial(_record, entry))
+            self.background.do(
+                functools.partial(audit.notify, said, _PUBLISHER))
+
+
+def _record(entry: core_audit.Entry) -> None:
+    """Record a takeover as an action of the instance."""
+    try:
+        actions.record(nova_context.get_admin_context(), entry)
+    except Exception as error:
+        LOG.warning('That instance %(instance)s goes from %(source)s to '
+                    '%(target)s cannot be recorded as an action of it: '
+                    '%(error)s', {
+                        'instance': entry.instance, 'source': entry.source,
+                        'target': entry.target, 'error': error})

@@ -1,0 +1,51 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of what is done in the background."""
+
+import threading
+
+import fixtures
+from oslotest import base
+
+from nova_ironic_ring.adapters import background
+
+
+class BackgroundTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
+        self.background = background.Background()
+
+    def test_nothing_waits_and_the_order_stays(self):
+        go, done = threading.Event(), []
+        self.background.do(lambda: go.wait(30))
+        for number in range(9):
+            self.background.do(lambda number=number: done.append(number))
+        self.assertEqual([], done)
+        self.assertFalse(self.background.wait(0))
+        go.set()
+        self.assertTrue(self.background.wait(30))
+        self.assertEqual(list(range(9)), done)
+        # It begins anew.
+        self.background.do(lambda: done.append(9))
+        self.assertTrue(self.background.wait(30))
+        self.assertEqual(9, done[-1])
+
+    def test_error_does_not_keep_the_others(self):
+        done = []
+        self.background.do(lambda: 1 // 0)
+        self.background.do(lambda: done.append(True))
+        self.assertTrue(self.background.wait(30))
+        self.assertEqual([True], done)
+        self.assertIn('ZeroDivisionError', self.log.output)

@@ -1,0 +1,98 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of what Ironic says as plain JSON."""
+
+from unittest import mock
+
+from keystoneauth1 import exceptions as keystone_exceptions
+from oslotest import base
+
+from nova_ironic_ring.adapters import plain
+
+
+class IronicTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.client = mock.Mock()
+        self.connect = self.patch(plain, 'connect')
+        self.connect.return_value = self.client
+        self.use('http://ironic:6385/')
+        self.ironic = plain.Ironic(mock.sentinel.options)
+
+    def patch(self, owner, name):
+        patcher = mock.patch.object(owner, name)
+        self.addCleanup(patcher.stop)
+        return patcher.start()
+
+    def use(self, url: str, newest: tuple[int, int] | None = (1, 95)) -> None:
+        self.client.get_endpoint_data.return_value = mock.Mock(
+            url=url, max_microversion=newest)
+
+    def answer(self, *pages: list[str]) -> None:
+        last = len(pages) - 1
+        self.client.get.side_effect = [
+            mock.Mock(json=mock.Mock(return_value={
+                'nodes': [{'uuid': uuid} for uuid in page],
+                **({'next': 'there'} if number < last else {})}))
+            for number, page in enumerate(pages)]
+
+    def asked(self) -> list[tuple]:
+        return [(call.args[0], call.kwargs['params'],
+                 call.kwargs['microversion'])
+                for call in self.client.get.call_args_list]
+
+    def test_pages(self):
+        self.answer(['a', 'b'], ['c'], [])
+        self.assertEqual(['a', 'b', 'c'], [
+            node['uuid'] for node in self.ironic.nodes(
+                ('uuid', 'shard'), conductor_group='rack')])
+        query = {'fields': 'uuid,shard', 'conductor_group': 'rack'}
+        url = 'http://ironic:6385/v1/nodes'
+        self.assertEqual([
+            (url, query, '1.82'), (url, {**query, 'marker': 'b'}, '1.82'),
+            (url, {**query, 'marker': 'c'}, '1.82')], self.asked())
+        self.client.get_endpoint_data.assert_called_once_with()
+
+    def test_old_ironic(self):
+        self.use('http://ironic/baremetal/v1', (1, 50))
+        self.answer([])
+        list(self.ironic.nodes(('uuid', 'conductor_group', 'shard')))
+        self.assertEqual(
+            [('http://ironic/baremetal/v1/nodes',
+              {'fields': 'uuid,conductor_group'}, '1.50')], self.asked())
+
+    def test_ironic_that_does_not_tell_its_versions(self):
+        self.use('http://ironic', None)
+        self.answer([])
+        list(self.ironic.nodes(('uuid', 'shard')))
+        self.assertEqual('1.82', self.asked()[0][2])
+
+    def test_no_endpoint(self):
+        self.client.get_endpoint_data.return_value = None
+        self.assertRaises(keystone_exceptions.EndpointNotFound, list,
+                          self.ironic.nodes(('uuid',)))
+
+    def test_node(self):
+        self.client.get.return_value.json.return_value = {'uuid': 'a'}
+        self.assertEqual({'uuid': 'a'}, self.ironic.node('x', ('uuid',)))
+        self.assertEqual(
+            [('http://ironic:6385/v1/nodes/x', {'fields': 'uuid'}, '1.37')],
+            self.asked())
+        for error in (keystone_exceptions.NotFound(),
+                      keystone_exceptions.BadRequest()):
+            self.client.get.side_effect = error
+            self.assertIsNone(self.ironic.node('y', ('uuid',)))
+        self.client.get.side_effect = keystone_exceptions.Forbidden()
+        self.assertRaises(keystone_exceptions.Forbidden, self.ironic.node,
+                          'y', ('uuid',))

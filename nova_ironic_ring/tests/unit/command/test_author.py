@@ -1,0 +1,51 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of who is said to run the command."""
+
+import fixtures
+from oslotest import base
+
+from nova_ironic_ring.command import author
+
+
+class AuthorTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.user = self.useFixture(fixtures.MockPatch(
+            'getpass.getuser', return_value='root')).mock
+        self.useFixture(fixtures.MockPatch(
+            'socket.gethostname', return_value='controller'))
+
+    def test_arguments_are_as_they_were_typed(self):
+        found = author.find(['drain', 'a', '--reason', 'a fan'], {})
+        self.assertEqual("drain a --reason 'a fan'", found.arguments)
+        self.assertEqual('root on controller', str(found))
+
+    def test_who_has_become_root(self):
+        for environment, user in (
+                ({'SUDO_USER': 'alice'}, 'alice as root'),
+                ({'SUDO_USER': 'root'}, 'root')):
+            self.assertEqual(user, author.find([], environment).user)
+
+    def test_user_without_a_name(self):
+        self.user.side_effect = KeyError('uid not found')
+        self.useFixture(fixtures.MockPatch('os.getuid', return_value=42436))
+        self.assertEqual('42436', author.find([], {}).user)
+
+    def test_user_of_openstack(self):
+        for environment, user in (
+                ({}, None), ({'OS_USERNAME': 'bob'}, 'bob'),
+                ({'OS_CLOUD': 'prod'}, 'cloud prod'),
+                ({'OS_USERNAME': 'bob', 'OS_CLOUD': 'prod'}, 'bob')):
+            self.assertEqual(user, author.find([], environment).openstack_user)

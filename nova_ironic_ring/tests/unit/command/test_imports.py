@@ -1,0 +1,49 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests of what a command imports before it has anything to say."""
+
+import json
+import subprocess
+import sys
+
+from oslotest import base
+
+_DEAR = ('nova.objects', 'nova.db.main.api', 'nova.virt.ironic.driver',
+         'openstack', 'oslo_messaging')
+
+
+class ImportsTestCase(base.BaseTestCase):
+
+    def _dear(self, *modules: str) -> list[str]:
+        """Return what importing modules in a new process has imported."""
+        words = ', '.join(f'nova_ironic_ring.{module}' for module in modules)
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c',
+             f'import json, sys, {words}\n'
+             f'print(json.dumps([*sys.modules]))'],
+            stdout=subprocess.PIPE, check=True)
+        known = set(json.loads(done.stdout))
+        return sorted(known & {*_DEAR, 'nova.conf', 'sqlalchemy'})
+
+    def test_help(self):
+        # The help loads all commands.
+        self.assertEqual([], self._dear(
+            'command.app', 'command.reading', 'command.changing'))
+
+    def test_what_reads(self):
+        self.assertEqual(
+            ['nova.conf', 'sqlalchemy'],
+            self._dear('command.source', 'command.settings'))
+
+    def test_what_writes(self):
+        self.assertIn('nova.objects', self._dear('command.writing'))
