@@ -33,9 +33,13 @@ from nova_ironic_ring.tests.faults import crowd
 from nova_ironic_ring.tests.faults import deaths
 from nova_ironic_ring.tests.faults import events
 from nova_ironic_ring.tests.faults import handovers
+from nova_ironic_ring.tests.faults import parallel
 from nova_ironic_ring.tests.faults import recoveries
 
-_DRIVERS = {'ring': lab_state.RING_DRIVER, 'stock': lab_state.STOCK_DRIVER}
+_DRIVERS = {'ring': lab_state.RING_DRIVER, 'stock': lab_state.STOCK_DRIVER,
+            'pool': lab_state.POOL_DRIVER}
+#: Whose records are those of nodes.
+_OF_NODES = ('ring', 'stock')
 _COMPUTES = 3
 _NODES = 30
 _SERVERS = 6
@@ -68,6 +72,7 @@ class _Table:
     :ivar rows: the rows
     :ivar measure: measures a row
     :ivar around: what the lab is to be like meanwhile
+    :ivar drivers: the drivers that it is for
     """
 
     columns: Sequence[str]
@@ -75,6 +80,7 @@ class _Table:
     measure: Callable[[cloud.Lab, Any], _Outcome]
     around: Callable[[cloud.Lab], contextlib.AbstractContextManager[Any]] = (
         contextlib.nullcontext)
+    drivers: Sequence[str] = _OF_NODES
 
 
 _TABLES = [
@@ -82,7 +88,9 @@ _TABLES = [
     _Table(deaths.COLUMNS, deaths.DEATHS, deaths.measure),
     _Table(recoveries.COLUMNS, recoveries.WORKS, recoveries.measure),
     _Table(builds.COLUMNS, builds.FAULTS, builds.measure,
-           builds.one_at_a_time),
+           builds.one_at_a_time, tuple(_DRIVERS)),
+    _Table(parallel.COLUMNS, parallel.FLOODS, parallel.measure,
+           parallel.with_nodes, ('pool',)),
 ]
 
 #: What has been measured of the rows of each table, in their order; fewer if
@@ -93,7 +101,7 @@ _Results = list[list[_Outcome]]
 def run(driver: str, tables: Sequence[_Table]) -> _Results:
     """Bring a lab up and let it all happen.
 
-    :param driver: ``ring`` or ``stock``
+    :param driver: ``ring``, ``stock`` or ``pool``
     :param tables: what is to happen
     """
     results: _Results = [[] for _ in tables]
@@ -144,11 +152,12 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.crowd:
         print(crowd.measure(chosen.crowd))
         return 0
-    tables = [dataclasses.replace(table, rows=rows) for table in _TABLES
-              if (rows := [row for row in table.rows
-                           if re.search(chosen.only, row.name)])]
-    drivers = (list(_DRIVERS) if chosen.driver == 'both'
+    drivers = (list(_OF_NODES) if chosen.driver == 'both'
                else [chosen.driver])
+    tables = [dataclasses.replace(table, rows=rows) for table in _TABLES
+              if set(drivers) <= set(table.drivers) and (
+                  rows := [row for row in table.rows
+                           if re.search(chosen.only, row.name)])]
     try:
         results = {driver: run(driver, tables) for driver in drivers}
     except errors.LabError as error:
@@ -159,8 +168,9 @@ def main(arguments: Sequence[str]) -> int:
         print(_print(table, {driver: found[number]
                              for driver, found in results.items()}))
     # Nova's own driver is there to compare with.
-    failed = [row.name for table, outcomes in zip(
-        tables, results.get('ring', [])) for row in _failed(table, outcomes)]
+    failed = [row.name for driver, found in results.items()
+              if driver != 'stock' for table, outcomes in zip(tables, found)
+              for row in _failed(table, outcomes)]
     if failed:
         print(f'More than is allowed: {", ".join(failed)}.')
     count = sum(len(table.rows) for table in tables)

@@ -88,20 +88,59 @@ class CommandTestCase(base.LabTestCase):
     def test_move_and_failover(self):
         server = self.boot_active('moved', 'compute-1')
         node = server.hypervisor_hostname
-        self.ring('move', node[:13], 'compute-3', '--yes')
+        self.ring('move', node[:13], 'compute-3', '--yes', '--reason',
+                  'a new rack')
         self.assertEqual('compute-3', self.lab.owners()[node])
         self.assertEqual('compute-3', self.show(server).compute_host)
         self.assertReboots(server)
+        (moved,) = self.ring_actions(server)
+        self.assertEqual(
+            ('ironic_ring_move', 'compute-1', 'compute-3', 'a new rack'),
+            (moved['action'], *(moved['ironic_ring_move'][name]
+                                for name in ('from', 'to', 'reason'))))
+        self.assertIn(
+            '--reason', moved['ironic_ring_move']['by']['arguments'])
+        self.assertEqual(
+            [('SERVER_CREATED', '', ''),
+             ('INSTANCE_MOVED', 'compute-1', 'compute-3')],
+            self._history(server.id))
 
         self.addCleanup(self.lab.start_compute, 'compute-3')
         self.addCleanup(self.force_down, 'compute-3', False)
         self.lab.compute('compute-3').kill()
-        self.ring('failover', 'compute-3', '--alive', '--yes')
+        self.ring('failover', 'compute-3', '--alive', '--yes', '--reason',
+                  'smoke')
         # The node goes to whom the ring maps it now.
         taker = base.divide([node], 'compute-1', 'compute-2')[node]
         self.assertEqual(taker, self.lab.owners()[node])
         self.assertEqual(taker, self.show(server).compute_host)
         self.assertNotIn('compute-3', self.lab.owners().values())
+
+        # The service that takes it says so where it was asked for.
+        self.lab.wait('The action of the failover', lambda: (
+            'ironic_ring_failover' in self.ring_actions(server)[-1]))
+        _, failover = self.ring_actions(server)
+        self.assertEqual('smoke', failover['ironic_ring_asked']['reason'])
+        self.assertEqual(
+            (taker, 'compute-3', 'FORCED_DOWN'),
+            tuple(failover['ironic_ring_failover'][name]
+                  for name in ('host', 'from', 'reason')))
+        self.assertEqual(
+            [('INSTANCE_MOVED', 'compute-1', 'compute-3'),
+             ('SERVICE_FORCED_DOWN', 'compute-3', ''),
+             ('INSTANCE_FAILED_OVER', 'compute-3', taker)],
+            [line for line in self._history(node)
+             if line[0] not in ('SERVER_CREATED', 'RECORD_CREATED')][-3:])
+        self.assertIn(('INSTANCE_FAILED_OVER', 'compute-3', taker),
+                      self._history('compute-3'))
+
+    def _history(self, name: str) -> list[tuple[str, str, str]]:
+        """Return what has happened to what has a name, and from whom to whom.
+
+        :param name: that of a node, a server or a service
+        """
+        return [(line['Event'], line['From'], line['To'])
+                for line in self.read('history', name)]
 
     def test_leftovers(self):
         provider = str(uuid.uuid4())

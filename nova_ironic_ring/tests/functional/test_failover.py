@@ -16,7 +16,6 @@ import contextlib
 import uuid
 
 from openstack.compute.v2 import server as sdk_server
-from openstack import exceptions
 
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import services
@@ -50,11 +49,6 @@ class _FailoverTestCase(base.LabTestCase):
         asked = [self._boot(name) for name in names]
         return [servers.wait_active(self.cloud, server) for server in asked]
 
-    def _node_of(self, server: sdk_server.Server):
-        """Return the node that holds a server; None if none does."""
-        return next(self.cloud.baremetal.nodes(
-            details=True, instance_id=server.id), None)
-
     def _wait_taken_over(self, *wanted: sdk_server.Server) -> None:
         """Wait until servers are with those whom the ring maps them to."""
         takers = base.divide(
@@ -83,56 +77,19 @@ class _FailoverTestCase(base.LabTestCase):
 
 class FailoverTestCase(_FailoverTestCase):
 
-    def _network(self):
-        network = self.cloud.network.create_network(name='wire')
-        self.addCleanup(self.cloud.network.delete_network, network)
-        self.cloud.network.create_subnet(
-            network_id=network.id, ip_version=4, cidr='192.0.2.0/24')
-        return network
-
-    def _rebuild(self, server: sdk_server.Server) -> None:
-        # From 2.93 on Nova takes each rebuild for one of a volume, which its
-        # ironic driver refuses.
-        answer = self.cloud.compute.post(
-            f'/servers/{server.id}/action', microversion='2.92',
-            json={'rebuild': {'imageRef': server.image.id}})
-        exceptions.raise_from_response(answer)
-
-    def assertWorks(self, server: sdk_server.Server, network) -> None:
-        """See that a server does what it is told to."""
-        compute = self.cloud.compute
-        for what, status in (
-                (lambda: compute.reboot_server(server, 'HARD'), 'ACTIVE'),
-                (lambda: compute.reboot_server(server, 'SOFT'), 'ACTIVE'),
-                (lambda: compute.stop_server(server), 'SHUTOFF'),
-                (lambda: compute.start_server(server), 'ACTIVE'),
-                (lambda: compute.rescue_server(server), 'RESCUE'),
-                (lambda: compute.unrescue_server(server), 'ACTIVE'),
-                (lambda: self._rebuild(server), 'ACTIVE')):
-            what()
-            self.wait_idle(server)
-            self.assertEqual(status, self.show(server).status)
-        for change, locked in ((compute.lock_server, True),
-                               (compute.unlock_server, False)):
-            change(server)
-            self.assertEqual(locked, self.show(server).is_locked)
-        attached = compute.create_server_interface(
-            server, net_id=network.id)
-        self.lab.wait('The interface', lambda: [
-            attached.port_id] == [each.port_id for each in
-                                  compute.server_interfaces(server)])
-        compute.delete_server_interface(attached, server)
-        self.lab.wait('No interface', lambda: not list(
-            compute.server_interfaces(server)))
-        # The lab has none, and the service says so.
-        error = self.assertRaises(
-            exceptions.BadRequestException,
-            compute.create_server_remote_console, server, protocol='serial',
-            type='serial')
-        self.assertIn('console', str(error))
+    def _wait_recorded(self, server: sdk_server.Server) -> None:
+        """Wait until Nova tells who has a server, and why, to the end."""
+        self.lab.wait(f'The action of {server.name}',
+                      lambda: bool(self.ring_actions(server)))
+        taker = self.show(server).compute_host
+        self.assertEqual([{
+            'action': 'ironic_ring_failover', 'ironic_ring_failover': {
+                'host': taker, 'from': self.dead, 'to': taker,
+                'node': server.hypervisor_hostname, 'reason': 'FORCED_DOWN',
+                'by': None}}], self.ring_actions(server))
 
     def test_servers_of_a_service_that_is_forced_down(self):
-        network = self._network()
+        network = self.network()
         wanted = self._boot_active('stays-0', 'stays-1')
         before = [self.allocations(server) for server in wanted]
         self.lab.compute(self.dead).kill()
@@ -148,6 +105,8 @@ class FailoverTestCase(_FailoverTestCase):
         self.run_program('openstack', 'compute', 'service', 'set', '--down',
                          self.dead, 'nova-compute')
         self._wait_taken_over(*wanted)
+        for server in wanted:
+            self._wait_recorded(server)
         self.assertEqual(
             before, [self.allocations(server) for server in wanted])
         # Also as an operator sees it.
@@ -198,7 +157,7 @@ class FailoverTestCase(_FailoverTestCase):
             self.assertEqual(status, self.show(server).status)
         self.lab.wait('The end of the delete', lambda: (
             compute.find_server(deleted.id) is None))
-        self.lab.wait('The node free', lambda: self._node_of(deleted) is None)
+        self.lab.wait('The node free', lambda: self.node_of(deleted) is None)
         self.lab.wait('The end of the build', lambda: (
             self.show(building).status == 'ERROR'))
         self.assertIn(f'{self.dead} has died',
@@ -216,12 +175,12 @@ class FailoverTestCase(_FailoverTestCase):
             self.assertEqual('ACTIVE', self.show(server).status)
             self.assertIsNone(self.show(server).task_state)
             self.assertEqual('active',
-                             self._node_of(server).provision_state)
-            self.assertEqual('power on', self._node_of(server).power_state)
+                             self.node_of(server).provision_state)
+            self.assertEqual('power on', self.node_of(server).power_state)
         self.lab.wait('The build refused again', lambda: (
             self.show(building).status == 'ERROR'
             and not self.allocations(building)))
-        self.assertIsNone(self._node_of(building))
+        self.assertIsNone(self.node_of(building))
 
     @contextlib.contextmanager
     def _slow_deployments(self):
@@ -233,7 +192,7 @@ class FailoverTestCase(_FailoverTestCase):
             services.Ironic(self.lab.context).restart()
 
     def test_deployment_that_outlives_its_service(self):
-        network = self._network()
+        network = self.network()
         (idle,) = self._boot_active('idle')
         with self._slow_deployments():
             server = self.boot('deploying', self.dead, network=network.id)
@@ -246,14 +205,14 @@ class FailoverTestCase(_FailoverTestCase):
             self.lab.wait('A service for the idle server', lambda: (
                 self._host_of(idle) != self.dead), poll=0.02)
             with self.frozen(self._host_of(idle)):
-                self._rebuild(self.show(idle))
+                self.rebuild(self.show(idle))
             server = servers.wait_active(self.cloud, server)
             self._wait_taken_over(server, idle)
             (port,) = self.cloud.network.ports(device_id=server.id)
             self.wait_idle(idle)
             self.assertEqual('ACTIVE', self.show(idle).status)
 
-            self._rebuild(server)
+            self.rebuild(server)
             self._wait_for_task(server, 'rebuild_spawning')
             self.lab.compute(self.dead).resume()
             # It finds the node deployed, and that this is not its work.
@@ -317,16 +276,16 @@ class FailoverTestCase(_FailoverTestCase):
         self.lab.wait_settled(self.nodes)
         self.wait_for_passes(self.dead)
         self.assertEqual('ACTIVE', self.show(rebooting).status)
-        self.assertEqual('active', self._node_of(rebooting).provision_state)
+        self.assertEqual('active', self.node_of(rebooting).provision_state)
         self.assertEqual(
             self.lab.owners()[rebooting.hypervisor_hostname],
             self.show(rebooting).compute_host)
-        self.assertIsNone(self._node_of(deleted))
+        self.assertIsNone(self.node_of(deleted))
         self.assertEqual(status, self.show(building).status)
         self.assertIsNone(self.show(building).task_state)
         servers.delete(self.cloud, [building])
         self.lab.wait('Its node free', lambda: (
-            self._node_of(building) is None))
+            self.node_of(building) is None))
         self.assertEqual({}, self.allocations(building))
 
     def _freeze_ironic_in_a_build(self, rebooting: sdk_server.Server

@@ -119,6 +119,16 @@ class CommandTestCase(base.LabTestCase):
         self.assertIn('is the name of another service',
                       self._refused('add', 'mariadb'))
 
+    def test_driver_that_does_not_load(self):
+        self.lab.add_compute(
+            'broken', {'DEFAULT': {'compute_driver': 'no.Driver'}})
+        self.addCleanup(self.lab.forget_compute, 'broken')
+        error = self.assertRaises(
+            errors.LabError, self.lab.wait_alive, 'broken')
+        log = self.lab.state.directory / 'log' / 'broken.log'
+        self.assertIn(f'broken has died; its log is {log}', str(error))
+        self.assertIn('no.Driver', log.read_text())
+
     def test_boot_and_delete(self):
         out = self._ok('boot', '2', '--host', 'compute-1', '-f', 'json')
         booted = json.loads(out[out.index('['):])
@@ -209,7 +219,7 @@ class CommandTestCase(base.LabTestCase):
                      'nova_ironic_ring.lab', '--name', name, 'up', '--nodes',
                      '2', '--computes', '1', '--driver', 'stock']
         first = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
-        self.assertTrue(any('Enrolling' in line for line in first.stdout))
+        self.assertTrue(any('Placement' in line for line in first.stdout))
         first.kill()
         first.communicate()
         orphans = {process.pid for process in process.leftovers(directory)}
@@ -298,20 +308,6 @@ class FailureTestCase(base.base.BaseTestCase):
         self.assertNotEqual(0, done.returncode)
         self.assertIn('is coming up', done.stderr)
 
-    def test_driver_that_does_not_load(self):
-        done = subprocess.run(
-            [sys.executable, '-W', 'ignore', '-c',
-             'from nova_ironic_ring.lab import app; import sys;'
-             'app._DRIVERS["ring"] = "no.Driver";'
-             f'sys.argv[1:] = ["--name", "{self.name}", "up", "--nodes", "1"];'
-             'sys.exit(app.main())'],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.assertNotEqual(0, done.returncode)
-        self.assertIn('compute-1 has died; its log is '
-                      f'{self.directory}/log/compute-1.log', done.stderr)
-        self.assertTrue(
-            (self.directory / 'log' / 'compute-1.log').exists())
-
     def test_interrupted(self):
         for number in signal.SIGINT, signal.SIGTERM:
             started = subprocess.Popen(
@@ -319,7 +315,7 @@ class FailureTestCase(base.base.BaseTestCase):
                  '--name', self.name, 'up'],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 preexec_fn=_heed_interrupts)
-            self.assertTrue(any('Keystone' in line
+            self.assertTrue(any('schemas' in line
                                 for line in started.stdout))
             started.send_signal(number)
             _, message = started.communicate()

@@ -12,6 +12,9 @@
 
 """Real nova-computes with conductor groups, shards and peer lists."""
 
+import collections
+import dataclasses
+import json
 from typing import ClassVar
 
 from nova_ironic_ring.lab import servers
@@ -285,3 +288,120 @@ class ShardsTestCase(base.LabTestCase):
                 self.assertOwners(x=['x-one', 'x-two', 'y-two'],
                                   y=['y-one'])
         self.assertOwners()
+
+
+_BY_SHARDS = {'ironic_ring': {'listing': 'shards'}}
+
+
+class ListingTestCase(base.LabTestCase):
+    """Services that divide 16 shards, and list no more than their own."""
+
+    KIND = base.Kind(computes=3, nodes=16)
+
+    @classmethod
+    def furnish(cls, lab):
+        baremetal = lab.connect('lab-system').baremetal
+        for number, node in enumerate(sorted(lab.owners())):
+            baremetal.update_node(node, shard=f'shard-{number:02}')
+        # One after the other: until all have it, nothing changes.
+        for name in lab.state.computes:
+            lab.reconfigure(name, _BY_SHARDS)
+        lab.wait('Shares that are even', lambda: (
+            cls._say_shards(lab) == 16 and cls._counts(lab) == [5, 5, 6]))
+
+    @staticmethod
+    def _say_shards(lab) -> int:
+        """Count the records whose owners say which shards they hold."""
+        with lab.cell() as connected, connected.cursor() as cursor:
+            cursor.execute(
+                'SELECT uuid FROM compute_nodes WHERE deleted = 0 AND stats '
+                "LIKE '%ironic_ring:shards%'")
+            return len(cursor.fetchall())
+
+    @staticmethod
+    def _counts(lab) -> list[int]:
+        return sorted(collections.Counter(lab.owners().values()).values())
+
+    def _find(self):
+        # Each time, a service that is back may have other shards.
+        found = super()._find()
+        return dataclasses.replace(
+            found, owners=dict.fromkeys(found.owners, ''))
+
+    def _wait_divided(self, *counts: int) -> dict[str, str]:
+        """Wait until all nodes are divided, and return who owns each."""
+        self.lab.wait(f'Shares of {counts}',
+                      lambda: self._counts(self.lab) == sorted(counts))
+        return self.lab.owners()
+
+    def _ring(self, *command: str, status: int = 0) -> list[dict]:
+        """Run the command with the lab's nova.conf."""
+        _, *files = self.lab.nova.manage
+        return json.loads(self.run_program(
+            'nova-ironic-ring', *files, *command, '-f', 'json',
+            status=status))
+
+    def _moved(self, before: dict[str, str]) -> dict[str, tuple[str, str]]:
+        """Say which nodes have another owner than before."""
+        return {node: (before[node], owner)
+                for node, owner in self.lab.owners().items()
+                if before[node] != owner}
+
+    def test_death_return_and_join(self):
+        before = self._wait_divided(5, 5, 6)
+        server = self.boot_active('fails-over', 'compute-3')
+        self.lab.compute('compute-3').kill()
+        self.force_down('compute-3')
+        self.addCleanup(self.force_down, 'compute-3', False)
+        self._wait_divided(8, 8)
+        self.assertEqual(
+            {node for node, owner in before.items() if owner == 'compute-3'},
+            self._moved(before).keys())
+        self.lab.wait('A new host', lambda: self.show(
+            server).compute_host != 'compute-3')
+        self.assertReboots(server)
+        servers.delete(self.cloud, [server])
+
+        before = self._wait_divided(8, 8)
+        self.force_down('compute-3', False)
+        self.lab.start_compute('compute-3')
+        self._wait_divided(5, 5, 6)
+        moved = self._moved(before)
+        self.assertEqual({'compute-3'}, {new for _, new in moved.values()})
+        self.assertEqual(5, len(moved))
+
+        before = self.lab.owners()
+        self.lab.add_compute('compute-4', _BY_SHARDS)
+        self.addCleanup(self.remove_compute, 'compute-4')
+        self._wait_divided(4, 4, 4, 4)
+        moved = self._moved(before)
+        self.assertEqual({'compute-4'}, {new for _, new in moved.values()})
+        self.assertEqual(4, len(moved))
+        self.wait_for_passes(*self.lab.state.computes)
+        # The command sees the same.
+        self.assertEqual([(4, 4)] * 4, [
+            (line['Nodes'], line['Desired']) for line in self._ring('show')])
+        self.assertEqual([], self._ring('check'))
+        # Each asks for no more than its own shards.
+        for name in self.lab.state.computes:
+            self.assertIn('Of 4 nodes, 4 free and for this service',
+                          self.lab.compute(name).last_lines(200))
+
+    def test_services_that_differ(self):
+        before = self._wait_divided(5, 5, 6)
+        log = self.lab.compute('compute-2').log
+        start = len(log.read_text())
+        self.addCleanup(self.lab.reconfigure, 'compute-1', _BY_SHARDS)
+        self.lab.reconfigure('compute-1', {})
+        self.lab.wait('A warning', lambda: any(
+            ' WARNING ' in line for line in log.read_text()[
+                start:].splitlines()
+            if 'listing is "shards" here and is not on compute-1' in line))
+        # All of them divide the nodes one by one.
+        expected = base.divide(before.keys(), *self.lab.state.computes)
+        self.lab.wait('The owners that are expected',
+                      lambda: self.lab.owners() == expected)
+        (finding,) = self._ring('check', status=1)
+        self.assertIn('[ironic_ring] listing differs', finding['Found'])
+        self.lab.reconfigure('compute-1', _BY_SHARDS)
+        self._wait_divided(5, 5, 6)

@@ -12,12 +12,16 @@
 
 """Services with pools: builds, a takeover, and the change of drivers."""
 
+import collections
 import concurrent.futures
+import json
+from typing import Any
 
 from openstack.compute.v2 import server as sdk_server
 
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import view
 from nova_ironic_ring.tests.functional import base
@@ -76,8 +80,13 @@ class PoolTestCase(base.LabTestCase):
         self._wait_free()
 
     def test_service_that_dies(self):
-        server = self.boot_active('orphan')
+        first, network = self.network(), self.network()
+        server = servers.wait_active(self.cloud, self.boot(
+            'orphan', network=first.id))
+        self.assertWorks(server, network)
         node, dead = self._node(server), self.show(server).compute_host
+        ports = [each.port_id for each in
+                 self.cloud.compute.server_interfaces(server)]
         self.addCleanup(self.force_down, dead, False)
         self.addCleanup(self.lab.start_compute, dead)
         self.lab.compute(dead).kill()
@@ -87,13 +96,201 @@ class PoolTestCase(base.LabTestCase):
         self.wait_idle(server)
         self.assertEqual(node, self._node(server))
         self.assertWhole(server)
-        self.assertReboots(server)
+        self.assertEqual(ports, [each.port_id for each in
+                         self.cloud.compute.server_interfaces(server)])
+        self.assertWorks(server, network)
         servers.delete(self.cloud, [server])
         # The others count what the dead one had.
         self._wait_free()
         self.assertEqual(set(), {
             pool.owner for pool in self._pools()
             if pool.owner == dead and pool.reserved < pool.total})
+
+    def _restart(self, name: str, overrides: services.Sections) -> None:
+        self.lab.configure_compute(name, overrides)
+        self.lab.compute(name).kill()
+        self.lab.start_compute(name)
+
+    def test_takeover_between_two_passes(self):
+        taker, dead = self.lab.state.computes
+        # With this one, the taker stays in the ring while it is restarted.
+        self.boot_active('of-the-taker', taker)
+        server = self.boot_active('manageable', dead)
+        self.addCleanup(self._restart, taker, {})
+        self._restart(taker, {'DEFAULT': {'update_resources_interval': 3600}})
+        before = self._total(taker)
+        self.addCleanup(self.lab.start_compute, dead)
+        self.addCleanup(self.force_down, dead, False)
+        self.lab.compute(dead).kill()
+        self.force_down(dead)
+        self.lab.wait('The other service for the server', lambda: (
+            self.show(server).compute_host == taker))
+        self.wait_idle(server)
+        self.assertWhole(server)
+        self.assertReboots(server)
+        # The free nodes of the dead one wait for a pass.
+        self.assertEqual(before + 1, self._total(taker))
+
+    def _total(self, name: str) -> int:
+        """Count the nodes in the pools of a service."""
+        return sum(pool.total for pool in self._pools() if pool.owner == name)
+
+    def _shares(self) -> dict[str, int]:
+        """Count the nodes that can be built on or are, of each service."""
+        found = collections.Counter[str]()
+        for pool in self._pools():
+            found[pool.owner] += pool.total - pool.reserved
+        return +found
+
+    def _divided(self, *members: str) -> dict[str, int]:
+        """Say how many nodes are for each, when these are the members."""
+        return collections.Counter(base.divide(
+            {node.id for node in self.cloud.baremetal.nodes()}, *members
+        ).values())
+
+    def assertDivided(self, *members: str) -> None:
+        """See that the free nodes come to be divided among these."""
+        expected = self._divided(*members)
+        self.lab.wait(f'A ring of {", ".join(members)}: {expected}',
+                      lambda: self._shares() == expected)
+
+    def test_join_and_leave(self):
+        two = list(self.lab.state.computes)
+        newcomer = self.lab.next_name()
+        self.lab.add_compute(newcomer)
+        self.addCleanup(self.remove_compute, newcomer)
+        self.lab.wait_alive(newcomer)
+        self.lab.discover_hosts()
+        self.assertDivided(*two, newcomer)
+        server = self.boot_active('on-the-newcomer', newcomer)
+        self.assertEqual(newcomer, server.compute_host)
+        self.assertWhole(server)
+        servers.delete(self.cloud, [server])
+        self._wait_free()
+        self.lab.compute(newcomer).stop()
+        self.assertDivided(*two)
+
+    def test_killed_and_started_again(self):
+        one, two = self.lab.state.computes
+        kept, forgotten = (
+            self.boot_active(name, two) for name in ('kept', 'forgotten'))
+        self.lab.compute(two).kill()
+        self.addCleanup(self._start_if_down, two)
+        self.lab.wait('All free nodes with the other', lambda: (
+            self._shares().get(one) == self.nodes - 2))
+        servers.delete(self.cloud, [forgotten])
+        self.cloud.baremetal.set_node_power_state(
+            self._node(kept), 'power off', wait=True)
+        self.lab.start_compute(two)
+        # It sees both as soon as it is there.
+        self.lab.wait('The server that was switched off', lambda: (
+            self.show(kept).status == 'SHUTOFF'))
+        self.lab.wait('The node free', lambda: not list(
+            self.cloud.baremetal.nodes(instance_id=forgotten.id)))
+        self.assertReboots(kept)
+        servers.delete(self.cloud, [kept])
+        self._wait_free()
+        self.assertDivided(one, two)
+
+    def _start_if_down(self, name: str) -> None:
+        if self.lab.compute(name).state == 'stopped':
+            self.lab.start_compute(name)
+
+    def test_builds_while_one_joins_and_another_is_disabled(self):
+        one, second = self.lab.state.computes
+        (service,) = self.cloud.compute.services(
+            host=second, binary='nova-compute')
+        started: list[sdk_server.Server] = []
+
+        def build(count: int) -> None:
+            for _ in range(count):
+                started.append(self.boot(f'moving-{len(started)}'))
+                self.lab.wait('A service for the build', lambda: (
+                    self.show(started[-1]).compute_host
+                    or self.show(started[-1]).status == 'ERROR'))
+
+        build(2)
+        self.cloud.compute.disable_service(service)
+        self.addCleanup(self.cloud.compute.enable_service, service)
+        build(2)
+        newcomer = self.lab.next_name()
+        self.lab.add_compute(newcomer)
+        self.addCleanup(self.remove_compute, newcomer)
+        build(2)
+        self.lab.wait_alive(newcomer)
+        self.lab.discover_hosts()
+        build(2)
+        self.lab.wait('Nodes of the newcomer', lambda: (
+            self._shares().get(newcomer)))
+        build(2)
+        built = [servers.wait_active(self.cloud, server)
+                 for server in started]
+        self.assertWhole(*built)
+        self.assertEqual(10, len({self._node(server) for server in built}))
+        self.assertLessEqual(
+            {self.show(server).compute_host for server in built[4:]},
+            {one, newcomer})
+        servers.delete(self.cloud, built)
+
+    def _follow(self) -> None:
+        for name in self.lab.state.computes:
+            self.lab.reconfigure(
+                name, {'ironic_ring': {'instance_mobility': 'follow'}})
+            self.addCleanup(self.lab.reconfigure, name, {})
+
+    def test_instances_that_follow(self):
+        one, two = self.lab.state.computes
+        # It builds on nodes of its own share first.
+        server = self.boot_active('follows', two)
+        self._follow()
+        self.addCleanup(self._ring, 'undrain', two, '--yes')
+        self._ring('drain', two, '--instances', '--yes')
+        self.assertEqual(one, self.show(server).compute_host)
+        self.assertWhole(server)
+        self.assertReboots(server)
+        self._ring('undrain', two, '--yes')
+        self.lab.wait('The server back', lambda: (
+            self.show(server).compute_host == two))
+        self.assertWhole(server)
+        self.assertReboots(server)
+        self.lab.wait_settled(self.nodes)
+
+    def _ring(self, *command: str) -> str:
+        """Run the operator's command with the lab's nova.conf."""
+        _, *files = self.lab.nova.manage
+        return self.run_program('nova-ironic-ring', *files, *command)
+
+    def _read(self, *command: str) -> Any:
+        return json.loads(self._ring(*command, '-f', 'json'))
+
+    def test_command(self):
+        one, two = self.lab.state.computes
+        server = self.boot_active('moved', one)
+        self.lab.wait_settled(self.nodes)
+        node = self._node(server)
+        shown = {line['Host']: line for line in self._read('show')}
+        self.assertEqual(self._shares(), {
+            host: line['Nodes'] for host, line in shown.items()})
+        story = self._read('node', 'show', server.id)
+        self.assertEqual(
+            (node, one, self.show(server).hypervisor_hostname),
+            (story['Node'], story['Owner'], story['Pool']))
+        self.assertIn(server.id, story['Instance'])
+        plan = {line['Host']: line['Nodes after']
+                for line in self._read('plan', '--remove', one)}
+        # The server fails over, and is no free node.
+        self.assertEqual((0, self.nodes - 1), (plan[one], plan[two]))
+        self.assertEqual('', self._ring('check').strip())
+
+        self._ring('move', server.id, two, '--yes')
+        self.assertEqual(two, self.show(server).compute_host)
+        self.assertEqual(node, self._node(server))
+        self.assertWhole(server)
+        self.assertReboots(server)
+        self.lab.wait('All well', lambda: not self._ring(
+            'check').strip())
+        servers.delete(self.cloud, [server])
+        self._wait_free()
 
     def _change(self, driver: str, *kept: sdk_server.Server) -> None:
         """Have all services change the driver, one after the other."""

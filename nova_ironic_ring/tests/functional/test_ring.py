@@ -21,6 +21,9 @@ from nova_ironic_ring.tests.functional import base
 
 class RingTestCase(base.LabTestCase):
 
+    # Enough for twenty builds, and a newcomer gets some for sure.
+    KIND = base.Kind(nodes=30)
+
     def _inventory(self) -> set[str]:
         return {node.id for node in self.cloud.baremetal.nodes()}
 
@@ -214,3 +217,11 @@ class RingTestCase(base.LabTestCase):
         # And nothing else.
         self.assertEqual(self._inventory(), self._resource_providers())
         self.assertEqual(self._inventory(), set(self.lab.owners()))
+
+    def test_provider_that_is_deleted(self):
+        node, owner = next(iter(self.lab.owners().items()))
+        self.cloud.placement.delete(f'/resource_providers/{node}')
+        self.wait_for_passes(owner)
+        # Nova's cache alone would keep it away for minutes.
+        self.assertEqual(200, self.cloud.placement.get(
+            f'/resource_providers/{node}').status_code)

@@ -1,0 +1,213 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""As many boots at once as there are nodes, while a service dies."""
+
+import collections
+from collections.abc import Iterator
+import concurrent.futures
+import contextlib
+import dataclasses
+import time
+
+from openstack import connection
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import view
+from nova_ironic_ring.tests.faults import operators
+
+_HOST = 'compute-2'
+_SERVERS = 60
+_THREADS = 12
+_PATIENCE = 300
+COLUMNS = ('ACTIVE', 'ERROR', 'ERROR with a node', 'BUILD',
+           'ACTIVE of each service', 'nodes twice', 'left behind',
+           'over after')
+
+
+@dataclasses.dataclass(frozen=True)
+class Flood:
+    """Boots, and what happens meanwhile.
+
+    :ivar name: what the table calls it
+    :ivar subset: ``[filter_scheduler] host_subset_size``
+    """
+
+    name: str
+    subset: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What has become of the boots.
+
+    :ivar hosts: how many servers are active, by their service
+    :ivar reasons: why servers are in ERROR, empty where nobody has said so
+    :ivar held: how many of these have a node until they are deleted, for
+        their service had reserved it when it died
+    :ivar building: servers that are being built still
+    :ivar twice: nodes that two servers have, or active servers on no node
+    :ivar left: allocations and nodes of servers that no service has, and nodes
+        that are not free when all servers are deleted
+    :ivar over: seconds from the first boot to the end of the last build
+    """
+
+    hosts: collections.Counter[str]
+    reasons: list[str]
+    held: int
+    building: int
+    twice: int
+    left: int
+    over: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether each server is active, or in ERROR with a reason."""
+        return not (self.building or self.twice or self.left) and all(
+            self.reasons) and (
+                self.hosts.total() + len(self.reasons) == _SERVERS)
+
+    def cells(self) -> list[str]:
+        """Return the cells of the table."""
+        return [str(self.hosts.total()), str(len(self.reasons)),
+                str(self.held), str(self.building), ' '.join(
+                    str(count) for _, count in sorted(self.hosts.items())),
+                str(self.twice), str(self.left), f'{self.over:.0f} s']
+
+
+FLOODS = [
+    Flood(f'{_SERVERS} boots at once, one killed'),
+    Flood(f'{_SERVERS} boots at once, one killed, host_subset_size 3', 3),
+]
+
+
+@contextlib.contextmanager
+def with_nodes(lab: cloud.Lab) -> Iterator[None]:
+    """Have as many free nodes as there are boots.
+
+    :param lab: the lab
+    """
+    link = lab.connect()
+    free = sum(node.instance_id is None
+               for node in link.baremetal.nodes(details=True))
+    if free < _SERVERS:
+        lab.enroll(_SERVERS - free)
+    lab.wait_settled(_count(link))
+    yield
+
+
+def measure(lab: cloud.Lab, flood: Flood) -> Outcome:
+    """Boot servers at once, have a service die, and see what they become.
+
+    :param lab: the lab
+    :param flood: how the scheduler chooses
+    """
+    with _subset(lab, flood.subset):
+        return _measure(lab)
+
+
+def _measure(lab: cloud.Lab) -> Outcome:
+    link = lab.connect()
+    nodes = _count(link)
+    lab.wait_settled(nodes)
+    kept = {node.instance_id for node in link.baremetal.nodes(details=True)}
+    start = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
+        asked = list(pool.map(
+            lambda number: servers.boot(link, f'flood-{number}').id,
+            range(_SERVERS)))
+    # Some of its builds are done, some are at Ironic, some wait for a turn.
+    operators.wait(lambda: any(
+        server.status == 'ACTIVE' and server.compute_host == _HOST
+        for server in _shown(link, asked)), _PATIENCE)
+    lab.compute(_HOST).kill()
+    operators.force_down(lab, _HOST, True)
+    operators.wait(lambda: all(
+        server.status != 'BUILD' for server in _shown(link, asked)),
+        _PATIENCE)
+    over = time.monotonic() - start
+    # What a service has is with one that lives, and the rest is freed.
+    operators.wait(lambda: not _left(link, asked) and all(
+        server.compute_host != _HOST for server in _shown(link, asked)),
+        _PATIENCE)
+    found = _shown(link, asked)
+    active = [server for server in found if server.status == 'ACTIVE']
+    held = collections.Counter(
+        node.instance_id for node in link.baremetal.nodes(details=True)
+        if node.instance_id and node.instance_id not in kept)
+    twice = sum(held[server.id] != 1 for server in active) + sum(
+        count > 1 for count in held.values())
+    left = _left(link, asked)
+    servers.delete(link, found)
+    lab.start_compute(_HOST)
+    operators.force_down(lab, _HOST, False)
+    operators.wait(lambda: not _reserved(lab, nodes), _PATIENCE)
+    left += _reserved(lab, nodes)
+    return Outcome(
+        collections.Counter(server.compute_host for server in active),
+        [(server.fault or {}).get('message', '') for server in found
+         if server.status == 'ERROR'],
+        sum(held[server.id] for server in found if server.status == 'ERROR'),
+        sum(server.status == 'BUILD' for server in found), twice, left, over)
+
+
+@contextlib.contextmanager
+def _subset(lab: cloud.Lab, size: int) -> Iterator[None]:
+    """Have the scheduler choose at random among some services."""
+    path = lab.nova.controller
+    before = path.read_text()
+    scheduler = lab.state.process('nova-scheduler')
+
+    def restart(text: str) -> None:
+        path.write_text(text)
+        scheduler.kill()
+        scheduler.start()
+    if size != 1:
+        restart(f'{before}\n[filter_scheduler]\nhost_subset_size = {size}\n')
+    try:
+        yield
+    finally:
+        if size != 1:
+            restart(before)
+
+
+def _count(link: connection.Connection) -> int:
+    return sum(1 for _ in link.baremetal.nodes())
+
+
+def _shown(link: connection.Connection, asked: list[str]) -> list:
+    wanted = set(asked)
+    return [server for server in link.compute.servers(details=True)
+            if server.id in wanted]
+
+
+def _left(link: connection.Connection, asked: list[str]) -> int:
+    """Count allocations and nodes of servers that no service has.
+
+    One that a service has is as after a restart of its nova-compute: it has
+    its node until it is deleted.
+    """
+    others = {server.id for server in _shown(link, asked)
+              if server.status != 'ACTIVE' and not server.compute_host}
+    return sum(
+        len(link.placement.get(f'/allocations/{uuid}').json()['allocations'])
+        for uuid in others) + sum(
+            node.instance_id in others
+            for node in link.baremetal.nodes(details=True))
+
+
+def _reserved(lab: cloud.Lab, nodes: int) -> int:
+    """Count the nodes that cannot be built on in Placement."""
+    with lab.cell() as opened:
+        pools = view.read(opened).pools
+    return abs(nodes - sum(pool.total - pool.reserved for pool in pools))

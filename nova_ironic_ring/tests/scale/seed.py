@@ -1,0 +1,220 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Puts many nodes into the databases of a cloud, without anybody's help.
+
+Ironic enrols a node in seconds, and Nova's resource tracker takes as long to
+walk one. Where only the cost of what comes afterwards is wanted, the records
+of one real node are multiplied here instead.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+import dataclasses
+import datetime
+import json
+from typing import Any
+import uuid
+
+import pymysql
+from pymysql import cursors
+
+from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.core import ring
+
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, 'scale.nova-ironic-ring')
+# So many records are written at once.
+_CHUNK = 1000
+# What the database gives each record by itself.
+_KEYS = ('id',)
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """How large the cloud is to be.
+
+    :ivar nodes: how many nodes it is to have, with those that it has
+    :ivar hosts: the services that have them; records of services are made for
+        those that have none
+    :ivar partitions: points on the ring for each of them
+    :ivar instances: the part of the nodes with an instance, from 0 to 1
+    """
+
+    nodes: int
+    hosts: Sequence[str]
+    partitions: int
+    instances: float = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Databases:
+    """Connections, each to a database of its own; all commit at once.
+
+    :ivar ironic: that of Ironic
+    :ivar cell: that of Nova's cell; None for nodes that Nova does not know
+    :ivar placement: that of Placement; None likewise
+    """
+
+    ironic: pymysql.Connection
+    cell: pymysql.Connection | None = None
+    placement: pymysql.Connection | None = None
+
+
+def seed(databases: Databases, size: Size) -> list[str]:
+    """Multiply the nodes of a cloud.
+
+    At least one node has to be there, available and recorded for a service of
+    the ring driver. All nodes are where the ring maps them, and instances with
+    them. What services have said of their last passes is removed: they are
+    taken to stand still. Instances have neither allocations nor ports.
+
+    :param databases: where to write
+    :param size: how large the cloud is to be
+    :returns: the UUIDs of the nodes that were added
+    """
+    there = _all(databases.ironic, 'SELECT uuid FROM nodes')
+    added = [str(uuid.uuid5(_NAMESPACE, f'node-{number}'))
+             for number in range(size.nodes - len(there))]
+    with_instance = {
+        node: str(uuid.uuid5(_NAMESPACE, f'instance-{node}'))
+        for node in added[:round(len(added) * size.instances)]}
+    template = _one(
+        databases.ironic, 'SELECT * FROM nodes WHERE instance_uuid IS NULL '
+        "AND provision_state = 'available' ORDER BY id LIMIT 1")
+    _insert(databases.ironic, 'nodes', (
+        {**template, 'uuid': node, 'name': f'scale-{number}',
+         **({'instance_uuid': with_instance[node],
+             'provision_state': 'active'} if node in with_instance else {})}
+        for number, node in enumerate(added)))
+    _copy_children(databases.ironic, template, added)
+    if databases.cell is not None:
+        _seed_cell(databases.cell, size, added, with_instance)
+    if databases.placement is not None:
+        _seed_placement(databases.placement, template['uuid'], added)
+    return added
+
+
+def _copy_children(ironic: pymysql.Connection, template: Mapping[str, Any],
+                   added: Sequence[str]) -> None:
+    """Give each node the traits of the first."""
+    traits = _all(ironic, 'SELECT * FROM node_traits WHERE node_id = %s',
+                  template['id'])
+    ids = {row['uuid']: row['id']
+           for row in _all(ironic, 'SELECT id, uuid FROM nodes')}
+    _insert(ironic, 'node_traits', (
+        {**trait, 'node_id': ids[node]} for trait in traits for node in added))
+
+
+def _seed_cell(cell: pymysql.Connection, size: Size, added: Sequence[str],
+               with_instance: Mapping[str, str]) -> None:
+    """Record nodes, services and instances in Nova."""
+    services = {row['host']: row for row in _all(
+        cell, "SELECT * FROM services WHERE `binary` = 'nova-compute' "
+        'AND deleted = 0')}
+    some_service = next(iter(services.values()))
+    _insert(cell, 'services', (
+        {**some_service, 'host': host, **(
+            {'uuid': str(uuid.uuid5(_NAMESPACE, f'service-{host}'))}
+            if 'uuid' in some_service else {})}
+        for host in size.hosts if host not in services))
+    row = _one(cell, 'SELECT * FROM compute_nodes WHERE deleted = 0 '
+               "AND hypervisor_type = 'ironic' ORDER BY id LIMIT 1")
+    said = stats.read_profile(json.loads(row['stats']), row['host'])
+    with cell.cursor() as cursor:
+        for host in size.hosts:
+            cursor.execute(
+                'UPDATE compute_nodes SET stats = %s WHERE host = %s',
+                (_stats(host, said), host))
+    current = ring.Ring(map(str.lower, size.hosts), size.partitions)
+    names = {host.lower(): host for host in size.hosts}
+    owners = {node: names[str(current.owner(node))] for node in added}
+    _insert(cell, 'compute_nodes', (
+        {**row, 'uuid': node, 'hypervisor_hostname': node,
+         'host': owners[node], 'stats': _stats(owners[node], said)}
+        for node in added))
+    ids = {each['uuid']: each['id'] for each in _all(
+        cell, 'SELECT id, uuid FROM compute_nodes WHERE deleted = 0')}
+    now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
+    _insert(cell, 'instances', ({
+        'created_at': now, 'launched_at': now, 'deleted': 0, 'hidden': 0,
+        'uuid': instance, 'display_name': f'server-{instance[:8]}',
+        'hostname': f'server-{instance[:8]}', 'host': owners[node],
+        'launched_on': owners[node], 'node': node, 'compute_id': ids[node],
+        'vm_state': 'active', 'power_state': 1, 'memory_mb': 1, 'vcpus': 1,
+        'root_gb': 1, 'ephemeral_gb': 0, 'cleaned': 0,
+        'project_id': 'scale', 'user_id': 'scale',
+    } for node, instance in with_instance.items()))
+
+
+def _stats(host: str, said: Any) -> str:
+    """Return what the rows of a service say of it."""
+    return json.dumps(stats.publish(host, said) if said else {})
+
+
+def _seed_placement(placement: pymysql.Connection, template: str,
+                    added: Sequence[str]) -> None:
+    """Give each node the provider of the first."""
+    row = _one(placement,
+               'SELECT * FROM resource_providers WHERE uuid = %s', template)
+    _insert(placement, 'resource_providers', (
+        {**row, 'uuid': node, 'name': node, 'root_provider_id': None}
+        for node in added))
+    with placement.cursor() as cursor:
+        cursor.execute('UPDATE resource_providers SET root_provider_id = id '
+                       'WHERE root_provider_id IS NULL')
+    ids = {each['uuid']: each['id'] for each in _all(
+        placement, 'SELECT id, uuid FROM resource_providers')}
+    for table in 'inventories', 'resource_provider_traits':
+        for each in _all(placement, f'SELECT * FROM {table} '
+                         'WHERE resource_provider_id = %s', row['id']):
+            _insert(placement, table, (
+                {**each, 'resource_provider_id': ids[node]}
+                for node in added))
+
+
+def _all(connection: pymysql.Connection, query: str, *values: object
+         ) -> list[dict[str, Any]]:
+    with connection.cursor(cursors.DictCursor) as cursor:
+        cursor.execute(query, values)
+        return list(cursor.fetchall())
+
+
+def _one(connection: pymysql.Connection, query: str, *values: object
+         ) -> dict[str, Any]:
+    """Read the record that is multiplied.
+
+    :raises ValueError: if there is none
+    """
+    found = _all(connection, query, *values)
+    if not found:
+        raise ValueError(f'There is nothing to multiply: "{query}" has no '
+                         'record. Enroll a node, and wait for a pass.')
+    return found[0]
+
+
+def _insert(connection: pymysql.Connection, table: str,
+            records: Iterable[Mapping[str, Any]]) -> None:
+    """Write records, many at once."""
+    quote: Callable[[str], str] = '`{}`'.format
+    pending: list[tuple] = []
+    query = ''
+    with connection.cursor() as cursor:
+        for record in records:
+            kept = {name: value for name, value in record.items()
+                    if name not in _KEYS}
+            query = (f'INSERT INTO {table} ({", ".join(map(quote, kept))}) '
+                     f'VALUES ({", ".join(["%s"] * len(kept))})')
+            pending.append(tuple(kept.values()))
+            if len(pending) == _CHUNK:
+                cursor.executemany(query, pending)
+                pending = []
+        if pending:
+            cursor.executemany(query, pending)
