@@ -80,7 +80,8 @@ class Worker:
             raise errors.CommandError(
                 f'The {held} instances of {host} stay with it: set '
                 '[ironic_ring] instance_mobility = follow on all services and '
-                'send SIGHUP, or leave out --instances.')
+                f'send SIGHUP, or leave out --instances. {host} says what it '
+                'has set with its next pass.')
         planned = [] if service.record.disabled else [steps.Step(
             _Action.DISABLE_SERVICE, service.record.host,
             f'disable the nova-compute on {service.record.host}')]

@@ -15,6 +15,7 @@
 import collections
 import concurrent.futures
 import json
+import re
 from typing import Any
 
 from openstack.compute.v2 import server as sdk_server
@@ -237,6 +238,15 @@ class PoolTestCase(base.LabTestCase):
             self.lab.reconfigure(
                 name, {'ironic_ring': {'instance_mobility': 'follow'}})
             self.addCleanup(self.lab.reconfigure, name, {})
+        # It is in their records with their next passes.
+        self.lab.wait('Services that say so', lambda: all(
+            re.search(r'mobility\W+follow\b', stats)
+            for stats in self._stats()))
+
+    def _stats(self) -> list[str]:
+        with self.lab.cell() as connected, connected.cursor() as cursor:
+            cursor.execute('SELECT stats FROM compute_nodes WHERE deleted = 0')
+            return [stats for stats, in cursor.fetchall()]
 
     def test_instances_that_follow(self):
         one, two = self.lab.state.computes

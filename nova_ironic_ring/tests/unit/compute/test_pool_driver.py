@@ -12,7 +12,6 @@
 
 """The pool driver on a Nova, an Ironic and a Placement in memory."""
 
-import copy
 from unittest import mock
 
 import fixtures
@@ -172,9 +171,10 @@ class NodesTestCase(PoolDriverTestCase):
             tree.update_aggregates(first, expected)
             for uuid, name in names.items():
                 # From Nova 34 on, the driver is given one root alone.
-                given = copy.deepcopy(tree)
-                for other in names.keys() - {uuid}:
-                    given.remove(other)
+                given = provider_tree.ProviderTree()
+                given.new_root(name, uuid)
+                given.update_aggregates(
+                    uuid, tree.data(uuid).aggregates)
                 self.driver.update_provider_tree(given, name)
                 self.assertEqual(expected, given.data(name).aggregates)
 
