@@ -22,6 +22,7 @@ import contextlib
 import dataclasses
 import datetime
 from typing import Any
+import urllib.parse
 
 from oslo_config import cfg
 from oslo_db.sqlalchemy import enginefacade
@@ -68,6 +69,29 @@ class Cell:
     uuid: str
     name: str
     url: str = dataclasses.field(repr=False)
+
+
+def filled(template: str, connection: str | None) -> str | None:
+    """Fill in the template of a connection to a database.
+
+    The variables are those of "Template URLs in Cell Mappings" in
+    https://docs.openstack.org/nova/latest/admin/cells.html.
+
+    :param template: as a mapping of a cell has it
+    :param connection: ``[database] connection`` of nova.conf
+    :returns: None if it has other variables, or the connection several hosts
+    """
+    parts = urllib.parse.urlsplit(connection or '')
+    if not parts.scheme or ',' in parts.netloc:
+        return None
+    try:
+        return template.format(
+            scheme=parts.scheme, username=parts.username,
+            password=parts.password, hostname=parts.hostname,
+            port=parts.port, path=parts.path.lstrip('/'), query=parts.query,
+            fragment=parts.fragment)
+    except (LookupError, ValueError):
+        return None
 
 
 class Database:

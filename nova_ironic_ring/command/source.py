@@ -292,13 +292,8 @@ class Source:
         """
         with _database(f'the database of cell {cell.name}', 'database'):
             if cell.uuid not in self._databases:
-                url = cell.url
-                if '{' in url:
-                    # Nova makes connections of such templates.
-                    from nova_ironic_ring.command import writing
-                    url = writing.url_of(url)
                 self._databases[cell.uuid] = tables.Database(
-                    CONF.database, url)
+                    CONF.database, _url(cell.url))
             yield self._databases[cell.uuid]
 
     def _aggregates(self) -> dict[str, frozenset[str]]:
@@ -529,6 +524,18 @@ def _asking_ironic() -> Iterator[None]:
             'Ironic does not tell of its nodes: see the credentials and '
             f'the endpoint in [ironic] of nova.conf ({_line(error)}).'
         ) from error
+
+
+def _url(connection: str) -> str:
+    """Return the connection to a cell, which may be given as a template."""
+    if '{' not in connection:
+        return connection
+    found = tables.filled(connection, CONF.database.connection)
+    if found is None:
+        # To import that much of Nova takes longer than all else.
+        from nova_ironic_ring.command import writing
+        found = writing.url_of(connection)
+    return found
 
 
 @contextlib.contextmanager

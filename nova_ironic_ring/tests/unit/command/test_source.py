@@ -35,6 +35,7 @@ from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import source
+from nova_ironic_ring.command import writing
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
 
@@ -320,6 +321,8 @@ class ReadTestCase(SourceTestCase):
                 api_models.CellMapping.__table__).values(
                     database_connection=f'{{scheme}}:///{self.directory.path}'
                     '/cell1'))
+        # To import Nova's objects would take most of the command's time.
+        self.patch(writing, 'url_of', None)
         CONF.set_override('connection', 'sqlite:///x', 'database')
         self.addCleanup(CONF.clear_override, 'connection', 'database')
         self.add_service('a')
