@@ -215,6 +215,23 @@ def finish_build(source: NovaIronicDriver,
             'message': 'Success'})
 
 
+def abandon_build(source: NovaIronicDriver,
+                  context: nova_context.RequestContext,
+                  instance: objects.Instance) -> None:
+    """Have Ironic and Placement reserve nothing any more for a build.
+
+    As Nova does it where a build fails.
+
+    :param source: the driver that the manager has
+    :param context: with the rights of an administrator
+    :param instance: an instance of this service, with its information cache
+    :raises Exception: if Ironic or Placement refuses
+    """
+    source.destroy(context, instance, instance.get_network_info())
+    placement(source).delete_allocation_for_instance(
+        context, instance.uuid, force=True)
+
+
 def guard_cleanup(source: NovaIronicDriver,
                   guard: Callable[[str, Callable[[], Any]], Any]) -> None:
     """Have a guard decide on what Nova cleans up after a failed build.

@@ -29,6 +29,7 @@ from oslo_log import log as logging
 from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import takeover
 
 LOG = logging.getLogger(__name__)
@@ -177,7 +178,8 @@ class Recovery:
                         instance: objects.Instance, job: _Job) -> bool:
         """Wait for a deployment that Ironic is at, as its service would have.
 
-        A build that had not reached Ironic ends in ERROR.
+        A build that had not reached Ironic ends in ERROR. Where its node is one
+        of a pool, others can be built on that node then.
         """
         state = 'none'
         if instance.task_state == task_states.SPAWNING:
@@ -190,9 +192,22 @@ class Recovery:
                      'died: it is active now.', {
                          'instance': instance.uuid, 'host': job.taken.host})
             return True
+        if pools.is_pool(instance.node):
+            self._abandon(context, instance, job.taken.host)
         marks.give_up(context, instance, job.taken.host)
         self._recover(context, instance)
         return True
+
+    def _abandon(self, context: nova_context.RequestContext,
+                 instance: objects.Instance, host: str) -> None:
+        """Have nothing reserved for a build, if that is possible."""
+        try:
+            upstream.abandon_build(self._source, context, instance)
+        except Exception:
+            LOG.exception('What is reserved for instance %(instance)s, whose '
+                          'build died with %(host)s, stays so until it is '
+                          'deleted.', {'instance': instance.uuid,
+                                       'host': host})
 
     def _provision_state(self, instance: objects.Instance) -> str:
         """Return what Ironic does with the node; ``none`` if it has none."""

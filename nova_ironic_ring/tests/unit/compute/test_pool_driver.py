@@ -12,6 +12,7 @@
 
 """The pool driver on a Nova, an Ironic and a Placement in memory."""
 
+import time
 from unittest import mock
 
 import fixtures
@@ -27,10 +28,12 @@ from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.compute import report
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
+from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base
 
@@ -453,6 +456,49 @@ class DestroyTestCase(PoolDriverTestCase):
             self.assertRaises(ValueError, self.driver.destroy, mock.Mock(),
                               instance, [])
         self.me.placement.set_inventory_for_provider.assert_not_called()
+
+
+class AbandonTestCase(PoolDriverTestCase):
+    """A build that had a node when its service died."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MockPatchObject(recovery, '_POLL', 0))
+        _, self.node = self.build()
+        self.nova.vm_states['i'] = 'building'
+        self.nova.change_instance('i', task='networking')
+        self.me.tracked[POOL] = object()
+        self.delete = self.me.placement.delete_allocation_for_instance
+
+    def recover(self, error=None):
+        def unprovision(*_, **__):
+            self.cloud.nodes[self.node].instance = None
+        started = recovery.Recovery(self.driver)
+        with mock.patch.object(nova_driver.IronicDriver, 'destroy',
+                               side_effect=error or unprovision):
+            started.start([takeover.Takeover(
+                POOL, 'i', 'dead', 'networking', is_dead=True)])
+            deadline = time.monotonic() + 30
+            while started.pending:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.01)
+        self.assertIn('the nova-compute dead has died',
+                      str(self.nova.faults['i']))
+
+    def test_nothing_is_left_reserved(self):
+        self.recover()
+        self.assertIsNone(self.cloud.nodes[self.node].instance)
+        ((_, uuid), forced), = self.delete.call_args_list
+        self.assertEqual(('i', {'force': True}), (uuid, forced))
+        # Whether the node can be built on is for the next pass to see.
+        self.assertEqual((30, 1), self.counted())
+        self.me.run_pass()
+        self.assertEqual((30, 0), self.counted())
+
+    def test_ironic_that_does_not_answer(self):
+        self.recover(ValueError('no'))
+        self.delete.assert_not_called()
+        self.assertIn('stays so until it is deleted', self.log.output)
 
 
 class SpawnTestCase(PoolDriverTestCase):
