@@ -178,8 +178,8 @@ class Recovery:
                         instance: objects.Instance, job: _Job) -> bool:
         """Wait for a deployment that Ironic is at, as its service would have.
 
-        A build that had not reached Ironic ends in ERROR. Where its node is one
-        of a pool, others can be built on that node then.
+        A build that had not reached Ironic ends in ERROR. Where its node is
+        one of a pool, others can be built on that node then.
         """
         state = 'none'
         if instance.task_state == task_states.SPAWNING:

@@ -108,7 +108,7 @@ def table(runs: Sequence[Run]) -> prettytable.PrettyTable:
     printed = prettytable.PrettyTable(
         ['driver', 'nodes', 'stage', 'seconds', 'first after',
          *(f'{name} s' for name in costs.SERVICES), 'queries',
-         'Placement requests'])
+         'Placement requests', 'taken', 'forced'])
     printed.align = 'r'
     printed.align['driver'] = printed.align['stage'] = 'l'
     for run in runs:
@@ -118,10 +118,11 @@ def table(runs: Sequence[Run]) -> prettytable.PrettyTable:
                 '-' if stage.first is None else f'{stage.first:.0f}',
                 *(f'{stage.used.processor[name]:.0f}'
                   for name in costs.SERVICES),
-                stage.used.queries, stage.used.requests])
+                stage.used.queries, stage.used.requests, stage.used.taken,
+                stage.used.forced])
         printed.add_row([
             run.kind, run.count, 'memory, MiB', '', '',
-            *(run.memory[name] for name in costs.SERVICES), '', ''])
+            *(run.memory[name] for name in costs.SERVICES), *[''] * 4])
     return printed
 
 

@@ -70,7 +70,7 @@ def offered(lab: cloud.Lab) -> dict[str, int]:
 
 
 def run(lab: cloud.Lab, count: int, course: Course) -> list[Stage]:
-    """Start two services, let them be, kill one, and start it again.
+    """Start two services, let them be, kill one, start it again, drain it.
 
     :param lab: a lab with nodes, and without a nova-compute
     :param count: how many nodes it has
@@ -108,7 +108,20 @@ def run(lab: cloud.Lab, count: int, course: Course) -> list[Stage]:
         _grows(lab, OTHER)))
     stages.append(_measure(
         lab, 'join', lab.compute(ONE).start, is_shared, _grows(lab, ONE)))
+    if lab.state.driver == lab_state.STOCK_DRIVER:
+        # Disabled, its nodes go to and fro for ever.
+        return stages
+    stages.append(_measure(
+        lab, 'drain', lambda: _disable(lab, ONE),
+        lambda: offered(lab).get(OTHER, 0) >= count, _grows(lab, OTHER)))
     return stages
+
+
+def _disable(lab: cloud.Lab, host: str) -> None:
+    with lab.connect() as connected:
+        (service,) = connected.compute.services(
+            host=host, binary='nova-compute')
+        connected.compute.disable_service(service)
 
 
 def _grows(lab: cloud.Lab, host: str) -> Callable[[], bool]:
