@@ -27,7 +27,7 @@ _POLL = 1
 
 def boot(cloud: connection.Connection, name: str,
          host: str | None = None, node: str | None = None,
-         network: str | None = None) -> sdk_server.Server:
+         network: str | None = None, **more: object) -> sdk_server.Server:
     """Ask for a server.
 
     :param cloud: the lab's cloud
@@ -35,10 +35,11 @@ def boot(cloud: connection.Connection, name: str,
     :param host: the nova-compute that is to have it
     :param node: the UUID of the node that it is to be on
     :param network: the UUID of the network that it is to have a port on
+    :param more: what else Nova's API takes, such as ``config_drive``
     :returns: the server, which is still being built
     :raises LabError: if Nova refuses
     """
-    arguments = {}
+    arguments = dict(more)
     if host:
         arguments['host'] = host
     if node:

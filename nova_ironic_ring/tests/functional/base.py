@@ -303,15 +303,18 @@ class LabTestCase(base.BaseTestCase):
 
     def boot(self, name: str, host: str | None = None,
              node: str | None = None,
-             network: str | None = None) -> sdk_server.Server:
+             network: str | None = None, **more: object
+             ) -> sdk_server.Server:
         """Ask for a server, which is gone after the test.
 
         :param name: its name
         :param host: the nova-compute that is to have it
         :param node: the node that it is to be on
         :param network: the network that it is to have a port on
+        :param more: what else Nova's API takes, such as ``config_drive``
         """
-        server = servers.boot(self.cloud, name, host, node, network)
+        server = servers.boot(
+            self.cloud, name, host, node, network, **more)
         self.addCleanup(self._delete, server)
         return server
 

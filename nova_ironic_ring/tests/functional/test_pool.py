@@ -64,6 +64,13 @@ class PoolTestCase(base.LabTestCase):
                 self.assertEqual(self._node(server), place)
                 self.assertEqual(now.compute_host, self.lab.owners()[place])
 
+    def assertHasConfigDrive(self, server: sdk_server.Server) -> None:
+        """See that Ironic was given a config drive for a server."""
+        self.assertTrue(self.show(server).has_config_drive)
+        (node,) = self.cloud.baremetal.nodes(
+            details=True, instance_id=server.id)
+        self.assertIn('configdrive', node.instance_info)
+
     def test_builds_and_totals(self):
         with concurrent.futures.ThreadPoolExecutor(_SERVERS) as threads:
             asked = list(threads.map(
@@ -83,7 +90,8 @@ class PoolTestCase(base.LabTestCase):
     def test_service_that_dies(self):
         first, network = self.network(), self.network()
         server = servers.wait_active(self.cloud, self.boot(
-            'orphan', network=first.id))
+            'orphan', network=first.id, config_drive=True))
+        self.assertHasConfigDrive(server)
         self.assertWorks(server, network)
         node, dead = self._node(server), self.show(server).compute_host
         ports = [each.port_id for each in
@@ -100,6 +108,8 @@ class PoolTestCase(base.LabTestCase):
         self.assertEqual(ports, [each.port_id for each in
                          self.cloud.compute.server_interfaces(server)])
         self.assertWorks(server, network)
+        # It has been rebuilt, by the taker.
+        self.assertHasConfigDrive(server)
         servers.delete(self.cloud, [server])
         # The others count what the dead one had.
         self._wait_free()
