@@ -180,6 +180,14 @@ class Process:
         return sum(each.memory_info().rss
                    for each in [found, *found.children(recursive=True)])
 
+    def threads(self) -> int:
+        """Return how many threads it and its children have."""
+        found = self._find()
+        if found is None:
+            return 0
+        return sum(each.num_threads()
+                   for each in [found, *found.children(recursive=True)])
+
     def check(self) -> None:
         """See that the process runs, unless it was told to end.
 

@@ -53,11 +53,10 @@ class Outcome:
 
     :ivar hosts: how many servers are active, by their service
     :ivar reasons: why servers are in ERROR, empty where nobody has said so
-    :ivar held: how many of these have a node until they are deleted, for
-        their service had reserved it when it died
+    :ivar held: how many of these have a node
     :ivar building: servers that are being built still
     :ivar twice: nodes that two servers have, or active servers on no node
-    :ivar left: allocations and nodes of servers that no service has, and nodes
+    :ivar left: allocations and nodes of servers that are not active, and nodes
         that are not free when all servers are deleted
     :ivar over: seconds from the first boot to the end of the last build
     """
@@ -73,7 +72,8 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """Whether each server is active, or in ERROR with a reason."""
-        return not (self.building or self.twice or self.left) and all(
+        return not (
+            self.held or self.building or self.twice or self.left) and all(
             self.reasons) and (
                 self.hosts.total() + len(self.reasons) == _SERVERS)
 
@@ -192,13 +192,9 @@ def _shown(link: connection.Connection, asked: list[str]) -> list:
 
 
 def _left(link: connection.Connection, asked: list[str]) -> int:
-    """Count allocations and nodes of servers that no service has.
-
-    One that a service has is as after a restart of its nova-compute: it has
-    its node until it is deleted.
-    """
+    """Count allocations and nodes of servers that are not active."""
     others = {server.id for server in _shown(link, asked)
-              if server.status != 'ACTIVE' and not server.compute_host}
+              if server.status != 'ACTIVE'}
     return sum(
         len(link.placement.get(f'/allocations/{uuid}').json()['allocations'])
         for uuid in others) + sum(

@@ -1,0 +1,183 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What befalls the lab: each function does one thing and says what.
+
+It returns None where that is not possible now.
+"""
+
+from collections.abc import Callable
+import time
+
+from openstack import exceptions
+
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.tests.faults import operators
+from nova_ironic_ring.tests.soak import world as worlds
+
+_World = worlds.World
+# Servers are asked for while so many nodes are free.
+_LEAST_FREE = 4
+_SHARDS = 8
+
+
+def _boot(world: _World) -> str | None:
+    nodes = list(world.link.baremetal.nodes(details=True))
+    if sum(not node.instance_id for node in nodes) < _LEAST_FREE + sum(
+            server.status == 'BUILD' for server in world.servers()):
+        return None
+    name, with_drive = world.next_name(), world.chance.random() < 0.3
+    network = world.network if world.chance.random() < 0.5 else None
+    servers.boot(world.link, name, network=network, config_drive=with_drive)
+    return f'boot {name}'
+
+
+def _delete(world: _World) -> str | None:
+    found = world.servers()
+    if not found:
+        return None
+    server = world.chance.choice(found)
+    world.link.compute.delete_server(server)
+    return f'delete {server.name} ({server.status})'
+
+
+def _reboot(world: _World) -> str | None:
+    server = world.server('ACTIVE')
+    if server is None:
+        return None
+    world.link.compute.reboot_server(server, 'HARD')
+    return f'reboot {server.name} on {server.compute_host}'
+
+
+def _rebuild(world: _World) -> str | None:
+    server = world.server('ACTIVE')
+    if server is None:
+        return None
+    # From 2.93 on Nova takes each rebuild for one of a volume, which its
+    # ironic driver refuses.
+    exceptions.raise_from_response(world.link.compute.post(
+        f'/servers/{server.id}/action', microversion='2.92',
+        json={'rebuild': {'imageRef': server.image.id}}))
+    return f'rebuild {server.name} on {server.compute_host}'
+
+
+def _power(world: _World) -> str | None:
+    server = world.server('ACTIVE', 'SHUTOFF')
+    if server is None:
+        return None
+    if server.status == 'ACTIVE':
+        world.link.compute.stop_server(server)
+        return f'stop {server.name} on {server.compute_host}'
+    world.link.compute.start_server(server)
+    return f'start {server.name} on {server.compute_host}'
+
+
+def _kill(world: _World) -> str | None:
+    host = world.expendable()
+    if host is None:
+        return None
+    world.lab.compute(host).kill()
+    operators.force_down(world.lab, host, True)
+    _send_away(world, host, 'killed', 20, 60)
+    return f'kill {host}, and force it down'
+
+
+def _freeze(world: _World) -> str | None:
+    host = world.expendable()
+    if host is None:
+        return None
+    world.lab.compute(host).pause()
+    _send_away(world, host, 'frozen', 3, 30)
+    return f'freeze {host}'
+
+
+def _stop(world: _World) -> str | None:
+    host = world.expendable()
+    if host is None:
+        return None
+    world.lab.compute(host).stop()
+    _send_away(world, host, 'stopped', 0, 30)
+    return f'stop {host}'
+
+
+def _disable(world: _World) -> str | None:
+    host = world.expendable()
+    if host is None:
+        return None
+    operators.set_enabled(world.lab, host, False)
+    _send_away(world, host, 'disabled', 20, 60)
+    return f'disable {host}'
+
+
+def _send_away(world: _World, host: str, what: str, least: float, most: float
+               ) -> None:
+    world.away[host] = worlds.Away(
+        what, time.monotonic() + world.chance.uniform(least, most))
+
+
+def _join(world: _World) -> str | None:
+    host = worlds.NEWCOMER
+    if host in world.lab.state.computes:
+        return None
+    world.lab.add_compute(host, {
+        'ironic': {'conductor_group': worlds.group_of(host)}})
+    world.lab.wait_alive(host)
+    world.lab.discover_hosts()
+    return f'add {host}'
+
+
+def _leave(world: _World) -> str | None:
+    host = worlds.NEWCOMER
+    if host not in world.lab.state.computes or any(
+            each in world.away
+            for each in worlds.GROUPS[worlds.group_of(host)]):
+        return None
+    leave(world)
+    return f'remove {host}'
+
+
+def leave(world: _World) -> None:
+    """Take the newcomer away for good, as an operator would.
+
+    :param world: the lab; the newcomer is one of its services
+    :raises LabError: if its instances stay with it
+    """
+    host = worlds.NEWCOMER
+    world.lab.compute(host).stop()
+    operators.force_down(world.lab, host, True)
+    world.lab.wait(f'Others for the servers of {host}', lambda: not any(
+        server.compute_host == host for server in world.servers()))
+    for service in world.link.compute.services(host=host):
+        world.link.compute.delete_service(service)
+    world.lab.forget_compute(host)
+
+
+def _regroup(world: _World) -> str | None:
+    node = world.chance.choice([
+        node for node in world.link.baremetal.nodes(details=True)])
+    group = world.chance.choice(list(worlds.GROUPS))
+    world.system.baremetal.update_node(node.id, conductor_group=group)
+    return f'put {node.name} of {node.conductor_group} into {group}'
+
+
+def _reshard(world: _World) -> str | None:
+    node = world.chance.choice(list(world.link.baremetal.nodes(details=True)))
+    shard = f'shard-{world.chance.randrange(_SHARDS)}'
+    world.system.baremetal.update_node(node.id, shard=shard)
+    return f'put {node.name} into {shard}'
+
+
+#: How often each happens, in comparison.
+ACTS: dict[Callable[[_World], str | None], int] = {
+    _boot: 10, _delete: 8, _reboot: 4, _rebuild: 3, _power: 4, _kill: 2,
+    _freeze: 2, _stop: 2, _disable: 2, _join: 1, _leave: 1, _regroup: 2,
+    _reshard: 2}

@@ -1,0 +1,138 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The lab that much befalls: two groups of two services and one more."""
+
+from collections.abc import Iterator
+import dataclasses
+import random
+
+from openstack.compute.v2 import server as sdk_server
+from openstack import connection
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.tests.faults import operators
+
+#: Ironic's conductor groups, and the services that look after each from the
+#: first to the last. The first of a group is never killed: somebody has to be
+#: there, and its memory is to be compared.
+GROUPS = {'rack-a': ('compute-1', 'compute-2', 'compute-5'),
+          'rack-b': ('compute-3', 'compute-4')}
+#: The one that joins and leaves.
+NEWCOMER = 'compute-5'
+#: How the names of all servers begin.
+NAME = 'soak-'
+
+
+def group_of(host: str) -> str:
+    """Return the conductor group of a service.
+
+    :param host: its name
+    """
+    return next(group for group, hosts in GROUPS.items() if host in hosts)
+
+
+@dataclasses.dataclass
+class Away:
+    """A service that does not do its work now.
+
+    :ivar since: what was done to it
+    :ivar until: when it is to return, in seconds
+    """
+
+    since: str
+    until: float
+
+
+class World:
+    """The lab, and what has been done to it."""
+
+    def __init__(self, lab: cloud.Lab, chance: random.Random,
+                 network: str) -> None:
+        """Begin.
+
+        :param lab: the lab, with the services of :data:`GROUPS`
+        :param chance: decides
+        :param network: the UUID of a network
+        """
+        self.lab = lab
+        self.chance = chance
+        self.network = network
+        self.link: connection.Connection = lab.connect()
+        #: With the rights to change nodes of Ironic.
+        self.system: connection.Connection = lab.connect('lab-system')
+        self.away: dict[str, Away] = {}
+        self._count = 0
+
+    def next_name(self) -> str:
+        """Return a name for a server."""
+        self._count += 1
+        return f'{NAME}{self._count}'
+
+    def servers(self) -> list[sdk_server.Server]:
+        """Return all servers that there are."""
+        return [server for server in self.link.compute.servers(details=True)
+                if server.name.startswith(NAME)]
+
+    def server(self, *statuses: str) -> sdk_server.Server | None:
+        """Choose a server that nothing is being done with.
+
+        :param statuses: which one it may have
+        :returns: None if there is none
+        """
+        found = [server for server in self.servers()
+                 if server.status in statuses and not server.task_state]
+        return self.chance.choice(found) if found else None
+
+    def expendable(self) -> str | None:
+        """Choose a service that its group can do without now.
+
+        :returns: None if there is none
+        """
+        found = [host for hosts in GROUPS.values()
+                 if not any(host in self.away for host in hosts)
+                 for host in hosts[1:] if host in self.lab.state.computes]
+        return self.chance.choice(found) if found else None
+
+    def returning(self, now: float) -> Iterator[tuple[str, str]]:
+        """Have the services return whose time it is.
+
+        :param now: the time in seconds
+        :returns: the name of each, and what was done to it
+        """
+        for host, away in list(self.away.items()):
+            if away.until <= now:
+                del self.away[host]
+                _RETURNS[away.since](self, host)
+                yield host, away.since
+
+
+def _resume(world: World, host: str) -> None:
+    world.lab.compute(host).resume()
+
+
+def _revive(world: World, host: str) -> None:
+    # Only now: who is forced down would be taken for dead at its start.
+    world.lab.compute(host).start()
+    operators.force_down(world.lab, host, False)
+
+
+def _start(world: World, host: str) -> None:
+    world.lab.compute(host).start()
+
+
+def _enable(world: World, host: str) -> None:
+    operators.set_enabled(world.lab, host, True)
+
+
+_RETURNS = {'killed': _revive, 'frozen': _resume, 'stopped': _start,
+            'disabled': _enable}
