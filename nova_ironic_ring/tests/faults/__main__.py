@@ -149,8 +149,10 @@ def main(arguments: Sequence[str]) -> int:
                         help='instead of all that, measure how N servers are '
                              'taken over in one pass')
     chosen = parser.parse_args(arguments)
+    if chosen.crowd and chosen.driver == 'both':
+        parser.error('--crowd takes one driver at a time')
     if chosen.crowd:
-        print(crowd.measure(chosen.crowd))
+        print(crowd.measure(chosen.crowd, _DRIVERS[chosen.driver]))
         return 0
     drivers = (list(_OF_NODES) if chosen.driver == 'both'
                else [chosen.driver])

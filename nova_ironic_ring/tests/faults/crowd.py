@@ -12,10 +12,14 @@
 
 """What it costs to take over very many instances in one pass."""
 
+import collections
+from collections.abc import Sequence
 import concurrent.futures
 import dataclasses
 import threading
 import time
+
+from openstack.compute.v2 import server as sdk_server
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
@@ -35,7 +39,10 @@ class Crowd:
     :ivar servers: how many there were
     :ivar found: seconds from the death to the first that was taken over
     :ivar instances: seconds from the first to the last instance
-    :ivar rows: seconds from the first instance to the last row
+    :ivar rows: seconds from the first instance to the last row; with pools, to
+        the taker's pools having all nodes
+    :ivar reboot: seconds from the last instance to the end of the reboot of
+        a server, which was asked for at once
     :ivar silence: the longest that the taker's heartbeat was late, in seconds
     :ivar conductor: seconds of processor time that nova-conductor took
     """
@@ -44,6 +51,7 @@ class Crowd:
     found: float
     instances: float
     rows: float
+    reboot: float
     silence: float
     conductor: float
 
@@ -51,37 +59,56 @@ class Crowd:
         return (f'{self.servers} servers: the first one taken over '
                 f'{self.found:.1f} s after the death, the last one '
                 f'{self.instances:.1f} s later, the last row after '
-                f'{self.rows:.1f} s; heartbeat no older than '
+                f'{self.rows:.1f} s; a reboot that was asked for then over '
+                f'after {self.reboot:.1f} s; heartbeat no older than '
                 f'{self.silence:.1f} s; {self.conductor:.1f} s of '
                 f"nova-conductor's time")
 
 
-def measure(count: int) -> Crowd:
+def measure(count: int, driver: str) -> Crowd:
     """Have one service take over all the servers of another.
 
     :param count: how many servers
+    :param driver: what nova.conf says as ``compute_driver``
     """
-    with cloud.Cloud(place.directory('faults-crowd'), computes=2,
-                     node_count=count + 10, progress=print) as fixture:
+    nodes = count + 10
+    with cloud.Cloud(place.directory('faults-crowd'), driver=driver,
+                     computes=2, node_count=nodes, progress=print) as fixture:
         lab = fixture.lab
         link = lab.connect()
         # So that all nodes are with the one that is to die.
         (service,) = link.compute.services(host=_TAKER, binary='nova-compute')
         link.compute.disable_service(service)
-        lab.wait('All nodes with one service', lambda: (
-            set(lab.owners().values()) == {_DEAD}), _PATIENCE)
+        lab.wait('All nodes with one service',
+                 lambda: _has_all(lab, _DEAD, nodes), _PATIENCE)
         print(f'Booting {count} servers')
+        # Each on a node of its own: else they would race for the same.
+        places: list[str | None] = [*sorted(lab.owners())[:count]]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            # Each on a node of its own: else they would race for the same.
-            list(pool.map(
+            booted = list(pool.map(
                 lambda node: servers.wait_active(link, servers.boot(
-                    link, f'server-on-{node}', node=node), _PATIENCE),
-                sorted(lab.owners())[:count]))
-        return _measure(lab, count)
+                    link, 'one-of-many', node=node), _PATIENCE),
+                # A service with pools reserves it.
+                places or [None] * count))
+        return _measure(lab, booted, nodes)
 
 
-def _measure(lab: cloud.Lab, count: int) -> Crowd:
+def _has_all(lab: cloud.Lab, host: str, nodes: int) -> bool:
+    """Say whether a service has all nodes, and no other has one."""
+    with lab.cell() as opened:
+        seen = view.read(opened)
+    found = collections.Counter(row.owner for row in seen.rows)
+    for pool in seen.pools:
+        # The pools of a service that has none are reserved as a whole.
+        if pool.total > pool.reserved:
+            found[pool.owner] += pool.total
+    return +found == {host: nodes}
+
+
+def _measure(lab: cloud.Lab, booted: Sequence[sdk_server.Server], nodes: int
+             ) -> Crowd:
     link = lab.connect()
+    count = len(booted)
     conductor = lab.state.process('nova-conductor')
     before = conductor.processor_time()
     watch = _Heartbeat(lab)
@@ -93,24 +120,29 @@ def _measure(lab: cloud.Lab, count: int) -> Crowd:
     (taker,) = link.compute.services(host=_TAKER, binary='nova-compute')
     link.compute.enable_service(taker)
     start = time.monotonic()
-    first = last = rows = 0.0
-    while not rows:
+    first = last = rows = reboot = 0.0
+    while not (rows and reboot):
         with lab.cell() as opened, opened.cursor() as cursor:
             cursor.execute('SELECT COUNT(*) FROM instances '
                            'WHERE deleted = 0 AND host = %s', (_TAKER,))
             ((taken,),) = cursor.fetchall()
         now = time.monotonic() - start
         first = first or (now if taken else 0.0)
-        last = last or (now if taken == count else 0.0)
-        if last and set(lab.owners().values()) == {_TAKER}:
+        if taken == count and not last:
+            last = now
+            link.compute.reboot_server(booted[-1], 'HARD')
+        elif last and not reboot and link.compute.get_server(
+                booted[-1].id).task_state is None:
+            reboot = now
+        if last and not rows and _has_all(lab, _TAKER, nodes):
             rows = now
         lab.check()
         if now > _PATIENCE:
             raise TimeoutError(f'{taken} of {count} taken over')
         time.sleep(_POLL)
     watch.stop()
-    return Crowd(count, first, last - first, rows - first, watch.longest,
-                 conductor.processor_time() - before)
+    return Crowd(count, first, last - first, rows - first, reboot - last,
+                 watch.longest, conductor.processor_time() - before)
 
 
 class _Heartbeat(threading.Thread):
