@@ -31,6 +31,10 @@ Node: TypeAlias = Mapping[str, Any]
 _SINCE = {'conductor_group': (1, 46), 'shard': (1, 82)}
 # With names, traits and resource classes.
 _OLDEST = (1, 37)
+# How often to try again to change a node that Ironic is busy with; the first
+# time after half a second, then after twice as long each.
+_ATTEMPTS = 4
+_BUSY = (409, 503)
 
 
 def connect(options: cfg.ConfigOpts, group: str) -> adapter.Adapter:
@@ -44,6 +48,28 @@ def connect(options: cfg.ConfigOpts, group: str) -> adapter.Adapter:
         options, group, auth=auth,
         session=loading.load_session_from_conf_options(
             options, group, auth=auth))
+
+
+def connect_cloud(name: str) -> adapter.Adapter:
+    """Return what speaks to Ironic with an account of an operator.
+
+    :param name: the name of a cloud in clouds.yaml; ``envvars`` for the
+        variables of the environment
+    :raises ValueError: if there is no such cloud, or something is wrong with
+        it
+    """
+    # What reads does not need it, and it takes long to import.
+    from openstack import config
+    from openstack import exceptions as sdk_exceptions
+    try:
+        found = config.OpenStackConfig().get_one(cloud=name)
+        return adapter.Adapter(
+            found.get_session(), service_type='baremetal',
+            interface=found.get_interface('baremetal'),
+            region_name=found.get_region_name('baremetal'),
+            endpoint_override=found.get_endpoint('baremetal'))
+    except sdk_exceptions.ConfigException as error:
+        raise ValueError(str(error)) from error
 
 
 def list_nodes(client: adapter.Adapter, url: str, version: str,
@@ -69,18 +95,22 @@ def list_nodes(client: adapter.Adapter, url: str, version: str,
 
 
 class Ironic:
-    """Ironic, read without the SDK.
+    """Ironic, asked without the SDK.
 
     A method raises keystoneauth1.exceptions.ClientException if Ironic does
     not answer, or refuses.
     """
 
-    def __init__(self, options: cfg.ConfigOpts) -> None:
+    def __init__(self, options: cfg.ConfigOpts, cloud: str | None = None
+                 ) -> None:
         """Choose the service.
 
         :param options: nova.conf
+        :param cloud: as :func:`connect_cloud` has it; None for Nova's own
+            account
         """
         self._options = options
+        self._cloud = cloud
         self._client: adapter.Adapter | None = None
         self._url = ''
         self._newest = _OLDEST
@@ -113,10 +143,37 @@ class Ironic:
             # What cannot be a name is refused.
             return None
 
+    def knows(self, field: str) -> bool:
+        """Say whether this Ironic has a field of nodes.
+
+        :param field: its name
+        """
+        self._connected()
+        return _SINCE.get(field, _OLDEST) <= self._newest
+
+    def set_shard(self, node: str, shard: str | None) -> None:
+        """Put a node into a shard.
+
+        It is tried again for some seconds while something is done with the
+        node.
+
+        :param node: its UUID
+        :param shard: the name of the shard; None for no shard
+        """
+        client = self._connected()
+        change = ({'op': 'remove', 'path': '/shard'} if shard is None else
+                  {'op': 'add', 'path': '/shard', 'value': shard})
+        client.patch(
+            f'{self._url}/{node}', json=[change],
+            microversion=self._version(('shard',)),
+            headers={'Accept': 'application/json'},
+            status_code_retries=_ATTEMPTS, retriable_status_codes=_BUSY)
+
     def _connected(self) -> adapter.Adapter:
         """Return what speaks to it, and find out about its API once."""
         if self._client is None:
-            client = connect(self._options, 'ironic')
+            client = (connect_cloud(self._cloud) if self._cloud
+                      else connect(self._options, 'ironic'))
             data = client.get_endpoint_data()
             if data is None or not data.url:
                 raise keystone_exceptions.EndpointNotFound(

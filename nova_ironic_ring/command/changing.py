@@ -25,8 +25,10 @@ from nova_ironic_ring.command import base
 from nova_ironic_ring.command import cleaning
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import moving
+from nova_ironic_ring.command import sharder
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.command import work
+from nova_ironic_ring.core import sharding
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command import trail as trails
@@ -248,6 +250,49 @@ class Move(_Waiting):
     def act(self, parsed_args: argparse.Namespace,
             planned: Sequence[steps.Step]) -> steps.Outcomes:
         return self.mover.move(planned, parsed_args.host, parsed_args.timeout)
+
+
+class Shard(_Changing):
+    """Divide the nodes without a shard evenly into shards in Ironic.
+
+    Nodes that have a shard keep it. When nodes were enrolled since, this fills
+    the same shards evenly again.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        sharder.add_options(parser)
+        parser.add_argument(
+            '--group', metavar='NAME',
+            help='only the nodes of this conductor group; "" for those of '
+                 'none')
+        parser.add_argument(
+            '--clear', action='store_true',
+            help='take the nodes out of the shards with these names instead')
+        parser.add_argument(
+            '--os-cloud', metavar='NAME',
+            help='the cloud in clouds.yaml whose account changes the nodes; '
+                 '"envvars" for OS_USERNAME and so on (default: Nova\'s own '
+                 'account, which Ironic seldom lets do that)')
+        parser.add_argument('--reason', metavar='TEXT', help=_REASON)
+        return parser
+
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+        if parsed_args.clear and parsed_args.shards is not None:
+            raise errors.CommandError(
+                '--clear takes the nodes out of all shards with these names: '
+                'leave out --shards.')
+        self.sharder = sharder.Sharder(
+            self.source, self.console, lambda: self.trail, sharder.Wanted(
+                sharding.Names(parsed_args.prefix), parsed_args.shards,
+                parsed_args.group, parsed_args.os_cloud))
+        seen = self.see(self.source.read())
+        return (self.sharder.plan_clear(seen) if parsed_args.clear
+                else self.sharder.plan(seen))
+
+    def act(self, parsed_args: argparse.Namespace,
+            planned: Sequence[steps.Step]) -> steps.Outcomes:
+        return self.sharder.change(planned)
 
 
 class Clean(_Changing):

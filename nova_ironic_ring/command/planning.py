@@ -32,6 +32,7 @@ class Share:
     :ivar nodes_after: the same after the change
     :ivar instances: instances that belong to it
     :ivar instances_after: the same after the change
+    :ivar listed_after: nodes of which Ironic tells it in each pass then
     """
 
     host: str
@@ -39,6 +40,7 @@ class Share:
     nodes_after: int
     instances: int
     instances_after: int
+    listed_after: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +93,7 @@ def plan(seen: snapshot.Snapshot, key: snapshot.Key,
         for each in (old, new, held, moved))
     shares = [
         Share(host, nodes[host], nodes_after[host], instances[host],
-              instances_after[host])
+              instances_after[host], outcome.listed.get(host, 0))
         for host in sorted({*members, *after, *nodes, *nodes_after,
                             *instances, *instances_after})]
     return Plan(

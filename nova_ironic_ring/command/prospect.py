@@ -37,12 +37,17 @@ class Change:
     :ivar remove: the names of services that leave it for good
     :ivar disable: the names of services that are disabled
     :ivar partitions: points on the ring for each member; None for as now
+    :ivar by_shards: whether services divide nodes by their shards; None for as
+        now
+    :ivar shards: the shards that nodes get, by their UUIDs
     """
 
     add: frozenset[str] = frozenset()
     remove: frozenset[str] = frozenset()
     disable: frozenset[str] = frozenset()
     partitions: int | None = None
+    by_shards: bool | None = None
+    shards: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +94,10 @@ class Prospect:
         """Return what the services do until nothing moves."""
         return forecast.run(self.cloud, self.services, self.pooled)
 
+    def listed(self) -> dict[str, int]:
+        """Return how many nodes each service lists, by its canonical name."""
+        return forecast.listed(self.cloud, self.services, self.pooled)
+
 
 def of(seen: snapshot.Snapshot, key: snapshot.Key,
        change: Change = Change()) -> Prospect:
@@ -103,7 +112,10 @@ def of(seen: snapshot.Snapshot, key: snapshot.Key,
     """
     joining = {model.canonical(name): name for name in change.add}
     leaving = frozenset(map(model.canonical, change.remove))
-    cloud = _cloud(seen, key.cell)
+    cloud = _cloud(dataclasses.replace(seen, nodes={
+        uuid: dataclasses.replace(node, shard=change.shards[uuid])
+        if uuid in change.shards else node
+        for uuid, node in seen.nodes.items()}), key.cell)
     services = {}
     for host, service in seen.hosts.items():
         found = _settings(seen, host)
@@ -191,11 +203,13 @@ def _changed(found: settings.Settings, change: Change, is_meant: bool,
     :param change: the change
     :param is_meant: whether the service is in the ring that is changed
     :param is_stock: whether it runs Nova's own driver, which knows no other
-        number of partitions
+        number of partitions and no shards
     """
     joining = frozenset(map(model.canonical, change.add))
     if is_meant and change.partitions is not None and not is_stock:
         found = dataclasses.replace(found, partitions=change.partitions)
+    if is_meant and change.by_shards is not None and not is_stock:
+        found = dataclasses.replace(found, by_shards=change.by_shards)
     # The peer lists are changed as the operator has to. An old release says
     # that a shard has one, of one service.
     if found.peers is None or found.scope.shard:

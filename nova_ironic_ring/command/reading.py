@@ -30,8 +30,10 @@ from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import picture
 from nova_ironic_ring.command import planning
 from nova_ironic_ring.command import prospect
+from nova_ironic_ring.command import sharder
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import watching
+from nova_ironic_ring.core import sharding
 
 _WATCH_INTERVAL = 2
 
@@ -162,7 +164,8 @@ class Plan(base.Command, lister.Lister):
     All services of the ring run their passes on a copy in memory, until
     nothing moves; without a change, this shows what is still to come. The
     nodes are the free ones. How many change hands is printed to the standard
-    error.
+    error. With --listing and --shards, this shows as well of how many nodes
+    Ironic tells each service in a pass.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -179,6 +182,10 @@ class Plan(base.Command, lister.Lister):
         parser.add_argument('--partitions', type=int, metavar='N',
                             help='points on the ring for each member')
         parser.add_argument(
+            '--listing', choices=['all', 'shards'],
+            help='another [ironic_ring] listing, on all services of the ring')
+        sharder.add_options(parser)
+        parser.add_argument(
             '--group', metavar='NAME',
             help='the conductor group whose ring it is, where there is more '
                  'than one ring')
@@ -192,11 +199,14 @@ class Plan(base.Command, lister.Lister):
         if parsed_args.partitions is not None and parsed_args.partitions < 1:
             raise errors.CommandError('--partitions has to be 1 at least.')
         seen = self.see(self.source.read())
-        plan = planning.plan(
-            seen, _choose(seen, parsed_args.group, parsed_args.shard),
-            prospect.Change(
-                frozenset(parsed_args.add), frozenset(parsed_args.remove),
-                frozenset(parsed_args.disable), parsed_args.partitions))
+        key = _choose(seen, parsed_args.group, parsed_args.shard)
+        has_costs = bool(parsed_args.listing) or parsed_args.shards is not None
+        plan = planning.plan(seen, key, prospect.Change(
+            frozenset(parsed_args.add), frozenset(parsed_args.remove),
+            frozenset(parsed_args.disable), parsed_args.partitions,
+            None if parsed_args.listing is None
+            else parsed_args.listing == 'shards',
+            self._shards(parsed_args, seen, key) if has_costs else {}))
         if parsed_args.svg:
             try:
                 with open(parsed_args.svg, 'w', encoding='utf-8') as file:
@@ -211,10 +221,47 @@ class Plan(base.Command, lister.Lister):
         if not plan.is_settled:
             self.say('This does not come to an end: the services disagree. '
                      'See "nova-ironic-ring check".')
+        listed = prospect.of(seen, key).listed() if has_costs else {}
+        if has_costs:
+            after = [share.listed_after for share in plan.shares]
+            self.say(f'All services together list {sum(listed.values())} '
+                     f'nodes in a pass, then {sum(after)}.')
         return (('Host', 'Nodes', 'Nodes after', 'Instances',
-                 'Instances after'),
+                 'Instances after',
+                 *(('Listed', 'Listed after') if has_costs else ())),
                 [(share.host, share.nodes, share.nodes_after, share.instances,
-                  share.instances_after) for share in plan.shares])
+                  share.instances_after, *(
+                      (listed.get(share.host, 0), share.listed_after)
+                      if has_costs else ())) for share in plan.shares])
+
+    def _shards(self, parsed_args: argparse.Namespace,
+                seen: snapshot.Snapshot, key: snapshot.Key
+                ) -> dict[str, str]:
+        """Say which shards nodes get before a ring divides them by these.
+
+        :raises CommandError: if they cannot be divided so
+        :raises ValueError: likewise
+        """
+        if parsed_args.listing == 'all' or (
+                parsed_args.listing is None and not seen.needs_shards):
+            if parsed_args.shards is None:
+                return {}
+            raise errors.CommandError(
+                '--shards is for a ring over shards: add --listing shards.')
+        if key.shard:
+            raise errors.CommandError(
+                f'The ring of {key} has one shard alone, and cannot be '
+                'divided by shards: unset [ironic] shard there first.')
+        self.source.see_shards()
+        if parsed_args.shards is None:
+            if all(node.shard is None for node in seen.served(key)):
+                raise errors.CommandError(
+                    f'No node of {key} is in a shard: say with --shards into '
+                    'how many "nova-ironic-ring shard" is to divide them.')
+            return {}
+        shards, _ = sharder.divided(seen, sharder.Wanted(
+            sharding.Names(parsed_args.prefix), parsed_args.shards, key.group))
+        return shards
 
 
 def _choose(seen: snapshot.Snapshot, group: str | None,

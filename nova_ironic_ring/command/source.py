@@ -41,6 +41,7 @@ from nova_ironic_ring.command import recorded
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import sharding
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command import writing
@@ -89,8 +90,13 @@ class Source:
             for all
         """
         self._cell = cell
-        self._ironic = plain.Ironic(CONF)
+        #: By the name of the cloud whose account it is; None for Nova's own.
+        self._ironics: dict[str | None, plain.Ironic] = {}
         self._databases: dict[str, tables.Database] = {}
+
+    @property
+    def _ironic(self) -> plain.Ironic:
+        return self._ironic_of(None)
 
     @functools.cached_property
     def _api(self) -> tables.Database:
@@ -362,6 +368,57 @@ class Source:
                      for node in self._ironic.nodes(fields)}
         return snapshot.find(found.values(), name)
 
+    def places(self) -> dict[str, sharding.Place]:
+        """Read where the nodes of Ironic are, and no more of them.
+
+        :returns: by UUID
+        :raises CommandError: if it does not answer
+        """
+        with _asking_ironic():
+            return {node['uuid']: sharding.Place(
+                node.get('conductor_group') or '', node.get('shard'))
+                for node in self._ironic.nodes(
+                    ('uuid', 'conductor_group', 'shard'))}
+
+    def see_shards(self, cloud: str | None = None) -> None:
+        """See that Ironic has shards, and answers an account.
+
+        :param cloud: as :meth:`set_shard` has it
+        :raises CommandError: if it does not
+        """
+        with _changing_ironic(cloud):
+            if self._ironic_of(cloud).knows('shard'):
+                return
+        raise errors.CommandError(
+            'This Ironic has no shards: they came with version 1.82 of its '
+            'API. Upgrade Ironic first.')
+
+    def set_shard(self, node: str, shard: str | None,
+                  cloud: str | None = None) -> None:
+        """Put a node of Ironic into a shard.
+
+        :param node: its UUID
+        :param shard: the name of the shard; None for no shard
+        :param cloud: the name of the cloud in clouds.yaml whose account does
+            it; None for Nova's own
+        :raises RefusedError: if no other node can be changed either
+        :raises CommandError: if this node cannot
+        """
+        with _changing_ironic(cloud):
+            try:
+                self._ironic_of(cloud).set_shard(node, shard)
+            except (keystone_exceptions.BadRequest,
+                    keystone_exceptions.NotFound,
+                    keystone_exceptions.Conflict) as error:
+                raise errors.CommandError(
+                    f'Node {node} stays as it is: {_line(error)}') from error
+
+    def _ironic_of(self, cloud: str | None) -> plain.Ironic:
+        """Return what asks Ironic with an account."""
+        if cloud not in self._ironics:
+            self._ironics[cloud] = plain.Ironic(CONF, cloud)
+        return self._ironics[cloud]
+
     def has_node(self, node: str) -> bool:
         """Say whether Ironic has a node just now.
 
@@ -524,6 +581,29 @@ def _asking_ironic() -> Iterator[None]:
             'Ironic does not tell of its nodes: see the credentials and '
             f'the endpoint in [ironic] of nova.conf ({_line(error)}).'
         ) from error
+
+
+@contextlib.contextmanager
+def _changing_ironic(cloud: str | None) -> Iterator[None]:
+    """Say in one sentence that Ironic does not let an account change it.
+
+    :param cloud: the name of the cloud whose account it is
+    """
+    account = (f'the account of cloud "{cloud}"' if cloud
+               else "Nova's account")
+    where = 'clouds.yaml' if cloud else '[ironic] of nova.conf'
+    try:
+        yield
+    except keystone_exceptions.Forbidden as error:
+        raise errors.RefusedError(
+            f'Ironic does not let {account} set the shards of nodes: name '
+            'another one with --os-cloud, by default one that administrates '
+            'the whole system (policy baremetal:node:update:shard).'
+        ) from error
+    except (keystone_exceptions.ClientException, ValueError) as error:
+        raise errors.RefusedError(
+            f'Ironic does not answer {account}: see the credentials and the '
+            f'endpoint in {where} ({_line(error)}).') from error
 
 
 def _url(connection: str) -> str:

@@ -26,6 +26,10 @@ class Action(enum.Enum):
     GIVE_INSTANCE = enum.auto()
     DELETE_RECORD = enum.auto()
     DELETE_PROVIDER = enum.auto()
+    #: Nodes without a shard get one.
+    SET_SHARD = enum.auto()
+    #: Nodes are in it no more.
+    CLEAR_SHARD = enum.auto()
     #: Until the free nodes of a service are with others.
     WAIT_FOR_NODES = enum.auto()
     #: Until the instances of a service are with others.
@@ -52,7 +56,8 @@ class Step:
     """A step.
 
     :ivar action: what it does
-    :ivar subject: the name of the service, or the UUID of the node
+    :ivar subject: the name of the service, of the pool or of the shard, or the
+        UUID of the node
     :ivar words: what it does, for people
     """
 

@@ -56,6 +56,8 @@ class Code(enum.Enum):
     SERVICE_ENABLED = enum.auto()
     SERVICE_FORCED_DOWN = enum.auto()
     PROVIDER_REMOVED = enum.auto()
+    #: A node is in another shard of Ironic, or in none.
+    SHARD_SET = enum.auto()
     COMMAND_ENDED = enum.auto()
 
 

@@ -45,12 +45,15 @@ class Forecast:
     :ivar moves: how often each node changes its owner, by its UUID
     :ivar is_settled: whether nothing moves in the end, and no service has
         taken back what another had taken
+    :ivar listed: of how many nodes Ironic tells each service in its last pass,
+        by the canonical name of the service
     """
 
     owners: Mapping[str, str]
     hosts: Mapping[str, str]
     moves: Mapping[str, int]
     is_settled: bool
+    listed: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 def start(cloud: clouds.Cloud, current: settings.Settings
@@ -98,6 +101,27 @@ def first_count(cloud: clouds.Cloud, current: settings.Settings
     tracker = _connect(_copy(cloud), current)
     return pool_passes.run(
         tracker.world, start(cloud, current), current).found
+
+
+def listed(cloud: clouds.Cloud, services: Sequence[settings.Settings],
+           pooled: Container[str] = ()) -> dict[str, int]:
+    """Say of how many nodes Ironic tells each service in a pass.
+
+    :param cloud: the cloud, at the time 0
+    :param services: the settings of the services that live
+    :param pooled: canonical names of those that have pools
+    :returns: by the canonical name of the service
+    """
+    found = {}
+    for current in services:
+        tracker = _connect(_copy(cloud), current)
+        memory = start(cloud, current)
+        # In its first pass, a service does not know yet where its nodes are.
+        for _ in range(2):
+            memory = (pool_passes if current.me in pooled else passes).run(
+                tracker.world, memory, current).memory
+        found[current.me] = len(memory.nodes)
+    return found
 
 
 def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
@@ -148,7 +172,8 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
         {uuid: instance.host for uuid, instance in cloud.instances.items()
          if instance.host}, moves,
         bool(quiet) and not any(
-            memory.disputes.hosts for memory in memories.values()))
+            memory.disputes.hosts for memory in memories.values()),
+        {host: len(memory.nodes) for host, memory in memories.items()})
 
 
 def _copy(cloud: clouds.Cloud) -> clouds.Cloud:

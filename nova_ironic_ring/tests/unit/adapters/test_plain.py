@@ -14,10 +14,42 @@
 
 from unittest import mock
 
+import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
 from oslotest import base
 
 from nova_ironic_ring.adapters import plain
+
+
+class CloudTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        path = self.useFixture(fixtures.TempDir()).join('clouds.yaml')
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write("""
+clouds:
+  system:
+    auth:
+      auth_url: http://keystone
+      username: admin
+      password: secret
+      system_scope: all
+    region_name: here
+    baremetal_endpoint_override: http://ironic
+""")
+        self.useFixture(fixtures.EnvironmentVariable(
+            'OS_CLIENT_CONFIG_FILE', path))
+
+    def test_cloud(self):
+        client = plain.connect_cloud('system')
+        self.assertEqual(('baremetal', 'here', 'http://ironic'), (
+            client.service_type, client.region_name,
+            client.endpoint_override))
+
+    def test_cloud_that_there_is_not(self):
+        error = self.assertRaises(ValueError, plain.connect_cloud, 'nowhere')
+        self.assertIn('nowhere', str(error))
 
 
 class IronicTestCase(base.BaseTestCase):
@@ -82,6 +114,31 @@ class IronicTestCase(base.BaseTestCase):
         self.client.get_endpoint_data.return_value = None
         self.assertRaises(keystone_exceptions.EndpointNotFound, list,
                           self.ironic.nodes(('uuid',)))
+
+    def test_what_it_knows(self):
+        self.assertTrue(self.ironic.knows('shard'))
+        self.use('http://ironic', (1, 81))
+        old = plain.Ironic(mock.sentinel.options)
+        self.assertFalse(old.knows('shard'))
+        self.assertTrue(old.knows('conductor_group'))
+
+    def test_set_shard(self):
+        self.ironic.set_shard('n', 'x')
+        self.ironic.set_shard('n', None)
+        self.assertEqual([
+            ('http://ironic:6385/v1/nodes/n', '1.82', [change])
+            for change in ({'op': 'add', 'path': '/shard', 'value': 'x'},
+                           {'op': 'remove', 'path': '/shard'})],
+            [(call.args[0], call.kwargs['microversion'], call.kwargs['json'])
+             for call in self.client.patch.call_args_list])
+
+    def test_account_of_a_cloud(self):
+        connect_cloud = self.patch(plain, 'connect_cloud')
+        connect_cloud.return_value = self.client
+        plain.Ironic(mock.sentinel.options, 'system').set_shard('n', 'x')
+        connect_cloud.assert_called_once_with('system')
+        self.connect.assert_not_called()
+        self.client.patch.assert_called_once()
 
     def test_node(self):
         self.client.get.return_value.json.return_value = {'uuid': 'a'}

@@ -31,6 +31,7 @@ from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import writing
 from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import sharding
 from nova_ironic_ring.tests.unit.command import deployment
 
 
@@ -54,6 +55,12 @@ class FakeSource:
         self.asked: list[str] = []
         #: Why Ironic does not answer.
         self.away = ''
+        #: The accounts that may set shards, by the names of their clouds.
+        self.may_set_shards: set[str | None] = {None}
+        #: Why the shards of nodes cannot be set.
+        self.busy: dict[str, str] = {}
+        #: The nodes whose shards were set, in turn.
+        self.set: list[str] = []
 
     def _look(self) -> snapshot.Snapshot:
         self.asked.append('nova')
@@ -100,6 +107,25 @@ class FakeSource:
 
     def has_node(self, node: str) -> bool:
         return node in self.seen.nodes or node in self.enrolled
+
+    def places(self) -> dict[str, sharding.Place]:
+        return {node.uuid: sharding.Place(node.group, node.shard)
+                for node in self.seen.nodes.values()}
+
+    def see_shards(self, cloud: str | None = None) -> None:
+        if self.away:
+            raise errors.CommandError(self.away)
+
+    def set_shard(self, node: str, shard: str | None,
+                  cloud: str | None = None) -> None:
+        if cloud not in self.may_set_shards:
+            raise errors.RefusedError(f'Ironic does not let {cloud}.')
+        if node in self.busy:
+            raise errors.CommandError(self.busy[node])
+        self.set.append(node)
+        self.seen = dataclasses.replace(self.seen, nodes={
+            **self.seen.nodes, node: dataclasses.replace(
+                self.seen.nodes[node], shard=shard)})
 
     def consumers(self, node: str) -> frozenset[str]:
         return self.allocated.get(node, frozenset())

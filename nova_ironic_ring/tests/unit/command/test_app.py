@@ -157,6 +157,51 @@ class ReadingTestCase(base.CommandTestCase):
                 'plan', *arguments, status=2))
             self.assertEqual(f'{message}\n', self.err)
 
+    def test_plan_of_shards(self):
+        lines = json.loads(self.run_command(
+            'plan', '--listing', 'shards', '--shards', '6', '-f', 'json'))
+        self.assertEqual(
+            [('a', 10, 30, 10), ('b', 10, 30, 10), ('c', 10, 30, 10)],
+            [(line['Host'], line['Nodes after'], line['Listed'],
+              line['Listed after']) for line in lines])
+        self.assertIn('All services together list 90 nodes in a pass, then '
+                      '30.', self.err)
+        self.assertIn('then 1.00.', self.err)
+        # Nothing was changed.
+        self.assertEqual({None}, {
+            node.shard for node in self.source.seen.nodes.values()})
+        self.assertEqual([], self.source.set)
+
+    def test_plan_of_shards_that_there_are(self):
+        self.source.seen = deployment.by_shards(make(), *'uvwxyz')
+        lines = json.loads(self.run_command(
+            'plan', '--listing', 'shards', '--add', 'd', '-f', 'json'))
+        self.assertEqual([(10, 10), (10, 10), (10, 5), (0, 5)], sorted(
+            ((line['Listed'], line['Listed after']) for line in lines),
+            reverse=True))
+        lines = json.loads(self.run_command(
+            'plan', '--listing', 'all', '-f', 'json'))
+        self.assertEqual([(10, 30)] * 3, [
+            (line['Listed'], line['Listed after']) for line in lines])
+
+    def test_plan_of_shards_that_cannot_be_made(self):
+        for arguments, message in (
+                (('--shards', '4'), 'add --listing shards.'),
+                (('--listing', 'all', '--shards', '4'),
+                 'add --listing shards.'),
+                (('--listing', 'shards'), 'No node of cell cell1 is in a '
+                 'shard: say with --shards into how many'),
+                (('--listing', 'shards', '--shards', '2'),
+                 '2 shards are fewer than the 3 services'),
+                (('--listing', 'shards', '--shards', '3', '--prefix', 'X'),
+                 '--prefix cannot be')):
+            self.run_command('plan', *arguments, status=2)
+            self.assertIn(message, self.err)
+            self.assertEqual(1, self.err.count('\n'))
+        self.source.seen = make(said=profile.Profile(shard='x'))
+        self.run_command('plan', '--listing', 'shards', status=2)
+        self.assertIn('shard "x" has one shard alone', self.err)
+
     def test_plan_without_members(self):
         self.source.seen = make(services=[
             service(host, 61) for host in 'abc'])

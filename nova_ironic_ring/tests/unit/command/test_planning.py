@@ -34,9 +34,10 @@ class PlanTestCase(base.BaseTestCase):
 
     def _plan(self, seen: snapshot.Snapshot, partitions: int | None = None,
               **changes) -> planning.Plan:
+        hosts = {name: frozenset(changes.get(name, ()))
+                 for name in ('add', 'remove', 'disable')}
         return planning.plan(seen, seen.keys()[0], prospect.Change(
-            partitions=partitions, **{
-                name: frozenset(hosts) for name, hosts in changes.items()}))
+            hosts['add'], hosts['remove'], hosts['disable'], partitions))
 
     def test_join(self):
         plan = self._plan(make(), add=['D'])
@@ -116,6 +117,23 @@ class PlanTestCase(base.BaseTestCase):
             share.nodes_after for share in plan.shares])
         self.assertEqual(10, plan.moved_nodes)
         self.assertTrue(plan.is_settled)
+
+    def test_from_all_to_shards(self):
+        seen = make(instances=dict.fromkeys(range(4), 'a'))
+        given = {node: 'uvwxyz'[number % 6]
+                 for number, node in enumerate(NODES)}
+        plan = planning.plan(seen, seen.keys()[0], prospect.Change(
+            by_shards=True, shards=given))
+        self.assertTrue(plan.is_settled)
+        self.assertEqual([4, 0, 0], [
+            share.instances_after for share in plan.shares])
+        self.assertEqual(26, sum(share.nodes_after for share in plan.shares))
+        # Ten, and those with its instances that are in shards of others.
+        self.assertEqual([10, 10], [
+            share.listed_after for share in plan.shares[1:]])
+        self.assertGreaterEqual(plan.shares[0].listed_after, 10)
+        self.assertEqual({'a': 30, 'b': 30, 'c': 30}, prospect.of(
+            seen, seen.keys()[0]).listed())
 
     def test_shards_of_services_with_pools(self):
         seen = deployment.by_shards(deployment.make_pooled(), *'uvwxyz')

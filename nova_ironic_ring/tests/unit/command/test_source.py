@@ -38,6 +38,7 @@ from nova_ironic_ring.command import source
 from nova_ironic_ring.command import writing
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
+from nova_ironic_ring.core import sharding
 
 CONF = nova.conf.CONF
 NODES = [f'{number}0000000-0000-4000-8000-000000000000'
@@ -51,6 +52,9 @@ class FakeIronic:
     def __init__(self, nodes: list[dict]) -> None:
         self.found = nodes
         self.asked: list[tuple] = []
+        self.newest = 'shard'
+        #: What setting a shard raises.
+        self.error: Exception | None = None
 
     def nodes(self, fields, **filters):
         self.asked.append(('nodes', tuple(fields), filters))
@@ -58,6 +62,14 @@ class FakeIronic:
             raise keystone_exceptions.ConnectFailure('away')
         return [node for node in self.found if all(
             node[name] == value for name, value in filters.items())]
+
+    def knows(self, field):
+        return field == self.newest
+
+    def set_shard(self, node, shard):
+        self.asked.append(('set', node, shard))
+        if self.error:
+            raise self.error
 
     def node(self, name, fields):
         self.asked.append(('node', name))
@@ -97,7 +109,7 @@ class SourceTestCase(base.BaseTestCase):
         self.ironic = FakeIronic([make_node(uuid) for uuid in NODES])
         self.useFixture(fixtures.MockPatch(
             'nova_ironic_ring.adapters.plain.Ironic',
-            side_effect=lambda options: self.ironic))
+            side_effect=lambda options, cloud: self.ironic))
         self.source = source.Source()
 
     def url(self, name: str) -> str:
@@ -327,6 +339,52 @@ class ReadTestCase(SourceTestCase):
         self.addCleanup(CONF.clear_override, 'connection', 'database')
         self.add_service('a')
         self.assertEqual(1, len(self.source.read().services))
+
+
+class ShardsTestCase(SourceTestCase):
+
+    def test_places(self):
+        self.ironic.found[1] |= {'shard': 'x', 'conductor_group': 'Rack'}
+        found = self.source.places()
+        self.assertEqual(set(NODES), set(found))
+        self.assertEqual(sharding.Place(), found[NODES[0]])
+        self.assertEqual(sharding.Place('Rack', 'x'), found[NODES[1]])
+
+    def test_old_ironic(self):
+        self.source.see_shards()
+        self.ironic.newest = 'conductor_group'
+        self.assertRaisesRegex(
+            errors.CommandError, '^This Ironic has no shards: .*1.82',
+            self.source.see_shards)
+
+    def test_set(self):
+        self.source.set_shard(NODES[0], 'x')
+        self.source.set_shard(NODES[0], None)
+        self.assertEqual([('set', NODES[0], 'x'), ('set', NODES[0], None)],
+                         self.ironic.asked)
+
+    def test_set_is_refused(self):
+        for error, cloud, kind, words in (
+                (keystone_exceptions.Forbidden('no'), None,
+                 errors.RefusedError, "does not let Nova's account set"),
+                (keystone_exceptions.Forbidden('no'), 'c',
+                 errors.RefusedError, 'does not let the account of cloud "c"'),
+                (keystone_exceptions.Unauthorized('no'), None,
+                 errors.RefusedError, r'see .* \[ironic\] of nova.conf'),
+                (keystone_exceptions.ConnectFailure('away'), 'c',
+                 errors.RefusedError, r'see .* in clouds.yaml \(away\)'),
+                (ValueError('Cloud c was not found.'), 'c',
+                 errors.RefusedError, r'\(Cloud c was not found.\)'),
+                (keystone_exceptions.Conflict('locked'), None,
+                 errors.CommandError, f'Node {NODES[0]} stays as it is: '),
+                (keystone_exceptions.NotFound('gone'), None,
+                 errors.CommandError, f'Node {NODES[0]} stays as it is: ')):
+            self.ironic.error = error
+            found = self.assertRaises(
+                kind, self.source.set_shard, NODES[0], 'x', cloud)
+            self.assertIs(kind, type(found))
+            self.assertRegex(str(found), words)
+            self.assertNotIn('\n', str(found))
 
 
 class CellsTestCase(SourceTestCase):

@@ -1,0 +1,288 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Divides nodes into shards in Ironic, and takes that back."""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+from typing import TYPE_CHECKING
+
+from rich import console
+
+from nova_ironic_ring.command import display
+from nova_ironic_ring.command import errors
+from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command import steps
+from nova_ironic_ring.core import audit
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import sharding
+
+if TYPE_CHECKING:
+    from nova_ironic_ring.command import source
+    from nova_ironic_ring.command import trail
+
+_Action = steps.Action
+
+# Nodes until it is shown anew how far it is.
+_OFTEN = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What an operator wants.
+
+    :ivar names: the names of the shards
+    :ivar number: how many shards; None for as many as there are
+    :ivar group: the conductor group whose nodes are meant, in any case; None
+        for all
+    :ivar cloud: the name of the cloud in clouds.yaml whose account changes
+        nodes; None for Nova's own
+    """
+
+    names: sharding.Names = sharding.Names()
+    number: int | None = None
+    group: str | None = None
+    cloud: str | None = None
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Have a command take a number of shards, and their names.
+
+    :param parser: its parser
+    """
+    parser.add_argument(
+        '--shards', type=int, metavar='N',
+        help='how many shards there are to be (default: as many as there are)')
+    parser.add_argument(
+        '--prefix', metavar='TEXT', default=sharding.Names.prefix,
+        help='what the names of the shards begin with (default: '
+             f'{sharding.Names.prefix})')
+
+
+def places(seen: snapshot.Snapshot, group: str | None) -> sharding.Places:
+    """Say where the nodes are that are meant.
+
+    :param seen: what was read
+    :param group: their conductor group; None for all
+    :returns: by UUID
+    """
+    return {node.uuid: sharding.Place(
+        node.group, node.shard, model.canonical(instance.host or '')
+        if (instance := seen.instance_on(node)) else '')
+        for node in seen.nodes.values()
+        if group is None or node.group.lower() == group.lower()}
+
+
+def services(seen: snapshot.Snapshot, group: str | None) -> int:
+    """Count the services of the largest ring that may divide shards.
+
+    :param seen: what was read
+    :param group: the conductor group whose nodes are meant; None for all
+    """
+    return max((
+        sum(seen.key(host) == key for host in seen.hosts)
+        for key in seen.keys() if not key.shard and (
+            group is None or key.group in (None, group.lower()))), default=0)
+
+
+def scopes(seen: snapshot.Snapshot) -> dict[str, str]:
+    """Return the shards that services are limited to, by their names.
+
+    :param seen: what was read
+    """
+    return {seen.hosts[host].record.host: said.shard
+            for host, said in seen.profiles.items()
+            if host in seen.hosts and said.shard}
+
+
+def divided(seen: snapshot.Snapshot, wanted: Wanted
+            ) -> tuple[dict[str, str], int]:
+    """Say which shard each node gets that has none.
+
+    :param seen: what was read
+    :param wanted: what is wanted
+    :returns: the shards, by the nodes' UUIDs, and how many shards there are
+        then
+    :raises ValueError: if that makes no sense, or a service is limited to one
+        of these shards
+    """
+    found, names = places(seen, wanted.group), wanted.names
+    number = sharding.count(
+        found, names, wanted.number, services(seen, wanted.group))
+    sharding.see_unused(
+        [names.of(each + 1) for each in range(number)], scopes(seen))
+    return sharding.divide(found, names, number), number
+
+
+class Sharder:
+    """Divides nodes into shards."""
+
+    def __init__(self, where: 'source.Source', shown: console.Console,
+                 written: 'Callable[[], trail.Trail]', wanted: Wanted) -> None:
+        """Choose the deployment.
+
+        :param where: the deployment
+        :param shown: where to show how far it is
+        :param written: returns what is written down; dear to import
+        :param wanted: what is wanted
+        """
+        self._source = where
+        self._console = shown
+        self._trail = written
+        self._wanted = wanted
+        #: The nodes of each step, and the shard that they are in until now.
+        self._nodes: dict[steps.Step, tuple[Sequence[str], str | None]] = {}
+
+    def plan(self, seen: snapshot.Snapshot) -> list[steps.Step]:
+        """Say what dividing the nodes would do.
+
+        :param seen: what was read
+        :raises ValueError: if that makes no sense
+        :raises CommandError: if Ironic has no shards
+        """
+        self._source.see_shards(self._wanted.cloud)
+        names = self._wanted.names
+        given, number = divided(seen, self._wanted)
+        before = places(seen, self._wanted.group)
+        made = names.made(before)
+        for line in sharding.warnings(before, names, scopes(seen)):
+            self._console.print(line)
+        found = sharding.sizes([*made.values(), *given.values()],
+                               names, number)
+        self._console.print(
+            f'{len(given)} nodes have no shard. {number} shards '
+            f'"{names.prefix}..." will have {found} nodes each.')
+        if not found.are_even:
+            self._console.print(
+                'That is not even, for nodes that have a shard stay in it: to '
+                'divide all of them anew, take them out with --clear first.')
+        if given and seen.needs_shards:
+            self._console.print(
+                'There are services with [ironic_ring] listing = shards: free '
+                'nodes move to those that their shards are for.')
+        return self._steps(_Action.SET_SHARD, given)
+
+    def plan_clear(self, seen: snapshot.Snapshot) -> list[steps.Step]:
+        """Say what taking the nodes out of their shards would do.
+
+        :param seen: what was read
+        :raises ValueError: if a service is limited to one of the shards
+        :raises CommandError: if Ironic has no shards
+        """
+        self._source.see_shards(self._wanted.cloud)
+        names = self._wanted.names
+        made = names.made(places(seen, self._wanted.group))
+        sharding.see_unused(set(made.values()), scopes(seen))
+        if not made:
+            self._console.print(
+                f'No node is in a shard "{names.prefix}...".')
+        elif seen.needs_shards:
+            self._console.print(
+                'There are services with [ironic_ring] listing = shards: all '
+                'of them list the nodes that have no shard, and free nodes '
+                'move.')
+        return self._steps(_Action.CLEAR_SHARD, made)
+
+    def _steps(self, action: steps.Action, shards: Mapping[str, str]
+               ) -> list[steps.Step]:
+        """Make a step for each shard.
+
+        :param shards: by the UUIDs of the nodes
+        """
+        by_shard: dict[str, list[str]] = {}
+        for node, shard in sorted(shards.items()):
+            by_shard.setdefault(shard, []).append(node)
+        is_clear = action is _Action.CLEAR_SHARD
+        words = 'take {} nodes out of' if is_clear else 'put {} nodes into'
+        self._nodes = {
+            steps.Step(action, shard,
+                       f'{words.format(len(nodes))} shard "{shard}"'):
+            (nodes, shard if is_clear else None)
+            for shard, nodes in sorted(by_shard.items())}
+        return list(self._nodes)
+
+    def change(self, planned: Sequence[steps.Step]) -> steps.Outcomes:
+        """Do it, and show how far it is.
+
+        What cannot be done with one node is left out. Where Ironic refuses at
+        all, it ends.
+
+        :param planned: the steps
+        """
+        outcomes = dict.fromkeys(planned, steps.NOT_DONE)
+        with display.progressing(self._console) as shown:
+            # Somebody may have taken long to say yes.
+            now = self._source.places()
+            progress = _Progress(shown, sum(
+                len(self._nodes[step][0]) for step in planned))
+            for step in planned:
+                nodes, before = self._nodes[step]
+                wrong = []
+                for node in nodes:
+                    try:
+                        self._change(step, node, before, now.get(node))
+                    except errors.RefusedError as error:
+                        outcomes[step] = steps.Outcome(
+                            steps.Result.FAILED,
+                            f'{error} {progress.count} nodes were changed '
+                            'before that.')
+                        return outcomes
+                    except errors.CommandError as error:
+                        wrong.append(str(error))
+                    progress.another()
+                outcomes[step] = steps.Outcome(
+                    steps.Result.FAILED,
+                    f'{len(wrong)} of {len(nodes)} nodes of this step: '
+                    f'{wrong[0]}') if wrong else steps.DONE
+        return outcomes
+
+    def _change(self, step: steps.Step, node: str, before: str | None,
+                place: sharding.Place | None) -> None:
+        """Put one node into a shard, or take it out.
+
+        :param before: the shard that it was in when this was planned
+        :param place: where it is now; None if Ironic does not have it any more
+        :raises RefusedError: if Ironic refuses at all
+        :raises CommandError: if it does so for this node
+        """
+        if place is None:
+            return
+        if place.shard != before:
+            raise errors.CommandError(
+                f'Node {node} is in shard "{place.shard}" by now: it stays '
+                'there.' if place.shard is not None else
+                f'Node {node} is in no shard any more.')
+        after = None if before is not None else step.subject
+        self._source.set_shard(node, after, self._wanted.cloud)
+        self._trail().write(audit.Code.SHARD_SET, node=node, source=before,
+                            target=after)
+
+
+class _Progress:
+    """Counts nodes, and shows now and then how many are left."""
+
+    def __init__(self, shown: display.Progress, left: int) -> None:
+        self._shown = shown
+        self._most = left
+        #: How many are done.
+        self.count = 0
+        self._show()
+
+    def another(self) -> None:
+        """Count one more."""
+        self.count += 1
+        if self.count % _OFTEN == 0 or self.count == self._most:
+            self._show()
+
+    def _show(self) -> None:
+        self._shown.show('nodes', self._most - self.count)
