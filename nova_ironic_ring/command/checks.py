@@ -13,6 +13,7 @@
 """Finds misconfiguration and leftovers, each with what to do about it."""
 
 from collections.abc import Callable, Iterator, Mapping
+import itertools
 
 from nova_ironic_ring.command.findings import Code
 from nova_ironic_ring.command.findings import Finding
@@ -117,6 +118,26 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'no nova-compute serves',
                 'start a nova-compute with that [ironic] conductor_group and '
                 'shard, or change the node')
+
+
+def overlaps(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Rings that have nodes in common, and neither has all of the other's.
+
+    :param seen: what was read
+    """
+    for one, other in itertools.combinations(seen.keys(), 2):
+        if one.cell != other.cell or one.scope.covers(other.scope) or (
+                other.scope.covers(one.scope)):
+            continue
+        both = [node.uuid for node in seen.served(one) if other.serves(node)]
+        if both:
+            yield Finding(
+                Code.SCOPES_OVERLAP, str(one),
+                f'{len(both)} of its nodes, such as {both[0]}, are those of '
+                f'{other} as well: both rings take them from each other',
+                'give each node to one of the two: set [ironic] '
+                'conductor_group and shard on all of their services, or '
+                'change the nodes', one.cell)
 
 
 def aggregates(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -313,6 +334,6 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 #: All checks, in their order.
 CHECKS: tuple[Check, ...] = (
-    configuration, groups, aggregates, drivers, work, timeouts, rows,
+    configuration, groups, overlaps, aggregates, drivers, work, timeouts, rows,
     providers, pool_checks.pools, pool_checks.totals, instances,
     pool_checks.instances)

@@ -46,6 +46,7 @@ class Code(enum.Enum):
     RING_WITHOUT_MEMBER = 'groups', Severity.ERROR
     PEER_LIST_DIFFERS_FROM_SERVICES = 'groups', Severity.WARNING
     NODE_NOT_SERVED = 'groups', Severity.WARNING
+    SCOPES_OVERLAP = 'groups', Severity.ERROR
     AGGREGATES_DIFFER = 'aggregates', Severity.WARNING
     SERVICE_SAYS_NOTHING = 'drivers', Severity.WARNING
     SERVICE_WITHOUT_NODE = 'drivers', Severity.WARNING

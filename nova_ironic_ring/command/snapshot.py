@@ -170,6 +170,11 @@ class Key:
     group: str | None = None
     shard: str | None = None
 
+    @property
+    def scope(self) -> settings.Scope:
+        """The nodes that the services of this ring are limited to."""
+        return settings.Scope(self.group, self.shard)
+
     def serves(self, node: Node) -> bool:
         """Say whether the services of this ring list a node.
 

@@ -22,6 +22,7 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.core import events
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
 
@@ -327,6 +328,30 @@ def _(event: events.PeerListDiffers, *_: object) -> None:
 
 
 @_write.register
+def _(event: events.SilentOwners, *_: object) -> None:
+    LOG.warning(
+        '%(hosts)s say nothing of the nodes that they divide, as services '
+        "with Nova's own driver, and have nodes of %(scope)s, which this one "
+        'is limited to: they are no peers of it, and each side takes these '
+        'nodes from the other. %(advice)s', {
+            'hosts': _names(event.hosts), 'scope': _scope(event.scope),
+            'advice': (
+                'Give them this driver, or another shard.'
+                if event.scope.shard else
+                'Give them this driver, or set [ironic] peer_list with all '
+                'services of the group on each of them until they have it, '
+                'and send SIGHUP.')})
+
+
+@_write.register
+def _(event: events.ScopeEmpty, *_: object) -> None:
+    LOG.warning(
+        'Ironic has no node in %s, which this service is limited to: it has '
+        'nothing to do until there is one. See [ironic] conductor_group and '
+        'shard.', _scope(event.scope))
+
+
+@_write.register
 def _(event: events.PassesFail, *_: object) -> None:
     LOG.warning(
         '%(host)s is alive, and its passes have failed for %(seconds).0f s or '
@@ -407,6 +432,14 @@ def _pass_done(event: events.PassDone, seconds: float) -> None:
 
 def _names(hosts: Iterable[str]) -> str:
     return ', '.join(sorted(hosts)) or 'none'
+
+
+def _scope(scope: model.Scope) -> str:
+    """Name the nodes that a service is limited to."""
+    return ' and '.join(
+        ([] if scope.conductor_group is None
+         else [f'conductor group "{scope.conductor_group}"'])
+        + ([f'shard "{scope.shard}"'] if scope.shard else []))
 
 
 def _nova_compute(host: str | None) -> str:

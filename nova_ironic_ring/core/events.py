@@ -17,6 +17,7 @@ import dataclasses
 
 from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import trust
 
 
@@ -98,6 +99,30 @@ class PeerListDiffers(Event):
 
     unlisted: frozenset[str]
     elsewhere: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class SilentOwners(Event):
+    """Services that cannot be peers have nodes of this one's scope.
+
+    They say nothing of their scope, as those with Nova's own driver.
+
+    :ivar hosts: their canonical names
+    :ivar scope: the scope
+    """
+
+    hosts: frozenset[str]
+    scope: model.Scope
+
+
+@dataclasses.dataclass(frozen=True)
+class ScopeEmpty(Event):
+    """Ironic has no node in the conductor group or shard of this service.
+
+    :ivar scope: both
+    """
+
+    scope: model.Scope
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ nodes and this service's instances. What of that is to be trusted is decided
 here, and nowhere else.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import enum
@@ -37,6 +37,9 @@ from nova_ironic_ring.core import vanished
 # Nodes that were believed deleted count for so many passes, so that those that
 # vanish one by one reach the limit as well.
 _VANISHING_PASSES = 10
+# A service with Nova's own driver lets go of a node at once that leaves its
+# group. One that is found to have the same node in so many passes has not.
+_SILENT_PASSES = 3
 # So many nodes are asked for one by one. Where more have left their shards, as
 # after a restart or when an operator has set others, all are listed once.
 _FEW = 20
@@ -138,6 +141,9 @@ def begin(this: Run, before: observation.Memory) -> Beginning:
     listed, memory = (
         _list_all(this, memory) if memory.standing.ring.deal is None
         else _list_shards(this, memory))
+    if not listed.nodes and this.current.scope.is_limited and (
+            before.settings != this.current):
+        this.happened.append(events.ScopeEmpty(this.current.scope))
     with asking(this, Port.IRONIC, memory):
         narrowed = frozenset(
             node for scope in memory.standing.membership.narrower
@@ -432,6 +438,27 @@ def _with_scopes(this: Run, memory: observation.Memory,
     return [dataclasses.replace(
         service, is_asked=True, scope=scopes[service.name])
         if service.name in scopes else service for service in services]
+
+
+def at_silent_owners(this: Run, memory: observation.Memory,
+                     rows: Mapping[str, model.Row]) -> observation.Memory:
+    """Say once which services that cannot be peers go on to have its nodes.
+
+    :param this: the pass
+    :param memory: what is remembered
+    :param rows: the rows of nodes that are for this service, by UUID
+    """
+    silent, before = memory.standing.membership.silent, memory.silent
+    counts = {node: before.nodes.get(node, 0) + 1
+              for node, row in rows.items() if row.owner_name in silent}
+    found = frozenset(
+        rows[node].owner_name for node, count in counts.items()
+        if count >= _SILENT_PASSES) - before.said
+    if found:
+        this.happened.append(events.SilentOwners(
+            found, this.current.scope))
+    return dataclasses.replace(memory, silent=observation.Silent(
+        counts, found | (before.said & silent)))
 
 
 def _list_differs(before: membership.Membership, now: membership.Membership

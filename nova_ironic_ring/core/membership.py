@@ -363,6 +363,8 @@ class Membership:
         they have another scope; likewise
     :ivar narrower: the scopes of those that divide only some of the same
         nodes; none of these lies within another
+    :ivar silent: canonical names of those that live, say nothing of their
+        scope, as with Nova's own driver, and so are no peers
     """
 
     members: frozenset[str] = frozenset()
@@ -371,6 +373,7 @@ class Membership:
     unlisted: frozenset[str] = frozenset()
     elsewhere: frozenset[str] = frozenset()
     narrower: frozenset[model.Scope] = frozenset()
+    silent: frozenset[str] = frozenset()
 
     def state(self, host: str) -> State:
         """Say what a service is.
@@ -513,7 +516,11 @@ def assess(services: Iterable[model.Service], current: settings.Settings,
         states, {host: watch.silence(host) for host in states},
         narrower=_widest(
             service.scope for service in services if service.scope is not None
-            and states[service.name] is State.NARROWER_SCOPE))
+            and states[service.name] is State.NARROWER_SCOPE),
+        silent=frozenset(
+            service.name for service in services if service.scope is None
+            and service.is_asked
+            and states[service.name] is State.OTHER_SCOPE))
     if current.peers is None:
         return found
     said = {service.name: service for service in services

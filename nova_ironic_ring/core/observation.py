@@ -222,6 +222,19 @@ class Asked:
 
 
 @dataclasses.dataclass(frozen=True)
+class Silent:
+    """What services have of this one's scope that say nothing of theirs.
+
+    :ivar nodes: in how many passes in a row each node was recorded for such a
+        service, by the node's UUID
+    :ivar said: canonical names of those services that were named in the log
+    """
+
+    nodes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    said: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
 class Memory:
     """What a service remembers from one pass to the next.
 
@@ -256,6 +269,7 @@ class Memory:
     :ivar held: the codes of the shards that this service says it holds; None
         where nodes are not divided by their shards
     :ivar said: the same of the pass before
+    :ivar silent: what services have that cannot be peers
     """
 
     settings: Settings | None = None
@@ -282,6 +296,7 @@ class Memory:
     shards: Asked = Asked()
     held: frozenset[str] | None = None
     said: frozenset[str] | None = None
+    silent: Silent = Silent()
 
     def without_instances(self, uuids: Container[str]) -> 'Memory':
         """Forget whose instances are: that has changed.

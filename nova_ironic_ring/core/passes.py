@@ -107,6 +107,7 @@ def run(world: ports.Ports, before: observation.Memory,
             world.process.now(), memory.standing, nodes, rows,
             observation.Instances(begun.mine),
             tracked=world.process.tracked(), narrowed=begun.narrowed))
+    memory = look.at_silent_owners(this, memory, seen.rows)
     this.happened.extend(others.elsewhere(memory, seen))
     memory = look.at_own_heartbeat(this, memory)
     seen = dataclasses.replace(seen, standing=memory.standing)

@@ -108,6 +108,7 @@ def run(world: ports.Ports, before: observation.Memory,
         nodes: _Nodes = world.ironic.describe(begun.nodes)
     with look.asking(this, look.Port.NOVA, memory):
         seen, memory = _observe(this, memory, begun, nodes)
+    memory = look.at_silent_owners(this, memory, seen.records.others)
     with look.asking(this, look.Port.IRONIC, memory):
         kept, memory = _guard(this, memory, seen)
     memory = look.at_own_heartbeat(this, memory)

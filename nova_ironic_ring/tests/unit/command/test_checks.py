@@ -177,6 +177,29 @@ class CheckTestCase(base.BaseTestCase):
         self.assertIn('conductor group "elsewhere"', finding.what)
         self.assertEqual('NODE_NOT_SERVED', finding.code.name)
 
+    def test_scopes_that_overlap(self):
+        seen = make(said=profile.Profile(conductor_group='rack', shard='x'))
+
+        def use(**scopes: profile.Profile) -> set[str]:
+            return {f'{finding.subject}: {finding.what}'
+                    for finding in checks.find(dataclasses.replace(
+                        seen, rows={
+                            node: dataclasses.replace(
+                                row, profile=scopes[row.owner])
+                            for node, row in seen.rows.items()}))
+                    if finding.code.name == 'SCOPES_OVERLAP'}
+
+        group = profile.Profile(conductor_group='rack')
+        shard = profile.Profile(shard='x')
+        (found,) = use(a=group, b=group, c=shard)
+        self.assertIn('30 of its nodes, such as 0', found)
+        self.assertIn('are those of cell cell1, group "rack" as well', found)
+        # One within the other, and two that have no node in common.
+        for a, b in ((profile.Profile(), group), (shard, profile.Profile()),
+                     (profile.Profile('rack', 'x'), shard),
+                     (profile.Profile('other'), shard)):
+            self.assertEqual(set(), use(a=a, b=b, c=b))
+
     def test_stock_driver(self):
         seen = make()
         seen = dataclasses.replace(seen, rows={

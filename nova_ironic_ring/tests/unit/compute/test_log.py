@@ -42,6 +42,12 @@ LINES = [
     (events.PeerListDiffers(frozenset('bc'), frozenset('d')), 'WARNING',
      'it leaves out b, c, alive in the same conductor group; it names d, in '
      'another conductor group or shard. The list decides.'),
+    (events.SilentOwners(frozenset('bc'), settings.Scope('rack')), 'WARNING',
+     "b, c say nothing of the nodes that they divide, as services with Nova's "
+     'own driver, and have nodes of conductor group "rack", which this one is '
+     'limited to'),
+    (events.ScopeEmpty(settings.Scope('rack', 'x')), 'WARNING',
+     'Ironic has no node in conductor group "rack" and shard "x", which'),
     (events.PassesFail('b', 240.0), 'WARNING',
      'b is alive, and its passes have failed for 240 s or more: its free '
      'nodes are taken over, its instances stay with it.'),

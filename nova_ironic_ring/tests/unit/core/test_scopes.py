@@ -229,6 +229,74 @@ class StartTestCase(_ScopesTestCase):
         self.services['c'].decide()
         self.assertIs(State.MEMBER, self.services['c'].state('stock'))
 
+    def _happened(self, host: str, kind: type[events.Event]
+                  ) -> list[events.Event]:
+        return [each for each in self.services[host].result.happened
+                if isinstance(each, kind)]
+
+    def _stock(self, nodes: Iterable[str]) -> None:
+        """Have a service of Nova's own driver take nodes, as in each pass."""
+        self.cloud.beat('stock')
+        for node in nodes:
+            self.cloud.rows[node] = clouds.Row('stock')
+
+    def test_other_driver_in_the_same_group(self):
+        self.start(ONE, 'a')
+        said = []
+        for _ in range(6):
+            self._stock(RACKS['rack1'][:30])
+            self.run_passes(1)
+            said += self._happened('a', events.SilentOwners)
+        self.assertEqual(
+            [events.SilentOwners(frozenset({'stock'}), ONE)], said)
+        # A list makes it a peer.
+        self.start(ONE, 'a', peers=frozenset({'a', 'stock'}))
+        for _ in range(4):
+            self._stock(RACKS['rack1'][:30])
+            self.run_passes(1)
+            self.assertEqual([], self._happened('a', events.SilentOwners))
+
+    def test_other_driver_in_another_group(self):
+        self._stock(RACKS['rack2'])
+        self.start(ONE, 'a', 'b')
+        self.run_passes()
+        for number in range(6):
+            # One of its nodes comes to this group, and it lets go of it.
+            node = RACKS['rack2'][number]
+            self._stock(RACKS['rack2'][number:])
+            self.cloud.nodes[node].group = 'rack1'
+            for host in 'a', 'b':
+                self.run_passes(1, [host])
+                self.assertEqual(
+                    [], self._happened(host, events.SilentOwners))
+
+    def test_scope_without_a_node(self):
+        self.start(settings.Scope(None, 'nowhere'), 'a')
+        self._forget('a')
+        self.run_passes(1)
+        self.assertEqual(
+            [events.ScopeEmpty(settings.Scope(None, 'nowhere'))],
+            self._happened('a', events.ScopeEmpty))
+        self.run_passes(2)
+        self.assertEqual([], self._happened('a', events.ScopeEmpty))
+
+    def test_scope_with_nodes_or_without_a_limit(self):
+        self.start(ONE, 'a')
+        self.cloud.nodes, nodes = {}, self.cloud.nodes
+        self.start(settings.Scope(), 'b')
+        self._forget('a', 'b')
+        self.run_passes(1, ['b'])
+        self.cloud.nodes = nodes
+        self.run_passes(1, ['a'])
+        for host in 'a', 'b':
+            self.assertEqual([], self._happened(host, events.ScopeEmpty))
+
+    def _forget(self, *hosts: str) -> None:
+        """Have services begin with nothing, as at their start."""
+        for host in hosts:
+            self.services[host].memory = dataclasses.replace(
+                self.services[host].memory, settings=None)
+
     def test_rows_that_say_nothing_and_are_not_listed(self):
         # They were with Nova's own driver until now.
         self.start(ONE, 'b')
