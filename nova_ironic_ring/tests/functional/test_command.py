@@ -142,6 +142,50 @@ class CommandTestCase(base.LabTestCase):
         return [(line['Event'], line['From'], line['To'])
                 for line in self.read('history', name)]
 
+    def _shards(self) -> dict[str | None, int]:
+        """Count the nodes of each shard."""
+        return dict(collections.Counter(
+            node.shard for node in self.system.nodes(
+                details=True)))
+
+    def test_shards(self):
+        self.system = self.lab.connect('lab-system').baremetal
+        shards = [f'ironic-ring-00{number}' for number in (1, 2, 3, 4)]
+        owners = self.lab.owners()
+        plan = self.read('plan', '--listing', 'shards', '--shards', '4')
+        self.assertEqual([15] * 3, [line['Listed'] for line in plan])
+        self.assertEqual(15, sum(line['Listed after'] for line in plan))
+        self.assertRefuses('2 shards are fewer than the 3 services',
+                           *self._program, 'shard', '--shards', '2', '--yes')
+        # The lab's Nova has an account as any other Nova.
+        self.assertRefuses("Ironic does not let Nova's account set",
+                           *self._program, 'shard', '--shards', '4', '--yes')
+        self.assertEqual({None: 15}, self._shards())
+
+        change = ('shard', '--os-cloud', 'lab-system', '--yes')
+        self.addCleanup(self.ring, *change, '--clear')
+        done = self.read(*change, '--shards', '4')
+        self.assertEqual(
+            [('SET_SHARD', shard, 'DONE') for shard in shards],
+            [(step['Action'], step['Subject'], step['Result code'])
+             for step in done])
+        self.assertEqual(dict(zip(shards, (4, 4, 4, 3))), self._shards())
+        self.assertEqual([], self.read(*change))
+        # As after a new one was enrolled; and one is for something else.
+        first, second = sorted(owners)[:2]
+        self.system.update_node(first, shard=None)
+        self.system.update_node(second, shard='rack-1')
+        self.addCleanup(self.system.update_node, second, shard=None)
+        (step,) = self.read(*change)
+        self.assertEqual('SET_SHARD', step['Action'])
+        self.assertEqual({'rack-1': 1}.items(), self._shards().items() & {
+            'rack-1': 1}.items())
+        self.assertNotIn(None, self._shards())
+        self.ring(*change, '--clear')
+        self.assertEqual({None: 14, 'rack-1': 1}, self._shards())
+        # Nobody divides nodes by their shards.
+        self.assertEqual(owners, self.lab.owners())
+
     def test_leftovers(self):
         provider = str(uuid.uuid4())
         self.cloud.placement.post('/resource_providers', json={
