@@ -37,6 +37,8 @@ _PASSES = 'ironic_ring:passes'
 _SHARDS = 'ironic_ring:shards'
 # By which ring others may take instances that are in pools.
 _RING = 'ironic_ring:follows'
+# Whoever knows a lower version only does not go by an offer or a consent.
+_PROTOCOL = 'ironic_ring:protocol'
 _OURS = 'ironic_ring'
 
 
@@ -56,7 +58,8 @@ def offer(giver: str, taker: str) -> dict[str, str]:
     :param taker: the name of the service that may take the node; empty if
         nobody may just now
     """
-    return {_GIVER: model.canonical(giver), _TAKER: model.canonical(taker)}
+    return {_GIVER: model.canonical(giver), _TAKER: model.canonical(taker),
+            _PROTOCOL: str(profile.PROTOCOL)}
 
 
 def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
@@ -69,7 +72,15 @@ def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
     stats = stats or {}
     if stats.get(_GIVER) != model.canonical(owner):
         return None
-    return stats.get(_TAKER)
+    # The owner is not silent, so that its node is not taken as if it were.
+    return stats.get(_TAKER) if _is_understood(stats) else ''
+
+
+def _is_understood(stats: Mapping[str, str]) -> bool:
+    """Say whether offer and consent in a row mean what they do here."""
+    said = stats.get(_PROTOCOL, str(profile.FIRST_PROTOCOL))
+    return said.isdecimal() and profile.understands(
+        profile.PROTOCOL, int(said))
 
 
 def consent(host: str, ring: str) -> dict[str, str]:
@@ -78,7 +89,8 @@ def consent(host: str, ring: str) -> dict[str, str]:
     :param host: the name of the service
     :param ring: the fingerprint of the ring that names the taker of each
     """
-    return {_RING: f'{model.canonical(host)} {ring}'}
+    return {_RING: f'{model.canonical(host)} {ring}',
+            _PROTOCOL: str(profile.PROTOCOL)}
 
 
 def read_consent(stats: Mapping[str, str] | None, owner: str) -> str | None:
@@ -88,8 +100,10 @@ def read_consent(stats: Mapping[str, str] | None, owner: str) -> str | None:
     :param owner: the name of its owner
     :returns: the fingerprint; None if nobody may
     """
-    host, _, ring = (stats or {}).get(_RING, '').rpartition(' ')
-    return ring if ring and host == model.canonical(owner) else None
+    stats = stats or {}
+    host, _, ring = stats.get(_RING, '').rpartition(' ')
+    return ring if ring and host == model.canonical(
+        owner) and _is_understood(stats) else None
 
 
 def publish(host: str, said: profile.Profile) -> dict[str, str]:
@@ -121,7 +135,9 @@ def read_profile(stats: Mapping[str, str] | None, owner: str
                  for field in dataclasses.fields(profile.Profile)
                  if field.name in found}
         names = tuple(map(str, known.get('names', ())))
-        return profile.Profile(**known | {'names': names})
+        protocol = int(known.get('protocol', profile.FIRST_PROTOCOL))
+        return profile.Profile(
+            **known | {'names': names, 'protocol': protocol})
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 

@@ -189,6 +189,40 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'disable it', service.cell)
 
 
+def protocols(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Services of releases that do not write the same into their records.
+
+    :param seen: what was read
+    """
+    for key in seen.keys():
+        spoken = {host: found.protocol
+                  for host, found in seen.profiles.items()
+                  if host in seen.hosts and seen.key(host) == key
+                  and seen.state(host) in (_State.MEMBER, _State.DISABLED)}
+        newest = max(spoken.values(), default=profile.PROTOCOL)
+        older = [host for host in spoken if spoken[host] < newest]
+        if older:
+            deaf = ', '.join(sorted(
+                host for host in older
+                if not profile.understands(spoken[host], newest)))
+            words = '; '.join(f'{_hosts_with(spoken, value)}: {value}'
+                              for value in sorted(set(spoken.values())))
+            yield Finding(
+                Code.PROTOCOLS_DIFFER, str(key),
+                f'the services speak different versions of the protocol '
+                f'({words}), and ' + (
+                    f'{deaf} do not take what others offer'
+                    if deaf else 'understand each other'),
+                f'upgrade this package on {", ".join(sorted(older))}, and '
+                'restart them', key.cell)
+        elif newest > profile.PROTOCOL:
+            yield Finding(
+                Code.PROTOCOLS_DIFFER, str(key),
+                f'the services speak version {newest} of the protocol, and '
+                f'this command knows {profile.PROTOCOL}',
+                'upgrade this package where the command runs', key.cell)
+
+
 def work(seen: snapshot.Snapshot) -> Iterator[Finding]:
     """Services that live, and whose passes fail.
 
@@ -334,6 +368,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 #: All checks, in their order.
 CHECKS: tuple[Check, ...] = (
-    configuration, groups, overlaps, aggregates, drivers, work, timeouts, rows,
+    configuration, groups, overlaps, aggregates, drivers, protocols, work,
+    timeouts, rows,
     providers, pool_checks.pools, pool_checks.totals, instances,
     pool_checks.instances)

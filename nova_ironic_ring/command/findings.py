@@ -43,6 +43,7 @@ class Code(enum.Enum):
         return code
 
     CONFIGURATION_DIFFERS = 'configuration', Severity.ERROR
+    PROTOCOLS_DIFFER = 'drivers', Severity.WARNING
     RING_WITHOUT_MEMBER = 'groups', Severity.ERROR
     PEER_LIST_DIFFERS_FROM_SERVICES = 'groups', Severity.WARNING
     NODE_NOT_SERVED = 'groups', Severity.WARNING

@@ -46,6 +46,8 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
             _run, {'check': checks.groups, 'code': _Code.WARNING})),
         ('Drivers', (
             _run, {'check': checks.drivers, 'code': _Code.WARNING})),
+        ('Releases of the services', (
+            _run, {'check': checks.protocols, 'code': _Code.WARNING})),
         ('Records of nodes', (
             _run, {'check': checks.rows, 'code': _Code.WARNING})),
         ('Resource providers', (

@@ -137,8 +137,8 @@ class Row:
 
     :ivar owner: the name of the service that the node is recorded for
     :ivar taker: canonical name of the service that the owner lets take the
-        node; empty if the owner says that nobody may take it now; None if the
-        owner says nothing
+        node; empty if the owner says that nobody may take it now, or offers it
+        in a later version of the protocol; None if the owner says nothing
     :ivar last_pass: what the owner says of its passes in this row; None if
         it says nothing
     :ivar pool: the name of the pool, if the row is that of one and not of a

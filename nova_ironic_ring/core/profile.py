@@ -25,6 +25,27 @@ from nova_ironic_ring.core import settings
 # Longer lists are left out: the profile is in the row of each node.
 _MOST_NAMES = 50
 
+#: The version of the protocol that this release speaks: of what services write
+#: into their records for each other. A release whose offers mean something
+#: else than before has the next one. Profiles have no such break, for services
+#: of any two releases have to find each other: a profile only grows.
+PROTOCOL = 2
+
+#: The version of those that do not say one, as the first releases.
+FIRST_PROTOCOL = 1
+
+# It says its number, and is the first one otherwise.
+_SAME_AS_FIRST = 2
+
+
+def understands(reader: int, protocol: int) -> bool:
+    """Say whether a service may go by what another one offers.
+
+    :param reader: the version of the protocol that the service speaks
+    :param protocol: that of the other one
+    """
+    return protocol <= max(reader, _SAME_AS_FIRST)
+
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
@@ -45,6 +66,7 @@ class Profile:
         how long passes take
     :ivar listing: ``shards`` if it divides nodes by their shards, where all
         members say so; else ``all``, as releases that did not say it yet
+    :ivar protocol: the version of the protocol that the service speaks
     """
 
     conductor_group: str | None = None
@@ -57,6 +79,7 @@ class Profile:
     failover_after: float = 0
     handover_timeout: float = 0
     listing: str = 'all'
+    protocol: int = FIRST_PROTOCOL
 
     @property
     def scope(self) -> settings.Scope:
@@ -80,7 +103,7 @@ def of(current: settings.Settings) -> Profile:
         else 'failover' if current.fails_over else 'pinned',
         current.failover_after,
         0 if current.measures_passes else current.handover_timeout,
-        'shards' if current.by_shards else 'all')
+        'shards' if current.by_shards else 'all', PROTOCOL)
 
 
 def settings_of(host: str, said: Profile | None, down_time: float

@@ -1,0 +1,135 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What services of other releases write, as they have written it."""
+
+import json
+
+from oslotest import base
+
+from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import profile
+
+# Recorded from these releases, which have no tag, by the commits that made
+# them: the first one whose offers no capability can forge, and the last one
+# that does not say its protocol.
+FIRST = 'the first offers that nobody can forge (8cbb9fb)'
+LAST = 'the last without a version of the protocol (3adb465)'
+RECORDED = {
+    FIRST: {
+        'ironic_ring:from': 'compute-1',
+        'ironic_ring:profile':
+            '{"conductor_group": "rack", "handover": "cooperative", '
+            '"mobility": "follow", "names": ["compute-1", "compute-2"], '
+            '"partitions": 64, "peers": "6c28d463f31b", "shard": null}',
+        'ironic_ring:to': 'compute-2'},
+    LAST: {
+        'ironic_ring:follows': 'compute-1 0a1b2c3d4e5f',
+        'ironic_ring:from': 'compute-1',
+        'ironic_ring:passes':
+            '{"at": "2026-01-01T12:00:00+00:00", "cycle": 61, '
+            '"from": "compute-1"}',
+        'ironic_ring:profile':
+            '{"conductor_group": "rack", "failover_after": 120, '
+            '"from": "compute-1", "handover": "cooperative", '
+            '"handover_timeout": 90, "listing": "all", "mobility": "follow", '
+            '"names": ["compute-1", "compute-2"], "partitions": 64, '
+            '"peers": "6c28d463f31b", "shard": null}',
+        'ironic_ring:shards': '{"from": "compute-1", "held": "ab"}',
+        'ironic_ring:to': 'compute-2'},
+}
+
+
+class FormerReleasesTestCase(base.BaseTestCase):
+
+    def _profile(self, release: str) -> profile.Profile:
+        found = stats.read_profile(RECORDED[release], 'compute-1')
+        assert found is not None
+        return found
+
+    def test_first_version_where_none_is_said(self):
+        for release in RECORDED:
+            self.assertEqual(1, self._profile(release).protocol, release)
+
+    def test_offers_are_gone_by(self):
+        for release, said in RECORDED.items():
+            self.assertEqual(
+                'compute-2', stats.taker(said, 'compute-1'), release)
+            self.assertIsNone(stats.taker(said, 'compute-3'), release)
+
+    def test_consent_is_gone_by(self):
+        self.assertEqual('0a1b2c3d4e5f', stats.read_consent(
+            RECORDED[LAST], 'compute-1'))
+
+    def test_scope_and_ring_are_those_that_were_meant(self):
+        for release in RECORDED:
+            said = self._profile(release)
+            self.assertTrue(said.scope.is_same(model.Scope('rack')), release)
+            self.assertEqual(('compute-1', 'compute-2'), said.names, release)
+            self.assertEqual((64, 'cooperative', 'follow'), (
+                said.partitions, said.handover, said.mobility), release)
+
+    def test_what_only_the_later_one_says(self):
+        self.assertEqual((0, 120), tuple(
+            self._profile(release).failover_after for release in RECORDED))
+        said = stats.read_last_pass(RECORDED[LAST], 'compute-1')
+        self.assertEqual(61, said.cycle if said else None)
+        self.assertEqual({'ab'}, stats.read_held(RECORDED[LAST], 'compute-1'))
+
+    def test_they_find_all_that_they_read_in_what_this_release_writes(self):
+        said = self._profile(LAST)
+        written = {**stats.publish('compute-1', said),
+                   **stats.offer('Compute-1', 'Compute-2'),
+                   **stats.consent('compute-1', '0a1b2c3d4e5f'),
+                   **stats.hold('compute-1', ['ab'])}
+        # They read what they know, and pass over the rest.
+        known = json.loads(RECORDED[LAST]['ironic_ring:profile'])
+        found = json.loads(written['ironic_ring:profile'])
+        self.assertEqual(known, {name: found[name] for name in known})
+        for key in ('ironic_ring:follows', 'ironic_ring:from',
+                    'ironic_ring:shards', 'ironic_ring:to'):
+            self.assertEqual(RECORDED[LAST][key], written[key])
+
+
+class LaterReleasesTestCase(base.BaseTestCase):
+    """What a release writes whose offers mean something else."""
+
+    LATER = str(profile.PROTOCOL + 1)
+
+    def test_nobody_takes_what_is_offered(self):
+        # The empty string, and not None: the owner is not silent, and its
+        # node is not taken after a time.
+        said = {**stats.offer('a', 'b'), 'ironic_ring:protocol': self.LATER}
+        self.assertEqual('', stats.taker(said, 'a'))
+        self.assertIsNone(stats.taker(said, 'c'))
+
+    def test_nobody_takes_instances(self):
+        said = {**stats.consent('a', '0a1b'),
+                'ironic_ring:protocol': self.LATER}
+        self.assertIsNone(stats.read_consent(said, 'a'))
+
+    def test_what_is_no_version(self):
+        for version in '', 'x', '-1', '2.5':
+            said = {**stats.offer('a', 'b'), 'ironic_ring:protocol': version}
+            self.assertEqual('', stats.taker(said, 'a'), version)
+
+    def test_scope_can_be_read(self):
+        said = stats.read_profile({'ironic_ring:profile': json.dumps(
+            {'from': 'a', 'conductor_group': 'rack', 'protocol': 7,
+             'more': 'to come'})}, 'a')
+        assert said is not None
+        self.assertEqual((7, 'rack'), (said.protocol, said.conductor_group))
+
+    def test_protocol_of_a_profile_that_is_none(self):
+        self.assertIsNone(stats.read_profile(
+            {'ironic_ring:profile': '{"protocol": "x"}'}, 'a'))
