@@ -134,6 +134,9 @@ class Collector(registry.Collector):
             'How far this service goes by what it sees of the others.',
             'trust', {each.name: each is memory.standing.trust
                       for each in trust.Trust})
+        yield _gauge('heartbeat_age_seconds',
+                     'Since when the last heartbeat has reached the database.',
+                     self._ring.process.heartbeats.age())
         yield _gauge('disputes', 'Services that see another ring.',
                      len(memory.disputes.hosts))
         yield _gauge('nodes_vanished',

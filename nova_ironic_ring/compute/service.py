@@ -53,6 +53,7 @@ from nova_ironic_ring.core import settings as core_settings
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.process import heartbeats
 from nova_ironic_ring.process import sighup
+from nova_ironic_ring.process import watchdog
 
 LOG = logging.getLogger(__name__)
 
@@ -74,7 +75,8 @@ class Process:
         :param driver: the driver that its manager has
         """
         self._driver = driver
-        self.heartbeats = heartbeats.OwnHeartbeats(self.now)
+        self.heartbeats = heartbeats.OwnHeartbeats(
+            self.now, watchdog.Watchdog().tell)
         #: The instances whose build waits for its turn here.
         self.builds: set[str] = set()
 

@@ -23,12 +23,16 @@ class OwnHeartbeats:
     failed along with the next that did not.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic,
+                 written: Callable[[], object] = lambda: None) -> None:
         """Begin without a heartbeat.
 
         :param clock: returns the time, in seconds, from any beginning
+        :param written: called after each heartbeat that has succeeded
         """
         self._clock = clock
+        self._written = written
+        self._since = clock()
         self._last: float | None = None
         self._longest = 0.0
         self._reported = 0.0
@@ -51,6 +55,15 @@ class OwnHeartbeats:
         if self._last is not None:
             self._longest = max(self._longest, now - self._last)
         self._last = now
+        self._written()
+
+    def age(self) -> float:
+        """Return how long ago the last heartbeat succeeded.
+
+        :returns: seconds; before the first one, since this was made
+        """
+        return self._clock() - (
+            self._since if self._last is None else self._last)
 
     def longest_gap(self) -> float:
         """Return the longest time without a heartbeat.

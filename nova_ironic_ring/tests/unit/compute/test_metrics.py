@@ -30,6 +30,7 @@ from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import trust
+from nova_ironic_ring.process import heartbeats
 from nova_ironic_ring.tests.unit.compute import base
 
 
@@ -76,6 +77,16 @@ class CollectorTestCase(base.DriverTestCase):
             self.assertIn(f'services/{code.name}', before)
         for code in trust.Trust:
             self.assertIn(f'trust/{code.name}', before)
+
+    def test_age_of_the_last_heartbeat(self):
+        now = 100.0
+        self.me.ring.process.heartbeats = own = heartbeats.OwnHeartbeats(
+            lambda: now)
+        now = 107
+        self.assertEqual(7, self._read()['heartbeat_age_seconds'])
+        own.beat(lambda: None)
+        now = 110
+        self.assertEqual(3, self._read()['heartbeat_age_seconds'])
 
     def test_after_some_passes(self):
         self.settle()

@@ -63,6 +63,28 @@ class OwnHeartbeatsTestCase(base.BaseTestCase):
         self._beat_at(140)
         self.assertEqual(30, self.heartbeats.longest_gap())
 
+    def test_age(self):
+        self.now = 107
+        self.assertEqual(7, self.heartbeats.age())
+        self._beat_at(110)
+        self.now = 125
+        self.assertEqual(15, self.heartbeats.age())
+        self.write.side_effect = ValueError
+        self.assertRaises(ValueError, self._beat_at, 130)
+        self.assertEqual(20, self.heartbeats.age())
+
+    def test_somebody_is_told_of_those_that_succeed(self):
+        told = mock.Mock()
+        self.heartbeats = heartbeats.OwnHeartbeats(lambda: self.now, told)
+        self.write.side_effect = lambda: told.assert_not_called()
+        self._beat_at(110)
+        told.assert_called_once_with()
+        self.write.side_effect = ValueError
+        self.assertRaises(ValueError, self._beat_at, 120)
+        self.heartbeats.end()
+        self._beat_at(130)
+        told.assert_called_once_with()
+
     def test_ended(self):
         self._beat_at(110)
         self.assertFalse(self.heartbeats.is_ended)
