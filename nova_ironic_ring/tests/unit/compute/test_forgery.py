@@ -140,7 +140,7 @@ class ForgeryTestCase(base.DriverTestCase):
     def test_nova_does_not_trip_over_the_names(self):
         said = stats_adapter.offer('A', 'b') | stats_adapter.publish(
             'A', profile.Profile())
-        self.assertEqual(3, len(said))
+        self.assertEqual(4, len(said))
         row = _record('a', {'boot_option': 'local', 'nothing': None, **said})
         self.assertEqual(said, {
             key: value for key, value in row.stats.items() if key in said})
