@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Probes of a nova-compute in a pod, by the metrics that it has there.
+
+"alive": its last heartbeat is not too old. "ready": it has run a pass as well.
+"""
+
+import os
+import sys
+import urllib.request
+
+URL = 'http://127.0.0.1:19108/metrics'
+#: Seconds. With the two failures that the liveness probe allows, and with
+#: [DEFAULT] rpc_response_timeout, this has to stay below failover_after.
+LIMIT = 90.0
+PREFIX = 'nova_ironic_ring_'
+
+
+def read(url: str) -> dict[str, float]:
+    """Read the metrics without a label.
+
+    :param url: where they are
+    :returns: the values by name, without the prefix
+    :raises OSError: if they cannot be read
+    """
+    with urllib.request.urlopen(url, timeout=4) as answer:
+        lines = answer.read().decode().splitlines()
+    pairs = (line.split() for line in lines if line.startswith(PREFIX))
+    return {name.removeprefix(PREFIX): float(value)
+            for name, value in pairs if '{' not in name}
+
+
+def judge(metrics: dict[str, float], question: str, limit: float
+          ) -> str | None:
+    """Say what is wrong.
+
+    :param metrics: as :func:`read` has them
+    :param question: ``alive`` or ``ready``
+    :param limit: seconds that the last heartbeat may be old
+    :returns: None if nothing is
+    """
+    age = metrics['heartbeat_age_seconds']
+    if age > limit:
+        return f'the last heartbeat was written {age:.0f} s ago'
+    if question == 'ready' and not metrics['passes_total']:
+        return 'it has run no pass yet'
+    return None
+
+
+def main(question: str) -> int:
+    """Ask, and print what is wrong.
+
+    :param question: ``alive`` or ``ready``
+    :returns: the exit status, 1 if something is wrong
+    """
+    try:
+        wrong = judge(read(os.environ.get('METRICS_URL', URL)), question,
+                      float(os.environ.get('HEARTBEAT_LIMIT', LIMIT)))
+    except (OSError, KeyError, ValueError) as error:
+        wrong = f'its metrics cannot be read: {error!r}'
+    if wrong is not None:
+        print(f'nova-compute: {wrong}')
+    return int(wrong is not None)
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1]))
