@@ -56,7 +56,8 @@ class _ServedTestCase(base.BaseTestCase):
 
         :returns: its address
         """
-        requests = self.requests = []
+        requests: list[tuple[str, str | None]] = []
+        self.requests = requests
 
         class Handler(http.server.BaseHTTPRequestHandler):
 

@@ -110,7 +110,7 @@ class MonitoringTestCase(base.DriverTestCase):
             self.assertRegex(alert.get('for', '1m'), f'^{_DURATION}$')
             self.assertIn(alert['labels']['severity'],
                           ('critical', 'warning'))
-            self.assertEqual({'summary', 'description'},
+            self.assertEqual({'summary', 'description', 'runbook_url'},
                              set(alert['annotations']))
 
     def test_templates_of_alerts_name_labels_that_there_are(self):
@@ -124,8 +124,19 @@ class MonitoringTestCase(base.DriverTestCase):
                     set(re.findall(r'\$labels\.(\w+)', words)), labels)
 
     def test_every_alert_is_explained(self):
+        page = (_ROOT / 'doc/source/alerts.rst').read_text()
         for alert in self._alerts():
-            self.assertIn(f'\n{alert["alert"]}\n    ', self.page)
+            name = alert['alert']
+            _, found, rest = page.partition(
+                f'\n.. _{name.lower()}:\n\n{name}\n{"=" * len(name)}\n')
+            self.assertTrue(found, name)
+            self.assertEqual(
+                ['What it means', 'Look at', 'Do'],
+                re.findall(r'^(\w.*)\n    ', rest.partition('.. _')[0], re.M))
+            self.assertEqual(
+                'https://docs.openstack.org/nova-ironic-ring/latest/'
+                f'alerts.html#{name.lower()}',
+                alert['annotations']['runbook_url'])
 
     def test_every_metric_is_explained(self):
         for name, labels in self.exported.items():
