@@ -105,8 +105,9 @@ class LastPassTestCase(PoolDriverTestCase):
         return records.row_of(self.nova.row(self.uuid)).last_pass
 
     def test_profile(self):
-        self.assertEqual(profile.Profile(), stats.read_profile(
-            self.nova.row(self.uuid).stats, 'me'))
+        self.assertEqual(
+            profile.Profile(protocol=profile.PROTOCOL), stats.read_profile(
+                self.nova.row(self.uuid).stats, 'me'))
 
     def test_it_goes_on_with_each_good_pass(self):
         for _ in range(2):
