@@ -98,7 +98,7 @@ class _TrackerTestCase(base.DriverTestCase):
     def track(self) -> None:
         """Have Nova's manager have its own tracker, for self.me."""
         compute, placement = self.me.manager, self.me.placement
-        self.inventories = {}
+        self.inventories: dict[str, dict] = {}
         placement.get_provider_subtree_and_ensure_root.side_effect = (
             self._tree)
         placement.get_allocations_for_provider_tree.return_value = {}
