@@ -14,8 +14,6 @@
 
 import json
 
-from openstack.baremetal.v1 import node as sdk_node
-
 from nova_ironic_ring.adapters import nodes
 from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import upstream
@@ -48,7 +46,5 @@ class Kinds:
             *(node[field] for field in self.fields if field not in _OWN)],
             sort_keys=True)
         if key not in self._known:
-            self._known[key] = self._ironic.said(
-                sdk_node.Node.existing(**{
-                    field: node[field] for field in self.fields}))
+            self._known[key] = self._ironic.said(node)
         return self._known[key]

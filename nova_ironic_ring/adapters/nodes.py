@@ -20,6 +20,7 @@ from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
+from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
@@ -50,9 +51,11 @@ class Ironic:
         :param driver: the driver that has it
         """
         self._driver = driver
-        #: The nodes as Nova's driver wants them, by UUID, of the last listing
-        #: and what was asked for since.
-        self.found: dict[str, sdk_node.Node] = {}
+        #: The nodes, by UUID, of the last listing and what was asked for
+        #: since, with all that Nova's driver asks of one.
+        self.found: dict[str, plain.Node] = {}
+        #: What was made of nodes for Nova's driver, and of what.
+        self._made: dict[str, tuple[plain.Node, sdk_node.Node]] = {}
         #: What the properties of nodes were made of, and what came of it.
         self._described: dict[str, tuple[object, pools.Kind | None,
                                          pools.Size]] = {}
@@ -70,8 +73,8 @@ class Ironic:
                 self._driver, self._fields, **filters))
         self._require(_SHARD_VERSION, '[ironic_ring] listing = shards')
         self._fields += ('shard',)
-        return self._remember(upstream.list_nodes_without_shard(
-            self._driver, self._fields, _SHARD_VERSION, **filters)
+        return self._remember(upstream.list_nodes(
+            self._driver, self._fields, sharded='false', **filters)
         ) | self.more(scope, {*shards, _NO_SHARD})
 
     def more(self, scope: settings.Scope, shards: Collection[str]
@@ -92,7 +95,7 @@ class Ironic:
         return self._remember(
             node for node in found if node is not None and (
                 group is None
-                or (node.conductor_group or '').lower() == group.lower()))
+                or (node['conductor_group'] or '').lower() == group.lower()))
 
     def shards(self, scope: settings.Scope) -> frozenset[str]:
         self._require(_SHARD_VERSION, '[ironic_ring] listing = shards')
@@ -101,16 +104,16 @@ class Ironic:
                 self._driver, _SHARD_VERSION) - {_NO_SHARD}
         # Ironic does not tell which of them are in a group.
         return frozenset(
-            node.shard for node in upstream.list_nodes(
+            node['shard'] for node in upstream.list_nodes(
                 self._driver, ('uuid', 'shard'), **self._filters(scope))
-            if node.shard is not None) - {_NO_SHARD}
+            if node['shard'] is not None) - {_NO_SHARD}
 
     def places(self, nodes: Iterable[str]) -> dict[str, str]:
-        return {node: self.found[node].shard for node in nodes
-                if self.found[node].shard is not None}
+        return {node: shard for node in nodes
+                if (shard := self.found[node]['shard']) is not None}
 
     def uuids(self, scope: settings.Scope) -> frozenset[str]:
-        return frozenset(node.id for node in upstream.list_nodes(
+        return frozenset(node['uuid'] for node in upstream.list_nodes(
             self._driver, ['uuid'], **self._filters(scope)))
 
     def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
@@ -118,7 +121,7 @@ class Ironic:
         return self._remember(
             node for instance in sorted(instances)
             for node in upstream.list_nodes(
-                self._driver, self._fields, instance_id=instance))
+                self._driver, self._fields, instance_uuid=instance))
 
     def is_deleted(self, node: str) -> bool:
         return upstream.is_deleted(self._driver, node)
@@ -132,9 +135,10 @@ class Ironic:
 
     def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
         found = upstream.list_nodes(
-            self._driver, associated='false', is_maintenance='false',
-            provision_state='available', **self._filters(scope))
-        return {node.id: said for node in found
+            self._driver, upstream.node_fields(), associated='false',
+            maintenance='false', provision_state='available',
+            **self._filters(scope))
+        return {node['uuid']: said for node in found
                 if (said := self.said(node)).is_free}
 
     def reserve(self, node: str, instance: str) -> bool:
@@ -173,26 +177,45 @@ class Ironic:
             filters['shard'] = scope.shard
         return filters
 
-    def said(self, node: sdk_node.Node) -> pools.Node:
+    def for_nova(self, nodes: Iterable[str]) -> dict[str, sdk_node.Node]:
+        """Return nodes as Nova's driver wants them.
+
+        Each is made when Ironic tells something new of it, which takes a
+        millisecond.
+
+        :param nodes: UUIDs
+        :returns: by UUID, of those that Ironic has told of
+        """
+        self._made = {node: made for node, made in self._made.items()
+                      if node in self.found}
+        wanted = [node for node in nodes if node in self.found]
+        for node in wanted:
+            said = self.found[node]
+            if node not in self._made or self._made[node][0] != said:
+                self._made[node] = said, upstream.for_nova(said)
+        return {node: self._made[node][1] for node in wanted}
+
+    def said(self, node: plain.Node) -> pools.Node:
         """Return what Ironic says of a node, as Nova understands it.
 
         Nova complains of malformed properties whenever it looks at them, so it
         looks only at those that have changed.
 
-        :param node: the node, as Nova's driver wants it
+        :param node: the node, with all that Nova's driver asks of one
         """
-        made_of = (node.resource_class, node.traits, node.properties)
-        known = self._described.get(node.id)
+        seen = upstream.seen(node)
+        made_of = (seen.resource_class, seen.traits, seen.properties)
+        known = self._described.get(seen.id)
         if known is None or known[0] != made_of:
-            found = upstream.size(self._driver, node)
-            known = self._described[node.id] = (
-                made_of, self._kind(node), pools.Size(
+            found = upstream.size(self._driver, seen)
+            known = self._described[seen.id] = (
+                made_of, self._kind(seen), pools.Size(
                     found['memory_mb'], found['local_gb'], found['cpus']))
         _, kind, size = known
-        return pools.Node(kind, node.instance_id,
-                          upstream.is_ready(self._driver, node), size)
+        return pools.Node(kind, seen.instance_id,
+                          upstream.is_ready(self._driver, seen), size)
 
-    def _kind(self, node: sdk_node.Node) -> pools.Kind | None:
+    def _kind(self, node: upstream.Seen) -> pools.Kind | None:
         resource_class = utils.normalize_rc_name(node.resource_class)
         if resource_class is None:
             return None
@@ -202,11 +225,11 @@ class Ironic:
             frozenset((name, str(value)) for name, value
                       in properties.items() if value is not None))
 
-    def _remember(self, nodes: Iterable[sdk_node.Node]
+    def _remember(self, nodes: Iterable[plain.Node]
                   ) -> dict[str, str | None]:
-        found = {node.id: node for node in nodes}
+        found = {node['uuid']: node for node in nodes}
         self.found |= found
-        return {uuid: node.instance_id for uuid, node in found.items()}
+        return {uuid: node['instance_uuid'] for uuid, node in found.items()}
 
     def _require(self, version: str, option: str) -> None:
         """Insist on the API version that an option needs."""

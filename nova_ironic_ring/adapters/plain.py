@@ -15,7 +15,8 @@
 The SDK makes an object of each node, which takes longer than all the rest.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import functools
 from typing import Any
 from typing import TypeAlias
 
@@ -27,8 +28,9 @@ from oslo_config import cfg
 #: A node, by the names that Ironic has for its fields.
 Node: TypeAlias = Mapping[str, Any]
 
-# Ironic's API versions that brought fields of a node; all others are older.
-_SINCE = {'conductor_group': (1, 46), 'shard': (1, 82)}
+# Ironic's API versions that brought fields of a node, and filters; all others
+# are older.
+_SINCE = {'conductor_group': (1, 46), 'shard': (1, 82), 'sharded': (1, 82)}
 # With names, traits and resource classes.
 _OLDEST = (1, 37)
 # How often to try again to change a node that Ironic is busy with; the first
@@ -72,22 +74,35 @@ def connect_cloud(name: str) -> adapter.Adapter:
         raise ValueError(str(error)) from error
 
 
-def list_nodes(client: adapter.Adapter, url: str, version: str,
+def version_of(names: Iterable[str],
+               least: tuple[int, int] = _OLDEST) -> str:
+    """Return the oldest version of Ironic's API that has fields and filters.
+
+    :param names: their names, as Ironic has them
+    :param least: an older one is not asked for
+    :returns: ``major.minor``
+    """
+    return _text(max(least, _version_of(names)))
+
+
+def _version_of(names: Iterable[str]) -> tuple[int, int]:
+    return max(_OLDEST, *(_SINCE.get(name, _OLDEST) for name in names))
+
+
+def _text(version: tuple[int, int]) -> str:
+    return '.'.join(map(str, version))
+
+
+def list_nodes(ask: Callable[[Mapping[str, str]], Mapping[str, Any]],
                query: Mapping[str, str]) -> Iterator[Node]:
     """List nodes, page by page.
 
-    :param client: what speaks to Ironic
-    :param url: where its API has the nodes
-    :param version: the version of its API
+    :param ask: asks Ironic for a page of its nodes, by a query
     :param query: what to ask for
-    :raises keystoneauth1.exceptions.ClientException: if Ironic does not
-        answer, or refuses
     """
     marker: dict[str, str] = {}
     while True:
-        page = client.get(
-            url, params={**query, **marker}, microversion=version,
-            headers={'Accept': 'application/json'}).json()
+        page = ask({**query, **marker})
         yield from page['nodes']
         if not page.get('next') or not page['nodes']:
             return
@@ -122,10 +137,16 @@ class Ironic:
             this Ironic does not know yet are left out
         :param filters: Ironic's query parameters
         """
-        client = self._connected()
+        self._connected()
         yield from list_nodes(
-            client, self._url, self._version(fields), {
-                'fields': self._known(fields), **filters})
+            functools.partial(self._page, self._version(fields)),
+            {'fields': self._known(fields), **filters})
+
+    def _page(self, version: str, query: Mapping[str, str]
+              ) -> Mapping[str, Any]:
+        return self._connected().get(
+            self._url, params=dict(query), microversion=version,
+            headers={'Accept': 'application/json'}).json()
 
     def node(self, name: str, fields: Sequence[str]) -> Node | None:
         """Read one node.
@@ -191,6 +212,4 @@ class Ironic:
 
     def _version(self, fields: Iterable[str]) -> str:
         """Return the oldest version of the API that has the fields."""
-        major, minor = min(self._newest, max(
-            _OLDEST, *(_SINCE.get(field, _OLDEST) for field in fields)))
-        return f'{major}.{minor}'
+        return _text(min(self._newest, _version_of(fields)))

@@ -16,11 +16,13 @@ They are all here, behind names of our own, so that a release of Nova that
 changes one breaks this module and its test, and nothing else.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import (
+    Callable, Container, Iterable, Iterator, Mapping, Sequence)
 import functools
 import inspect
 import time
 from typing import Any
+from typing import NamedTuple
 from typing import TypeAlias
 
 from keystoneauth1 import exceptions as keystone_exceptions
@@ -38,6 +40,8 @@ from nova.virt.ironic import driver
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
+
+from nova_ironic_ring.adapters import plain
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
@@ -411,7 +415,35 @@ def node_of(source: NovaIronicDriver, instance: objects.Instance) -> str:
     return source._validate_instance_and_node(instance).id
 
 
-def describe(source: NovaIronicDriver, node: sdk_node.Node
+class Seen(NamedTuple):
+    """A node of plain JSON, as Nova's driver sees one of the SDK's.
+
+    It has what :func:`describe`, :func:`size` and :func:`is_ready` need, and
+    costs a hundredth of one of the SDK's.
+    """
+
+    id: str
+    instance_id: str | None
+    is_maintenance: bool
+    power_state: str | None
+    provision_state: str | None
+    properties: Mapping[str, Any]
+    resource_class: str | None
+    traits: Sequence[str] | None
+
+
+def seen(node: plain.Node) -> Seen:
+    """Return a node as Nova's driver sees one.
+
+    :param node: the node, with all that Nova's driver asks of one
+    """
+    return Seen(
+        node['uuid'], node['instance_uuid'], node['maintenance'],
+        node['power_state'], node['provision_state'], node['properties'],
+        node['resource_class'], node['traits'])
+
+
+def describe(source: NovaIronicDriver, node: sdk_node.Node | Seen
              ) -> dict[str, Any]:
     """Return what Nova makes of a node, as its resource tracker wants it.
 
@@ -421,7 +453,8 @@ def describe(source: NovaIronicDriver, node: sdk_node.Node
     return source._node_resource(node)
 
 
-def size(source: NovaIronicDriver, node: sdk_node.Node) -> dict[str, Any]:
+def size(source: NovaIronicDriver, node: sdk_node.Node | Seen
+         ) -> dict[str, Any]:
     """Return how large a node is: ``memory_mb``, ``local_gb`` and ``cpus``.
 
     :param source: any driver
@@ -430,7 +463,7 @@ def size(source: NovaIronicDriver, node: sdk_node.Node) -> dict[str, Any]:
     return source._parse_node_properties(node)
 
 
-def is_ready(source: NovaIronicDriver, node: sdk_node.Node) -> bool:
+def is_ready(source: NovaIronicDriver, node: sdk_node.Node | Seen) -> bool:
     """Say whether Ironic would deploy a node, if no instance is on it.
 
     :param source: any driver
@@ -511,48 +544,30 @@ def node_fields() -> tuple[str, ...]:
     return tuple(driver._NODE_FIELDS)
 
 
-def list_nodes(source: NovaIronicDriver,
-               fields: Iterable[str] | None = None, **filters: str
-               ) -> list[sdk_node.Node]:
+def list_nodes(source: NovaIronicDriver, fields: Iterable[str],
+               **filters: str) -> Iterator[plain.Node]:
     """List nodes of Ironic.
 
-    :param source: what speaks to Ironic
-    :param fields: the fields to read, as Ironic names them; None for those
-        that Nova's driver wants
-    :param filters: Ironic's query parameters
-    :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
-    """
-    try:
-        return source._get_node_list(
-            fields=node_fields() if fields is None else tuple(fields),
-            **filters)
-    except _NO_ANSWER as error:
-        # The SDK lists page by page: Nova's own handling of errors covers no
-        # more than the making of the query.
-        LOG.error('Ironic does not list its nodes: %s', error)
-        raise exception.VirtDriverNotReady() from error
-
-
-def list_nodes_without_shard(source: NovaIronicDriver, fields: Iterable[str],
-                             version: str, **filters: str
-                             ) -> list[sdk_node.Node]:
-    """List the nodes of Ironic that are in no shard.
+    The SDK would make an object of each, which takes longer than all the rest.
 
     :param source: what speaks to Ironic
     :param fields: the fields to read, as Ironic names them
-    :param version: the version of the API that has shards
-    :param filters: more of Ironic's query parameters
+    :param filters: Ironic's query parameters
     :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
     """
-    found: list[sdk_node.Node] = []
-    # The client does not know the filter.
-    asked = {'sharded': 'false', 'fields': ','.join(fields), **filters}
-    while True:
-        said = _get(source, '/nodes', version, asked)
-        found += [sdk_node.Node.existing(**each) for each in said['nodes']]
-        if not said.get('next') or not said['nodes']:
-            return found
-        asked['marker'] = found[-1].id
+    fields = tuple(fields)
+    return plain.list_nodes(
+        functools.partial(
+            _get, source, '/nodes', _version_of(*fields, *filters)),
+        {'fields': ','.join(fields), **filters})
+
+
+def for_nova(node: plain.Node) -> sdk_node.Node:
+    """Return a node as Nova's driver wants those in its cache.
+
+    :param node: the node, with all that Nova's driver asks of one
+    """
+    return sdk_node.Node.existing(**node)
 
 
 def shards(source: NovaIronicDriver, version: str) -> frozenset[str]:
@@ -567,23 +582,8 @@ def shards(source: NovaIronicDriver, version: str) -> frozenset[str]:
     return frozenset(str(each['name']) for each in said['shards'])
 
 
-def _get(source: NovaIronicDriver, url: str, version: str,
-         query: Mapping[str, str]) -> dict[str, Any]:
-    """Ask Ironic for something that its client has no method for."""
-    try:
-        answer = source.ironic_connection.get(
-            url, params=dict(query), microversion=version)
-        sdk_exceptions.raise_from_response(answer)
-        said: dict[str, Any] = answer.json()
-        return said
-    except _NO_ANSWER as error:
-        LOG.error('Ironic does not answer "GET %(url)s": %(error)s',
-                  {'url': url, 'error': error})
-        raise exception.VirtDriverNotReady() from error
-
-
 def find_node(source: NovaIronicDriver, node: str, fields: Iterable[str]
-              ) -> sdk_node.Node | None:
+              ) -> plain.Node | None:
     """Read a node of Ironic.
 
     :param source: what speaks to Ironic
@@ -592,14 +592,55 @@ def find_node(source: NovaIronicDriver, node: str, fields: Iterable[str]
     :returns: None if Ironic does not have it
     :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
     """
+    fields = tuple(fields)
     try:
-        return source.ironic_connection.get_node(node, fields=list(fields))
+        return _ask(source, f'/nodes/{node}', _version_of(*fields),
+                    {'fields': ','.join(fields)})
     except sdk_exceptions.NotFoundException:
         return None
+
+
+def _version_of(*names: str) -> str:
+    """Return the version of Ironic's API that has fields and filters.
+
+    That Nova's driver needs has all that it asks of a node.
+    """
+    return plain.version_of(names, driver.IRONIC_API_VERSION)
+
+
+def _get(source: NovaIronicDriver, url: str, version: str,
+         query: Mapping[str, str]) -> dict[str, Any]:
+    """Ask Ironic for what it has in any case."""
+    try:
+        return _ask(source, url, version, query)
+    except sdk_exceptions.NotFoundException as error:
+        raise _not_ready(url, error) from error
+
+
+def _ask(source: NovaIronicDriver, url: str, version: str,
+         query: Mapping[str, str]) -> dict[str, Any]:
+    """Ask Ironic for something, as plain JSON.
+
+    :raises openstack.exceptions.NotFoundException: if it does not have that
+    :raises nova.exception.VirtDriverNotReady: if it does not answer
+    """
+    try:
+        answer = source.ironic_connection.get(
+            url, params=dict(query), microversion=version,
+            headers={'Accept': 'application/json'})
+        sdk_exceptions.raise_from_response(answer)
+        said: dict[str, Any] = answer.json()
+        return said
+    except sdk_exceptions.NotFoundException:
+        raise
     except _NO_ANSWER as error:
-        LOG.error('Ironic does not tell of node %(node)s: %(error)s',
-                  {'node': node, 'error': error})
-        raise exception.VirtDriverNotReady() from error
+        raise _not_ready(url, error) from error
+
+
+def _not_ready(url: str, error: Exception) -> exception.VirtDriverNotReady:
+    LOG.error('Ironic does not answer "GET %(url)s": %(error)s',
+              {'url': url, 'error': error})
+    return exception.VirtDriverNotReady()
 
 
 def has_api_version(source: NovaIronicDriver, version: str) -> bool:

@@ -101,7 +101,9 @@ class _CountingMixin(shared.OnNodeMixin):
             return super().get_available_resource(  # type: ignore[misc]
                 nodename)
         self._count_first()
-        described = self.ring_service.describe(nodename)
+        # Nova may ask for several pools at a time.
+        with self.ring_lock:
+            described = self.ring_service.describe(nodename)
         if described is None:
             raise exception.ComputeHostNotFound(host=nodename)
         return described

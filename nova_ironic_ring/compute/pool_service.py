@@ -73,10 +73,8 @@ class PoolService(service.Service):
         """
         self._recent.begin()
         result = self._run(pool_passes.run)
-        found = self.ironic.found
-        self.nodes = {
-            node: found[node] for pool in result.found.values()
-            for node in pool.nodes if node in found}
+        self.nodes = self.ironic.for_nova(
+            node for pool in result.found.values() for node in pool.nodes)
         self._sizes = self._read_sizes(result)
         self.result = result
         self._recent.end()
@@ -88,10 +86,9 @@ class PoolService(service.Service):
             pool_reaction.run, released=self._recent.released))
         if result.found is before:
             return service.Reacted()
-        found = self.ironic.found
-        nodes = {node: found[node] for pool in result.found.values()
-                 for node in pool.nodes
-                 if node not in self.nodes and node in found}
+        nodes = self.ironic.for_nova(
+            node for pool in result.found.values() for node in pool.nodes
+            if node not in self.nodes)
         changed = dataclasses.replace(
             self.result, found=result.found,
             orphans=self.result.orphans.difference(

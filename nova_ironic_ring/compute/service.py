@@ -374,8 +374,7 @@ class RingService(Service):
         """
         self._is_unanswered = False
         self.result = self._run(passes.run)
-        self.nodes = {node: self.ironic.found[node]
-                      for node in self.result.listed}
+        self.nodes = self.ironic.for_nova(self.result.listed)
         return self.result
 
     def react(self) -> Reacted:
@@ -387,8 +386,7 @@ class RingService(Service):
                     steps={**self.result.plan.steps, **result.steps}),
                 orphans=self.result.orphans.difference(
                     each.instance for each in result.taken))
-        nodes = {node: found for node in result.steps
-                 if (found := self.ironic.found.get(node)) is not None}
+        nodes = self.ironic.for_nova(result.steps)
         self.nodes = {**self.nodes, **nodes}
         return Reacted(
             result.taken, nodes, [each.node for each in result.taken])
@@ -432,13 +430,13 @@ class RingService(Service):
                 self.memory.held is not None):
             # Its shard may be another's by now.
             self.ironic.named(self.settings.scope, [arrival.node])
-        found = self.ironic.found.get(arrival.node)
+        nodes = self.ironic.for_nova([arrival.node])
         taken = (arrivals.take(self.world, arrival, self.result.plan)
-                 if found is not None else None)
-        if found is None or taken is None:
+                 if nodes else None)
+        if taken is None:
             return False
         self.result = dataclasses.replace(self.result, plan=taken.plan)
-        self.nodes = {**self.nodes, arrival.node: found}
+        self.nodes = {**self.nodes, **nodes}
         self._tell([taken.happened])
         return True
 

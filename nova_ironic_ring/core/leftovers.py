@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import events
+from nova_ironic_ring.core import listing
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
@@ -104,6 +105,7 @@ def clean(world: ports.Ports, before: observation.Cleaning,
     services = world.nova.all_services()
     watch = watch.look(services, watch.at)
     members = membership.assess(services, seen.settings, watch)
+    there = _There(world, seen)
     for service in services:
         state = membership.state(service, seen.settings, watch)
         if not state.is_lost:
@@ -113,7 +115,7 @@ def clean(world: ports.Ports, before: observation.Cleaning,
         try:
             lost = _Lost(host, _rows(world, host, seen), members.fails_over(
                 host, seen.settings))
-            guards[host], found = _clean_of(world, lost, guards[host], seen)
+            guards[host], found = _clean_of(world, lost, guards[host], there)
             outcome = _settle_pools(world, lost, seen)
             taken += outcome.taken
             found += outcome.happened
@@ -123,6 +125,40 @@ def clean(world: ports.Ports, before: observation.Cleaning,
         happened += found
     return Cleaned(observation.Cleaning(at, guards), watch, happened,
                    tuple(taken))
+
+
+class _There:
+    """What Ironic has, for all lost services.
+
+    Where nodes are divided by their shards, nobody lists all of them.
+    """
+
+    def __init__(self, world: ports.Ports, seen: Seen) -> None:
+        self._world = world
+        self.seen = seen
+        self._uuids: frozenset[str] | None = None
+
+    def rows(self, lost: '_Lost') -> dict[str, model.Row]:
+        """Return the records of nodes that are looked for here."""
+        rows, ring = pools.rows_of_nodes(lost.rows), self.seen.standing.ring
+        if ring.deal is None:
+            return rows
+        return {node: row for node, row in rows.items()
+                if ring.by_name(node) == self.seen.settings.me}
+
+    def missing(self, rows: Mapping[str, model.Row]) -> dict[str, model.Row]:
+        """Return those of records whose nodes Ironic was not seen to have.
+
+        Where they are many, all nodes are named once.
+        """
+        found = {node: row for node, row in rows.items()
+                 if node not in self.seen.nodes}
+        if self.seen.standing.ring.deal is None or len(found) <= listing.FEW:
+            return found
+        if self._uuids is None:
+            self._uuids = self._world.ironic.uuids(self.seen.settings.scope)
+        return {node: row for node, row in found.items()
+                if node not in self._uuids}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,16 +212,11 @@ def _settle_pools(world: ports.Ports, lost: _Lost, seen: Seen
 
 
 def _clean_of(world: ports.Ports, lost: _Lost, before: vanished.Guard,
-              seen: Seen) -> tuple[vanished.Guard, list[events.Event]]:
+              there: _There) -> tuple[vanished.Guard, list[events.Event]]:
     """Remove the records of the nodes of one lost service."""
-    at = world.process.now()
-    rows, ring = pools.rows_of_nodes(lost.rows), seen.standing.ring
-    if ring.deal is not None:
-        # Nobody lists all nodes: each looks for some of the records.
-        rows = {node: row for node, row in rows.items()
-                if ring.by_name(node) == seen.settings.me}
-    missing = {node: row for node, row in rows.items()
-               if node not in seen.nodes}
+    at, seen = world.process.now(), there.seen
+    rows, ring = there.rows(lost), seen.standing.ring
+    missing = there.missing(rows)
     guard = vanished.look(
         before, vanished.Missing(missing, len(rows), world.ironic.is_deleted),
         vanished.Limits(seen.settings.vanished_nodes_limit,

@@ -34,6 +34,7 @@ from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import leftovers
+from nova_ironic_ring.core import listing
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
@@ -93,7 +94,7 @@ def run(world: ports.Ports, before: observation.Memory,
     :raises UnansweredError: if Nova or Ironic could not be asked
     """
     this = look.Run(world, current)
-    begun = look.begin(this, before)
+    begun = listing.begin(this, before)
     memory, nodes = begun.memory, begun.nodes
     with look.asking(this, look.Port.NOVA, memory):
         rows = world.nova.rows_of(current.host)

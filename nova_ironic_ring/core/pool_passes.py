@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import events
+from nova_ironic_ring.core import listing
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
@@ -102,7 +103,7 @@ def run(world: ports.Ports, before: observation.Memory,
     :raises UnansweredError: if Nova or Ironic could not be asked
     """
     this = look.Run(world, current)
-    begun = look.begin(this, before)
+    begun = listing.begin(this, before)
     memory = begun.memory
     with look.asking(this, look.Port.IRONIC, memory):
         nodes: _Nodes = world.ironic.describe(begun.nodes)
@@ -180,7 +181,7 @@ def is_deleted(world: ports.Ports, memory: observation.Memory,
 
 
 def _observe(this: look.Run, memory: observation.Memory,
-             begun: look.Beginning, nodes: _Nodes
+             begun: listing.Beginning, nodes: _Nodes
              ) -> tuple[_Seen, observation.Memory]:
     """Read what Nova has of this service, and of instances beside it."""
     nova, mine = this.world.nova, begun.mine

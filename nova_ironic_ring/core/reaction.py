@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import events
+from nova_ironic_ring.core import listing
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import others
@@ -94,7 +95,7 @@ def observe(this: look.Run, before: observation.Memory
         taken over; and what is to be remembered
     :raises UnansweredError: if Nova could not be asked
     """
-    memory = look.at_gained_shards(this, look.between_passes(this, before))
+    memory = listing.at_gained_shards(this, look.between_passes(this, before))
     if not this.current.fails_over or not memory.nodes or (
             memory.standing.trust is not trust.Trust.FULL):
         return None, memory

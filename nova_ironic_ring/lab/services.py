@@ -335,15 +335,18 @@ class Ironic(Api):
     """Bare metal: API and conductor in one process, with fake hardware."""
 
     def __init__(self, context: Context, alone: bool = True,
-                 deploy_delay: int = 0) -> None:
+                 deploy_delay: int = 0, power_sync: int = 60) -> None:
         """Say whether there are other conductors, and how fast it is.
 
         :param context: what services are given
         :param alone: whether there are no other conductors
         :param deploy_delay: seconds that each step of a deployment takes
+        :param power_sync: seconds between two looks at the power of all nodes;
+            0 for none
         """
         super().__init__(context, 'ironic')
         self.deploy_delay = deploy_delay
+        self.power_sync = power_sync
         self.conf = self.etc / 'ironic.conf'
         self.policy = self.etc / 'policy.yaml'
         self.alone = alone
@@ -413,7 +416,7 @@ class Ironic(Api):
                     'port': self.context.state.ports['ironic'],
                     'api_workers': 1},
             'conductor': {'automated_clean': False,
-                          'sync_power_state_interval': 60},
+                          'sync_power_state_interval': self.power_sync},
             'fake': {'deploy_delay': self.deploy_delay},
             'database': {'connection': self.context.database.url('ironic')},
             'keystone_authtoken': self.context.credentials('ironic'),

@@ -27,6 +27,7 @@ from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.tests.scale import costs
+from nova_ironic_ring.tests.scale import listing
 from nova_ironic_ring.tests.scale import seed
 from nova_ironic_ring.tests.scale import stages
 
@@ -126,6 +127,23 @@ def table(runs: Sequence[Run]) -> prettytable.PrettyTable:
     return printed
 
 
+def _measure_listing(sizes: Sequence[listing.Size]) -> int:
+    """Measure the listing of nodes alone.
+
+    :param sizes: how large the clouds are to be
+    :returns: as :func:`main`
+    """
+    for size in sizes:
+        try:
+            run = listing.measure(size)
+        except errors.LabError as error:
+            print(f'{size.nodes} nodes: {error}', file=sys.stderr)
+            return 2
+        print(listing.table(run))
+        print(listing.summary(run), flush=True)
+    return 0
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure each driver with each number of nodes, and print a table.
 
@@ -135,15 +153,29 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--driver', nargs='+', choices=list(_KINDS),
                         default=list(_KINDS), help='which ones')
-    parser.add_argument('--nodes', nargs='+', type=int, default=[2000],
-                        metavar='N', help='how many (default: 2000)')
+    parser.add_argument('--nodes', nargs='+', type=int, metavar='N',
+                        help='how many (default: 2000, and 10000 with '
+                        '--listing)')
     parser.add_argument('--window', type=float, default=60,
                         metavar='SECONDS', help='how long the steady passes '
                         'are watched (default: 60)')
+    parser.add_argument('--listing', action='store_true',
+                        help='measure the listing of nodes alone, which needs '
+                        'no nova-compute')
+    parser.add_argument('--services', type=int, default=10, metavar='N',
+                        help='with --listing, how many list the nodes one '
+                        'after the other (default: 10)')
+    parser.add_argument('--shards', type=int, default=64, metavar='N',
+                        help='with --listing, how many the nodes are in '
+                        '(default: 64)')
     chosen = parser.parse_args(arguments)
+    if chosen.listing:
+        return _measure_listing([
+            listing.Size(count, chosen.services, chosen.shards)
+            for count in chosen.nodes or [10_000]])
     runs = []
     status = 0
-    for count in chosen.nodes:
+    for count in chosen.nodes or [2000]:
         for driver in chosen.driver:
             try:
                 runs.append(measure(driver, count, chosen.window))

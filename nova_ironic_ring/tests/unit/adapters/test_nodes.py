@@ -14,6 +14,7 @@
 
 from unittest import mock
 
+import fixtures
 from nova import exception
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
@@ -25,6 +26,7 @@ from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.tests.fixtures import fake_nova
+from nova_ironic_ring.tests.fixtures import ironic_api
 
 NODE, OTHER = fake_nova.NODES[:2]
 
@@ -164,6 +166,10 @@ class ShardsTestCase(IronicTestCase):
         return {node for node in fake_nova.NODES
                 if self.cloud.nodes[node].shard in shards}
 
+    def _queries(self):
+        return [call.kwargs['params']
+                for call in self.fake.ironic.get.call_args_list]
+
     def test_names(self):
         self.assertEqual({'x', 'y'}, self.ironic.shards(settings.Scope()))
         self.assertEqual(['/shards'], self.fake.asked)
@@ -179,7 +185,7 @@ class ShardsTestCase(IronicTestCase):
         self.assertEqual(dict.fromkeys(self._in('x'), 'x'),
                          self.ironic.places(found))
         self.assertEqual(found.keys(), self.ironic.found.keys())
-        self.assertIn('shard', self.fake.ironic.nodes.call_args[1]['fields'])
+        self.assertIn('shard', self._queries()[-1]['fields'].split(','))
 
     def test_listing_is_what_the_driver_of_nova_wants(self):
         node = min(self._in(None))
@@ -211,15 +217,16 @@ class ShardsTestCase(IronicTestCase):
         names = [f'shard-{number:04}' for number in range(1000)] + ['y']
         self.assertEqual(self._in('y', None), self.ironic.nodes(
             settings.Scope(), names).keys())
-        for call in self.fake.ironic.nodes.call_args_list:
-            self.assertLessEqual(len(call[1]['shard']), 1500)
+        for query in self._queries():
+            self.assertLessEqual(len(query.get('shard', '')), 1500)
 
     def test_all_nodes_have_no_shard_to_an_old_ironic(self):
         self.ironic.nodes(settings.Scope(), ['x'])
-        self.fake.ironic.nodes.reset_mock()
+        self.fake.ironic.get.reset_mock()
         self.ironic.nodes(settings.Scope())
-        self.assertNotIn(
-            'shard', self.fake.ironic.nodes.call_args[1]['fields'])
+        (call,) = self.fake.ironic.get.call_args_list
+        self.assertNotIn('shard', call.kwargs['params']['fields'])
+        self.assertEqual('1.46', call.kwargs['microversion'])
 
     def test_by_name(self):
         self.ironic.nodes(settings.Scope(), ['x'])
@@ -234,7 +241,6 @@ class ShardsTestCase(IronicTestCase):
 
     def test_ironic_does_not_answer(self):
         self.fake.ironic.get.side_effect = sdk_exceptions.HttpException
-        self.fake.ironic.get_node.side_effect = sdk_exceptions.HttpException
         for ask in (
                 lambda: self.ironic.shards(settings.Scope()),
                 lambda: self.ironic.nodes(settings.Scope(), []),
@@ -266,7 +272,7 @@ class FreeNodesTestCase(IronicTestCase):
         self.assertEqual({NODE}, set(
             self.ironic.free_nodes(settings.Scope())))
         self.assertEqual(
-            {'associated': 'false', 'is_maintenance': 'false',
+            {'associated': 'false', 'maintenance': 'false',
              'provision_state': 'available'}, self.fake.filters)
 
     def test_scope(self):
@@ -278,3 +284,98 @@ class FreeNodesTestCase(IronicTestCase):
         self.fake.lacking.add('1.82')
         self.assertRaises(exception.VirtDriverNotReady,
                           self.ironic.free_nodes, settings.Scope(shard='a'))
+
+
+class ClientTestCase(base.BaseTestCase):
+    """What the SDK's real client makes of what is asked, and is spared."""
+
+    def setUp(self):
+        super().setUp()
+        self.api = ironic_api.Api(
+            [ironic_api.node(number, (None, 'x', 'y')[number % 3])
+             for number in range(9)], page=2)
+        self.client = self.api.connect()
+        self.useFixture(fixtures.MockPatch(
+            'nova.utils.get_sdk_adapter', return_value=self.client))
+        self.ironic = nodes.Ironic(upstream.NovaIronicDriver(mock.Mock()))
+
+    def _list(self, shards=None):
+        return self.ironic.nodes(settings.Scope(), shards)
+
+    def test_nodes_are_those_of_the_client(self):
+        # As Nova's driver lists them.
+        theirs = {node.id: node for node in self.client.nodes(
+            fields=upstream.node_fields())}
+        found = self._list()
+        ours = self.ironic.for_nova(found)
+        self.assertEqual(theirs.keys(), ours.keys())
+        for uuid, node in ours.items():
+            self.assertIsInstance(node, sdk_node.Node)
+            self.assertEqual(*(
+                {name: value for name, value in each.to_dict().items()
+                 # Where the client was connected to.
+                 if name != 'location'} for each in (theirs[uuid], node)))
+            self.assertEqual(theirs[uuid].instance_id, found[uuid])
+
+    def test_a_node_is_seen_as_one_of_the_client(self):
+        said = {**self.api.nodes[1], 'maintenance': True, 'traits': None}
+        node = sdk_node.Node.existing(**said)
+        for name, value in upstream.seen(said)._asdict().items():
+            self.assertEqual(getattr(node, name), value)
+
+    def test_no_node_is_made_that_is_not_for_nova(self):
+        with mock.patch.object(
+                sdk_node.Node, '__init__', return_value=None) as make:
+            self.ironic.describe(self._list())
+            self._list(['x'])
+            self.ironic.uuids(settings.Scope())
+            self.ironic.free_nodes(settings.Scope())
+            make.assert_not_called()
+            self.ironic.for_nova([self.api.nodes[0]['uuid']])
+            make.assert_called_once()
+
+    def test_a_node_is_made_again_when_it_has_changed(self):
+        uuids = [node['uuid'] for node in self.api.nodes]
+        self._list()
+        before = self.ironic.for_nova(uuids)
+        self.api.change(1, power_state='power on')
+        self._list()
+        now = self.ironic.for_nova(uuids)
+        self.assertEqual('power on', now[uuids[1]].power_state)
+        self.assertEqual({uuids[1]}, {
+            uuid for uuid in uuids if now[uuid] is not before[uuid]})
+
+    def test_a_node_is_forgotten_when_it_is_gone(self):
+        uuids = [node['uuid'] for node in self.api.nodes]
+        self._list()
+        self.ironic.for_nova(uuids)
+        self._list(['x'])
+        self.assertEqual({
+            node['uuid'] for node in self.api.nodes if node['shard'] != 'y'},
+            self.ironic.for_nova(uuids).keys())
+
+    def test_pages(self):
+        found = self._list()
+        self.assertEqual(9, len(found))
+        self.assertEqual(5, len(self.api.asked))
+        self.assertEqual({'1.46'}, self.api.versions)
+
+    def test_shards(self):
+        found = self._list(['x'])
+        self.assertEqual({node['uuid'] for node in self.api.nodes
+                          if node['shard'] != 'y'}, found.keys())
+        self.assertEqual({'1.82'}, self.api.versions)
+
+    def test_node_that_is_not_there(self):
+        self.api.status = 404
+        self.assertEqual({}, self.ironic.named(settings.Scope(), ['gone']))
+        self.assertEqual(['/nodes/gone'], [
+            asked.partition('?')[0] for asked in self.api.asked])
+
+    def test_client_that_is_refused(self):
+        for self.api.status in 400, 403, 404, 503:
+            self.assertRaises(exception.VirtDriverNotReady, self._list)
+        for self.api.status in 403, 503:
+            self.assertRaises(
+                exception.VirtDriverNotReady, self.ironic.named,
+                settings.Scope(), ['some'])

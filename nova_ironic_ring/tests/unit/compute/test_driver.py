@@ -27,6 +27,7 @@ from nova import exception
 from nova import objects
 from nova.virt import driver as virt_driver
 from nova.virt.ironic import driver as nova_driver
+from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 
 from nova_ironic_ring.adapters import records
@@ -130,10 +131,13 @@ class CacheTestCase(base.DriverTestCase):
         self.nova.asked.clear()
 
     def test_a_pass_fills_it(self):
-        self.cloud.nodes[min(self.own)].shard = 'new'
+        node = min(self.own)
+        self.nova.properties[node] = {'vendor': 'new'}
         self.me.begin_pass()
         self.assertEqual(self.own, set(self.driver.node_cache))
-        self.assertEqual('new', self.driver.node_cache[min(self.own)].shard)
+        cached = self.driver.node_cache[node]
+        self.assertIsInstance(cached, sdk_node.Node)
+        self.assertEqual('new', cached.properties['vendor'])
 
     def test_it_is_a_copy(self):
         # Nova's driver changes it.
@@ -147,10 +151,14 @@ class CacheTestCase(base.DriverTestCase):
         self.assertEqual([], self.nova.asked)
 
     def _break_listing(self) -> None:
-        def half_a_listing(fields, **filters):
-            yield from map(self.nova.node, NODES[:3])
-            raise sdk_exceptions.SDKException('gone')
-        self.nova.ironic.nodes.side_effect = half_a_listing
+        first = self.nova.ironic.get.side_effect
+
+        def half_a_listing(url, params, **kwargs):
+            if 'marker' in params:
+                raise sdk_exceptions.SDKException('gone')
+            return first(url, params, **kwargs)
+        self.nova.page = 3
+        self.nova.ironic.get.side_effect = half_a_listing
 
     def test_pass_that_fails_keeps_it(self):
         self._break_listing()
@@ -824,7 +832,7 @@ class LastPassTestCase(base.DriverTestCase):
 
     def test_it_stands_still_while_passes_fail(self):
         before = self._said()
-        self.nova.ironic.nodes.side_effect = sdk_exceptions.SDKException
+        self.nova.ironic.get.side_effect = sdk_exceptions.SDKException
         self.nova.advance(60)
         self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
         # As after an instance was deleted.
@@ -941,15 +949,15 @@ class PartitioningTestCase(base.DriverTestCase):
         self.configure('ironic', conductor_group='rack1',
                        peer_list=['me', 'a'])
         self.nova.put('nowhere', None, 'me')
-        found = self.nova.ironic.nodes.side_effect
+        tell = self.nova.ironic.get.side_effect
 
-        def nodes(**filters):
-            if 'instance_id' in filters:
+        def get(url, params, **kwargs):
+            if 'instance_uuid' in params:
                 raise sdk_exceptions.SDKException('gone')
-            return found(**filters)
-        self.nova.ironic.nodes.side_effect = nodes
+            return tell(url, params, **kwargs)
+        self.nova.ironic.get.side_effect = get
         self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
-        self.nova.ironic.nodes.side_effect = found
+        self.nova.ironic.get.side_effect = tell
         self.nova.advance()
         self.me.begin_pass()
         self.assertIs(trust.Trust.FULL, self.me.ring.memory.standing.trust)
@@ -987,13 +995,13 @@ class PartitioningTestCase(base.DriverTestCase):
         self.nova.lacking.add('1.46')
         self.configure('ironic', conductor_group='rack1', peer_list=['me'])
         self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
-        self.nova.ironic.nodes.assert_not_called()
+        self.nova.ironic.get.assert_not_called()
 
     def test_ironic_too_old_for_shards(self):
         self.nova.lacking.add('1.82')
         self.configure('ironic', shard='one', conductor_group='rack1')
         self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
-        self.nova.ironic.nodes.assert_not_called()
+        self.nova.ironic.get.assert_not_called()
 
 
 class SiteIronicDriver(nova_driver.IronicDriver):

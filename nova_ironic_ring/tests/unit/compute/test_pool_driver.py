@@ -118,7 +118,7 @@ class LastPassTestCase(PoolDriverTestCase):
 
     def test_it_stands_still_while_passes_fail(self):
         before = self.said()
-        self.nova.ironic.nodes.side_effect = sdk_exceptions.SDKException
+        self.nova.ironic.get.side_effect = sdk_exceptions.SDKException
         self.nova.advance(60)
         self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
         # As after an instance was deleted.

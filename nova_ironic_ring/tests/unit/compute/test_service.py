@@ -189,7 +189,7 @@ class MemoryTestCase(base.DriverTestCase):
 
     def test_ironic_does_not_answer(self):
         before = self.me.ring.memory
-        self.nova.ironic.nodes.side_effect = sdk_exceptions.SDKException('no')
+        self.nova.ironic.get.side_effect = sdk_exceptions.SDKException('no')
         self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
         # It says nothing of the heartbeats.
         self.assertEqual(before.confidence, self.me.ring.memory.confidence)
@@ -223,10 +223,10 @@ class MemoryTestCase(base.DriverTestCase):
     def test_missing_heartbeats_while_ironic_does_not_answer(self):
         # A pass that fails must not take the evidence with it.
         self._miss_heartbeats()
-        nodes = self.nova.ironic.nodes.side_effect
-        self.nova.ironic.nodes.side_effect = sdk_exceptions.SDKException('no')
+        nodes = self.nova.ironic.get.side_effect
+        self.nova.ironic.get.side_effect = sdk_exceptions.SDKException('no')
         self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
-        self.nova.ironic.nodes.side_effect = nodes
+        self.nova.ironic.get.side_effect = nodes
         self.me.run_pass()
         self.assertIs(Trust.BLACKOUT, self._trust())
 

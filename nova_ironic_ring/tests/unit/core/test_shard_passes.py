@@ -26,6 +26,7 @@ from nova_ironic_ring.core import forecast
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pools
@@ -47,6 +48,9 @@ class _Ironic(clouds.Ironic):
         self.listings: list[Collection[str] | None] = []
         self.named_nodes: set[str] = set()
         self.is_hidden = False
+        #: Which nodes were asked for singly, and how often for all names.
+        self.looked_for: list[str] = []
+        self.name_listings = 0
 
     def nodes(self, scope: settings.Scope,
               shards: Collection[str] | None = None
@@ -59,7 +63,12 @@ class _Ironic(clouds.Ironic):
         self.named_nodes |= set(nodes)
         return {} if self.is_hidden else super().named(scope, nodes)
 
+    def uuids(self, scope: settings.Scope) -> frozenset[str]:
+        self.name_listings += 1
+        return super().uuids(scope)
+
     def is_deleted(self, node: str) -> bool:
+        self.looked_for.append(node)
         return self.is_hidden or super().is_deleted(node)
 
 
@@ -423,6 +432,63 @@ class StartTestCase(_TestCase):
             self.assertLessEqual(set(self.moves.values()), {1})
         self.assert_divided('a', 'b', 'c')
         self.assert_settled()
+
+
+class LeftoversTestCase(_TestCase):
+    """Records of a dead service's nodes, of which nobody lists all."""
+
+    def _die(self, copies: int) -> str:
+        """Have c die with instances, and one of its nodes vanish.
+
+        :param copies: how many nodes there are for each of NODES
+        :returns: the node
+        """
+        self.cloud.nodes = {
+            f'{node}-{copy}': clouds.Node(shard=shard)
+            for node, shard in NODES.items() for copy in range(copies)}
+        self.start('a', 'b', 'c', fails_over=False)
+        self.run_passes(12)
+        lost = [node for node, owner in self.owners().items()
+                if owner == 'c']
+        for node in lost:
+            self.place(node, f'on-{node}', 'c')
+        self.cloud.services['c'] = dataclasses.replace(
+            self.cloud.services['c'], forced_down=True)
+        del self.services['c']
+        self.run_passes(2)
+        # Those that it finds in its shards are no matter.
+        ring = self.services['a'].memory.standing.ring
+        gone = min(node for node in lost if ring.by_name(node) == 'a'
+                   and node not in self.services['a'].memory.nodes)
+        del self.cloud.nodes[gone]
+        self.cloud.instances.pop(f'on-{gone}')
+        self.cloud.allocations[gone] = set()
+        return gone
+
+    def _clean(self) -> None:
+        service = self.services['a']
+        service.memory = dataclasses.replace(
+            service.memory, cleaning=observation.Cleaning())
+        service.ironic.looked_for.clear()
+        service.ironic.name_listings = 0
+        self.run_passes(1)
+
+    def test_many_records(self):
+        gone = self._die(6)
+        self._clean()
+        ironic = self.services['a'].ironic
+        self.assertNotIn(gone, self.cloud.rows)
+        self.assertEqual([gone], ironic.looked_for)
+        self.assertEqual(1, ironic.name_listings)
+
+    def test_few_records(self):
+        gone = self._die(1)
+        self._clean()
+        ironic = self.services['a'].ironic
+        self.assertNotIn(gone, self.cloud.rows)
+        self.assertIn(gone, ironic.looked_for)
+        self.assertLess(len(ironic.looked_for), 20)
+        self.assertEqual(0, ironic.name_listings)
 
 
 class PoolShardPassTestCase(ShardPassTestCase):

@@ -1,0 +1,106 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What it costs a service to list Ironic's nodes, in CPU time.
+
+Ten thousand nodes, of which a tenth are this service's, in 64 shards. The SDK
+lists them as Nova's driver has it do, which makes an object of each node, and
+in turns with it both drivers of this project list them. Ironic is a transport
+that answers at once with what was made before.
+"""
+
+from collections.abc import Callable, Mapping
+import statistics
+import time
+from unittest import mock
+
+from nova_ironic_ring.adapters import nodes
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.fixtures import ironic_api
+
+_NODES = 10_000
+_SHARDS = 64
+_SERVICES = 10
+_ROUNDS = 5
+_SDK = 'the SDK'
+
+
+def _lists(connect: mock.Mock) -> Mapping[str, Callable[[], int]]:
+    """Return what lists, by its name; each returns how many it has listed.
+
+    :param connect: what Nova's driver calls for its client
+    """
+    api = ironic_api.Api([
+        ironic_api.node(number, f'shard-{number % _SHARDS:02}')
+        for number in range(_NODES)])
+    client = connect.return_value = api.connect()
+    driver = upstream.NovaIronicDriver(mock.Mock())
+    held = [f'shard-{number:02}' for number in range(_SHARDS // _SERVICES + 1)]
+    own = [node['uuid'] for node in api.nodes[::_SERVICES]]
+    settled = {name: nodes.Ironic(driver) for name in (
+        'all', 'shards', 'pool')}
+
+    def sdk() -> int:
+        return len(list(client.nodes(fields=upstream.node_fields())))
+
+    def ring(ironic: nodes.Ironic) -> int:
+        found = ironic.nodes(settings.Scope())
+        ironic.for_nova(own)
+        return len(found)
+
+    def shards() -> int:
+        ironic = settled['shards']
+        found = ironic.nodes(settings.Scope(), held)
+        ironic.places(found)
+        ironic.for_nova(found)
+        return len(found)
+
+    def pool() -> int:
+        ironic = settled['pool']
+        found = ironic.nodes(settings.Scope())
+        ironic.describe(found)
+        ironic.for_nova(own)
+        return len(found)
+
+    return {
+        _SDK: sdk,
+        'ring, first pass': lambda: ring(nodes.Ironic(driver)),
+        'ring': lambda: ring(settled['all']),
+        'ring, listing = shards': shards,
+        'pool': pool}
+
+
+def main() -> None:
+    """Measure, and print what has come of it."""
+    with mock.patch('nova.utils.get_sdk_adapter') as connect:
+        _measure(_lists(connect))
+
+
+def _measure(lists: Mapping[str, Callable[[], int]]) -> None:
+    # What is kept from pass to pass is there, and so are Ironic's answers.
+    counts = {name: run() for name, run in lists.items()}
+    times: dict[str, list[float]] = {name: [] for name in lists}
+    for _ in range(_ROUNDS):
+        for name, run in lists.items():
+            start = time.process_time()
+            run()
+            times[name].append(time.process_time() - start)
+    sdk = statistics.median(times[_SDK])
+    for name, each in times.items():
+        median = statistics.median(each)
+        print(f'{name:22} {counts[name]:5} nodes: min {min(each):.3f} s, '
+              f'median {median:.3f} s, {sdk / median:.0f} times less')
+
+
+if __name__ == '__main__':
+    main()

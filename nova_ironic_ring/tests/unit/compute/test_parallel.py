@@ -1,0 +1,262 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Both drivers below Nova's own resource tracker, with several threads.
+
+From Nova 34 on the tracker updates as many nodes at a time as ``[compute]
+update_resources_max_workers`` says.
+"""
+
+import logging
+import threading
+import types
+
+import fixtures
+from nova.compute import manager
+from nova.compute import provider_tree
+from nova.compute import resource_tracker
+import nova.conf
+from nova import context as nova_context
+from nova import objects
+
+from nova_ironic_ring.adapters import records
+from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.tests.fixtures import fake_nova
+from nova_ironic_ring.tests.unit.compute import base
+
+CONF = nova.conf.CONF
+_WORKERS = 4
+_SECONDS = 60
+
+
+class _Crowd:
+    """Two threads that begin something at once, and a third with them."""
+
+    def __init__(self, third) -> None:
+        self._meet = threading.Barrier(3, timeout=_SECONDS)
+        self._lock = threading.Lock()
+        self._left = 2
+        self._failed: Exception | None = None
+        self._third = threading.Thread(target=self._run, args=[third])
+        self._third.start()
+
+    def enter(self) -> None:
+        """Wait for the others, as one of the first two."""
+        with self._lock:
+            self._left -= 1
+            is_one = self._left >= 0
+        if is_one:
+            self._meet.wait()
+
+    def end(self) -> None:
+        """Wait for the third, and raise what it has failed with."""
+        self._third.join(_SECONDS)
+        assert not self._third.is_alive()
+        if self._failed is not None:
+            raise self._failed
+
+    def _run(self, third) -> None:
+        try:
+            self._meet.wait()
+            third()
+        except Exception as error:
+            self._failed = error
+
+
+class _TrackerTestCase(base.DriverTestCase):
+    """Nova's own resource tracker for the service me."""
+
+    #: Those who have to meet in Nova's driver, if somebody has.
+    _crowd: _Crowd | None = None
+
+    def setUp(self):
+        super().setUp()
+        if 'update_resources_max_workers' not in CONF.compute:
+            self.skipTest('This Nova updates one node after the other.')
+        from nova import thread_pool_factory
+        factory = thread_pool_factory.ThreadPoolFactory()
+        self.useFixture(fixtures.MockPatchObject(
+            thread_pool_factory, 'FACTORY', factory))
+        self.addCleanup(factory.shutdown_all)
+        self.configure('compute', update_resources_max_workers=_WORKERS)
+        self.recovery = self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
+        self.errors = self.useFixture(
+            fixtures.FakeLogger('nova.compute.manager', logging.ERROR))
+        self._replace_records()
+
+    def track(self) -> None:
+        """Have Nova's manager have its own tracker, for self.me."""
+        compute, placement = self.me.manager, self.me.placement
+        self.inventories: dict[str, dict] = {}
+        placement.get_provider_subtree_and_ensure_root.side_effect = (
+            self._tree)
+        placement.get_allocations_for_provider_tree.return_value = {}
+        placement.update_from_provider_tree.side_effect = (
+            lambda context, tree, **_: self.inventories.update({
+                uuid: tree.data(uuid).inventory
+                for uuid in tree.get_provider_uuids()}))
+        compute.driver, compute.host = self.driver, 'me'
+        self.tracker = compute.rt = resource_tracker.ResourceTracker(
+            'me', self.driver, reportclient=placement)
+        self.tracker.service_ref = objects.Service(id=1, host='me')
+        for name in ('_get_compute_nodes_in_db',
+                     '_update_available_resource_for_node',
+                     'update_available_resource'):
+            setattr(compute, name, types.MethodType(
+                getattr(manager.ComputeManager, name), compute))
+        self.driver.init_host('me')
+        describe = self.driver.get_available_resource
+
+        def crowded(nodename):
+            if self._crowd is not None:
+                self._crowd.enter()
+            return describe(nodename)
+        self.useFixture(fixtures.MockPatchObject(
+            self.driver, 'get_available_resource', crowded))
+
+    def run_pass(self) -> None:
+        self.nova.advance()
+        self.me.manager.update_available_resource(
+            nova_context.get_admin_context())
+
+    def run_crowded_pass(self) -> None:
+        """Run a pass, and look as soon as two threads ask for nodes."""
+        crowd = self._crowd = _Crowd(
+            lambda: self.driver._look_between_passes())
+        self.errors.reset_output()
+        self.run_pass()
+        self._crowd = None
+        crowd.end()
+        self.assertEqual('', self.errors.output[:100])
+
+    def _replace_records(self) -> None:
+        """Have the tracker's objects be those in memory."""
+        def save(row):
+            self.nova.record(row.hypervisor_hostname, row.host, row.stats)
+            row.obj_reset_changes()
+
+        def read(context, uuid):
+            row = self.nova._row(context, uuid)
+            row.service_id, row.deleted = 1, False
+            row.pci_device_pools = objects.PciDevicePoolList(objects=[])
+            return row
+
+        def create(row):
+            row.id, row.pci_device_pools = 1000, None
+            save(row)
+        for owner, name, function in (
+                (objects.ComputeNode, 'save', save),
+                (objects.ComputeNode, 'create', create),
+                (objects.ComputeNode, 'get_by_uuid', staticmethod(read)),
+                (objects.InstanceList, 'get_by_host_and_node', staticmethod(
+                    lambda *_, **__: objects.InstanceList(objects=[]))),
+                (objects.MigrationList, 'get_in_progress_and_error',
+                 staticmethod(lambda *_: objects.MigrationList(objects=[]))),
+                (objects.PciDeviceList, 'get_by_compute_node', staticmethod(
+                    lambda *_: objects.PciDeviceList(objects=[])))):
+            self.useFixture(fixtures.MockPatchObject(owner, name, function))
+
+    def _tree(self, context, uuid, name):
+        tree = provider_tree.ProviderTree()
+        tree.new_root(name, uuid)
+        return tree
+
+
+class RingTestCase(_TrackerTestCase):
+    """With the ring driver, each of whose nodes is one of the tracker's."""
+
+    def setUp(self):
+        super().setUp()
+        self.track()
+        self.run_pass()
+        self.run_pass()
+
+    def assert_whole(self, *members: str) -> None:
+        """See that all nodes of this service are recorded and offered."""
+        own = self.desired('me', *members)
+        self.assertLessEqual(own, self.nova.owned('me'))
+        self.assertEqual(self.nova.owned('me'), self.inventories.keys())
+        self.assertEqual(own, set(self.driver.node_cache))
+        for node in own:
+            self.assertIsNotNone(records.row_of(self.nova.row(node)).scope)
+
+    def test_steady_pass(self):
+        self.run_crowded_pass()
+        self.assert_whole('a', 'b')
+
+    def test_nodes_of_a_dead_service(self):
+        self.nova.change_service('b', forced_down=True)
+        self.run_crowded_pass()
+        self.assert_whole('a')
+
+    def test_instance_of_a_service_that_dies_meanwhile(self):
+        node = self.first_of_b()
+        self.nova.put('theirs', node, 'b')
+        self.run_pass()
+        look = self.driver._look_between_passes
+
+        def die():
+            self.nova.change_service('b', forced_down=True)
+            return look()
+        self.driver._look_between_passes = die
+        self.run_crowded_pass()
+        self.assertEqual('me', self.nova.host_of('theirs'))
+        self.assertEqual(['theirs'], [
+            each.instance for call in self.recovery.call_args_list
+            for each in call.args[0]])
+        self.run_pass()
+        self.assert_whole('a')
+
+    def test_node_that_another_service_takes_meanwhile(self):
+        self.nova.change_service('b', forced_down=True)
+        node = self.first_of_b()
+        begin = self.driver.get_available_nodes
+
+        def begin_and_lose():
+            listed = begin()
+            self.assertIn(node, listed)
+            self.nova.own(node, 'a')
+            return listed
+        self.useFixture(fixtures.MockPatchObject(
+            self.driver, 'get_available_nodes', begin_and_lose))
+        self.run_crowded_pass()
+        self.assertEqual('a', self.cloud.rows[node].owner)
+        self.assertEqual(self.desired('me', 'a') - {node},
+                         self.nova.owned('me'))
+
+
+class PoolTestCase(_TrackerTestCase):
+    """With the pool driver, and five pools."""
+
+    def setUp(self):
+        super().setUp()
+        for number, node in enumerate(fake_nova.NODES):
+            self.cloud.nodes[node].kind = pools.Kind(f'CUSTOM_{number % 5}')
+        self.cloud.rows.clear()
+        for host in 'a', 'b':
+            del self.cloud.services[host]
+        self.nova.computes.clear()
+        self.me = self.nova.compute('me', pool_driver.IronicPoolDriver)
+        self.driver = self.me.driver
+        self.track()
+        self.run_pass()
+        self.run_pass()
+
+    def test_steady_pass(self):
+        self.run_crowded_pass()
+        self.assertEqual(5, len(self.inventories))
+        self.assertEqual(self.inventories.keys(), self.nova.owned('me'))
+        self.assertEqual([6] * 5, [
+            next(iter(found.values()))['total']
+            for found in self.inventories.values()])
