@@ -26,7 +26,7 @@ SERVICES = ('nova-compute', 'nova-conductor', 'placement', 'ironic',
 # A line of its log for each request.
 _REQUEST = 'placement.requestlog'
 # A line of the log of a nova-compute for each node that it takes.
-_MOVE = re.compile(r'Node \S+ of \S+ is (.+)\.')
+_MOVE = re.compile(r'Node \S+ of \S+ is ([^.\n]+)\.')
 
 
 @dataclasses.dataclass(frozen=True)
