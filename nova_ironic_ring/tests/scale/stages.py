@@ -150,4 +150,7 @@ def _measure(lab: cloud.Lab, name: str, act: Callable[[], None],
             first = time.monotonic() - before.at
         return done()
     lab.wait(f'The end of "{name}"', is_over, _PATIENCE, _POLL)
-    return Stage(name, costs.used(lab).since(before), first)
+    stage = Stage(name, costs.used(lab).since(before), first)
+    # A run takes long, and this is known.
+    print(f'{name}: {stage.used.at:.0f} s', flush=True)
+    return stage
