@@ -179,7 +179,8 @@ class Recovery:
         """Wait for a deployment that Ironic is at, as its service would have.
 
         A build that had not reached Ironic ends in ERROR. Where its node is
-        one of a pool, others can be built on that node then.
+        one of a pool, and it had not come as far as that node, others can be
+        built there then.
         """
         state = 'none'
         if instance.task_state == task_states.SPAWNING:
@@ -192,10 +193,15 @@ class Recovery:
                      'died: it is active now.', {
                          'instance': instance.uuid, 'host': job.taken.host})
             return True
-        if pools.is_pool(instance.node):
-            self._abandon(context, instance, job.taken.host)
+        # A service that has not died after all may be about to change the
+        # node of an instance that it spawns. What it does before ends at the
+        # mark, which is saved first.
+        is_elsewhere = pools.is_pool(instance.node) and (
+            instance.task_state != task_states.SPAWNING)
         marks.give_up(context, instance, job.taken.host)
         self._recover(context, instance)
+        if is_elsewhere:
+            self._abandon(context, instance, job.taken.host)
         return True
 
     def _abandon(self, context: nova_context.RequestContext,

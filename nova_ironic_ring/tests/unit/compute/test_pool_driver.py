@@ -467,18 +467,20 @@ class AbandonTestCase(PoolDriverTestCase):
         self.useFixture(fixtures.MockPatchObject(recovery, '_POLL', 0))
         _, self.node = self.build()
         self.nova.vm_states['i'] = 'building'
-        self.nova.change_instance('i', task='networking')
         self.me.tracked[POOL] = object()
         self.delete = self.me.placement.delete_allocation_for_instance
 
-    def recover(self, error=None):
+    def recover(self, error=None, task='networking'):
         def unprovision(*_, **__):
+            # Who wakes goes by what is saved.
+            self.assertIn('i', self.nova.faults)
             self.cloud.nodes[self.node].instance = None
+        self.nova.change_instance('i', task=task)
         started = recovery.Recovery(self.driver)
         with mock.patch.object(nova_driver.IronicDriver, 'destroy',
                                side_effect=error or unprovision):
             started.start([takeover.Takeover(
-                POOL, 'i', 'dead', 'networking', is_dead=True)])
+                POOL, 'i', 'dead', task, is_dead=True)])
             deadline = time.monotonic() + 30
             while started.pending:
                 self.assertLess(time.monotonic(), deadline)
@@ -495,6 +497,11 @@ class AbandonTestCase(PoolDriverTestCase):
         self.assertEqual((30, 1), self.counted())
         self.me.run_pass()
         self.assertEqual((30, 0), self.counted())
+
+    def test_builder_that_may_be_about_to_deploy(self):
+        self.recover(task='spawning')
+        self.assertEqual('i', self.cloud.nodes[self.node].instance)
+        self.delete.assert_not_called()
 
     def test_ironic_that_does_not_answer(self):
         self.recover(ValueError('no'))
