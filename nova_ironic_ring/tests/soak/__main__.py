@@ -21,12 +21,12 @@ import random
 import sys
 import time
 
+from keystoneauth1 import exceptions as keystone_exceptions
 from openstack import exceptions
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
-from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.tests.soak import acts
 from nova_ironic_ring.tests.soak import end
@@ -76,9 +76,7 @@ def _furnish(lab: cloud.Lab) -> None:
         lab.enroll(_NODES, conductor_group=group)
         for host in hosts:
             if host != worlds.NEWCOMER:
-                overrides: services.Sections = {
-                    'ironic': {'conductor_group': group}}
-                lab.add_compute(host, overrides)
+                lab.add_compute(host, worlds.options(host))
     for host in lab.state.computes:
         lab.wait_alive(host)
     lab.discover_hosts()
@@ -98,7 +96,8 @@ def _live(world: worlds.World, seconds: float) -> list[dict[str, growth.Size]]:
             for host, what in world.returning(now):
                 print(f'[{now - begin:5.0f} s] {host} is not {what} any more')
             said = act(world)
-        except (exceptions.SDKException, errors.LabError) as error:
+        except (exceptions.SDKException, errors.LabError,
+                keystone_exceptions.ClientException) as error:
             refused += 1
             said = f'{act.__name__[1:]}: refused: {error}'.splitlines()[0]
         else:

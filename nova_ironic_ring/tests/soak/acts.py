@@ -100,6 +100,16 @@ def _freeze(world: _World) -> str | None:
     return f'freeze {host}'
 
 
+def _suspect(world: _World) -> str | None:
+    host = world.expendable()
+    if host is None:
+        return None
+    world.lab.compute(host).pause()
+    operators.force_down(world.lab, host, True)
+    _send_away(world, host, 'taken for dead', 5, 40)
+    return f'freeze {host}, and force it down'
+
+
 def _stop(world: _World) -> str | None:
     host = world.expendable()
     if host is None:
@@ -128,8 +138,7 @@ def _join(world: _World) -> str | None:
     host = worlds.NEWCOMER
     if host in world.lab.state.computes:
         return None
-    world.lab.add_compute(host, {
-        'ironic': {'conductor_group': worlds.group_of(host)}})
+    world.lab.add_compute(host, worlds.options(host))
     world.lab.wait_alive(host)
     world.lab.discover_hosts()
     return f'add {host}'
@@ -179,5 +188,5 @@ def _reshard(world: _World) -> str | None:
 #: How often each happens, in comparison.
 ACTS: dict[Callable[[_World], str | None], int] = {
     _boot: 10, _delete: 8, _reboot: 4, _rebuild: 3, _power: 4, _kill: 2,
-    _freeze: 2, _stop: 2, _disable: 2, _join: 1, _leave: 1, _regroup: 2,
-    _reshard: 2}
+    _freeze: 2, _suspect: 2, _stop: 2, _disable: 2, _join: 1, _leave: 1,
+    _regroup: 2, _reshard: 2}

@@ -20,6 +20,7 @@ from openstack.compute.v2 import server as sdk_server
 from openstack import connection
 
 from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import services
 from nova_ironic_ring.tests.faults import operators
 
 #: Ironic's conductor groups, and the services that look after each from the
@@ -27,6 +28,8 @@ from nova_ironic_ring.tests.faults import operators
 #: there, and its memory is to be compared.
 GROUPS = {'rack-a': ('compute-1', 'compute-2', 'compute-5'),
           'rack-b': ('compute-3', 'compute-4')}
+#: The group whose services divide nodes by their shards.
+BY_SHARDS = 'rack-b'
 #: The one that joins and leaves.
 NEWCOMER = 'compute-5'
 #: How the names of all servers begin.
@@ -39,6 +42,17 @@ def group_of(host: str) -> str:
     :param host: its name
     """
     return next(group for group, hosts in GROUPS.items() if host in hosts)
+
+
+def options(host: str) -> services.Sections:
+    """Return what nova.conf says for a service alone.
+
+    :param host: its name
+    """
+    group = group_of(host)
+    return {'ironic': {'conductor_group': group},
+            'ironic_ring': {
+                'listing': 'shards' if group == BY_SHARDS else 'all'}}
 
 
 @dataclasses.dataclass
@@ -126,6 +140,11 @@ def _revive(world: World, host: str) -> None:
     operators.force_down(world.lab, host, False)
 
 
+def _wake(world: World, host: str) -> None:
+    world.lab.compute(host).resume()
+    operators.force_down(world.lab, host, False)
+
+
 def _start(world: World, host: str) -> None:
     world.lab.compute(host).start()
 
@@ -135,4 +154,4 @@ def _enable(world: World, host: str) -> None:
 
 
 _RETURNS = {'killed': _revive, 'frozen': _resume, 'stopped': _start,
-            'disabled': _enable}
+            'taken for dead': _wake, 'disabled': _enable}
