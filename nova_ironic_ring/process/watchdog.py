@@ -10,14 +10,16 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Tells systemd that this process is well, where a unit has WatchdogSec=.
+"""Tells systemd that this process is ready, and that it is well.
 
-systemd kills a service that has not told it so for that long. Here it is told
-with each heartbeat that has reached Nova's database: a service that hangs, or
-that its peers cannot hear, is then over before they take over its instances.
+That it is ready is told with the first heartbeat that has reached Nova's
+database, where a unit has Type=notify; and that it is well with each, where a
+unit has WatchdogSec=. systemd kills a service that has not told it so for that
+long: a service that hangs, or that its peers cannot hear, is then over before
+they take over its instances.
 """
 
-from collections.abc import Mapping
+from collections.abc import MutableMapping, Sequence
 import os
 import socket
 
@@ -25,42 +27,58 @@ from oslo_log import log as logging
 
 LOG = logging.getLogger(__name__)
 
-# Of the libraries below Nova, those for native threads never say READY; saying
-# it again does no harm.
-_WELL = b'READY=1\nWATCHDOG=1'
+#: Seconds that a heartbeat waits for systemd to take what it is told.
+_PATIENCE = 1.0
 
 
 class Watchdog:
-    """The watchdog that systemd has on this process, if it has one."""
+    """What systemd wants to hear from this process, if there is a systemd."""
 
-    def __init__(self, environment: Mapping[str, str] = os.environ,
+    def __init__(self, environment: MutableMapping[str, str] = os.environ,
                  pid: int | None = None) -> None:
-        """Find the watchdog.
+        """Take over what is told to systemd.
 
-        :param environment: the environment of this process, as it was at its
-            start: Nova's libraries drop the socket later
+        :param environment: the environment of this process, which loses the
+            name of systemd's socket
         :param pid: the number of this process, as systemd knows it; None for
             what the operating system says
         """
-        is_meant = environment.get('WATCHDOG_PID', '') in (
-            '', str(os.getpid() if pid is None else pid))
-        self._socket = environment.get('NOTIFY_SOCKET', '') if (
-            is_meant and environment.get('WATCHDOG_USEC')) else ''
+        # Of the libraries below Nova, that for eventlet would say READY before
+        # the service starts. The watchdog would begin then, and end a service
+        # whose start takes long. That for native threads never says READY.
+        self._socket = environment.pop('NOTIFY_SOCKET', '')
+        self._is_watched = bool(environment.get('WATCHDOG_USEC')) and (
+            environment.get('WATCHDOG_PID', '') in (
+                '', str(os.getpid() if pid is None else pid)))
+        self._is_ready = False
 
     def tell(self) -> None:
-        """Say that the process is well, if anybody wants to know.
+        """Say that the process is well, if systemd wants to know.
 
         A failure is logged, and is no error of what the process is at.
         """
-        if not self._socket:
+        self._send(['WATCHDOG=1'] if self._is_watched else [])
+
+    def _send(self, words: Sequence[str]) -> None:
+        """Send something to systemd, and READY as long as it has not had it.
+
+        :param words: the assignments
+        """
+        if not self._is_ready:
+            words = ['READY=1', *words]
+        if not self._socket or not words:
             return
         # A name without a file.
         address = ('\0' + self._socket[1:] if self._socket.startswith('@')
                    else self._socket)
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
+                # A systemd that does not read holds up no heartbeat.
+                to.settimeout(_PATIENCE)
                 to.connect(address)
-                to.sendall(_WELL)
+                to.sendall('\n'.join(words).encode())
         except OSError as error:
             LOG.warning('systemd cannot be told that this service is well, '
-                        'and will end it: %s', error)
+                        'and may end it: %s', error)
+        else:
+            self._is_ready = True

@@ -10,12 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+from collections.abc import Callable
+import contextlib
 import os
 import pathlib
 import socket
 import tempfile
 
 import fixtures
+from oslo_service import systemd
 from oslotest import base
 
 from nova_ironic_ring.process import watchdog
@@ -44,11 +47,18 @@ class WatchdogTestCase(base.BaseTestCase):
             'NOTIFY_SOCKET': self.path, 'WATCHDOG_USEC': '90000000',
             **changes})
 
+    def _until_it_would_block(self, call: Callable[[], object]) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                call()
+
     def test_systemd_is_told(self):
         listener, found = self._listen(self.path), self._make()
+        found.tell()
+        self.assertEqual(b'READY=1\nWATCHDOG=1', listener.recv(100))
         for _ in range(2):
             found.tell()
-            self.assertEqual(b'READY=1\nWATCHDOG=1', listener.recv(100))
+            self.assertEqual(b'WATCHDOG=1', listener.recv(100))
 
     def test_socket_without_a_file(self):
         name = f'ironic-ring-{os.getpid()}'
@@ -56,25 +66,51 @@ class WatchdogTestCase(base.BaseTestCase):
         self._make(NOTIFY_SOCKET='@' + name).tell()
         self.assertIn(b'WATCHDOG=1', listener.recv(100))
 
-    def test_socket_is_known_after_nova_has_forgotten_it(self):
+    def test_nobody_else_says_ready(self):
+        # oslo.service does so at once on eventlet, before Nova's service
+        # starts, where it finds the socket.
         listener = self._listen(self.path)
-        environment = {'NOTIFY_SOCKET': self.path, 'WATCHDOG_USEC': '1'}
-        found = watchdog.Watchdog(environment)
-        # As oslo.service does once it has said that the service is ready.
-        del environment['NOTIFY_SOCKET']
+        self.useFixture(
+            fixtures.EnvironmentVariable('NOTIFY_SOCKET', self.path))
+        found = watchdog.Watchdog()
+        systemd.notify_once()
+        self.assertRaises(BlockingIOError, listener.recv, 100)
         found.tell()
-        self.assertIn(b'WATCHDOG=1', listener.recv(100))
+        self.assertIn(b'READY=1', listener.recv(100))
 
-    def test_nobody_is_told_where_nobody_waits(self):
+    def test_unit_without_a_watchdog_becomes_ready(self):
         listener = self._listen(self.path)
-        for changes in ({'WATCHDOG_USEC': ''}, {'NOTIFY_SOCKET': ''},
+        for changes in ({'WATCHDOG_USEC': ''},
                         {'WATCHDOG_PID': str(os.getpid() + 1)}):
-            self._make(**changes).tell()
+            found = self._make(**changes)
+            found.tell()
+            self.assertEqual(b'READY=1', listener.recv(100))
+            found.tell()
             self.assertRaises(BlockingIOError, listener.recv, 100)
         self._make(WATCHDOG_PID=str(os.getpid())).tell()
         self.assertIn(b'WATCHDOG=1', listener.recv(100))
+
+    def test_nobody_is_told_where_nobody_listens(self):
+        listener = self._listen(self.path)
+        self._make(NOTIFY_SOCKET='').tell()
+        self.assertRaises(BlockingIOError, listener.recv, 100)
         self.assertEqual('', self.log.output)
 
     def test_systemd_that_does_not_listen(self):
         self._make().tell()
         self.assertIn('systemd cannot be told', self.log.output)
+
+    def test_systemd_that_does_not_read(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_ironic_ring.process.watchdog._PATIENCE', 0.01))
+        listener, found = self._listen(self.path), self._make()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+            other.setblocking(False)
+            self._until_it_would_block(
+                lambda: other.sendto(b'1', self.path))
+        found.tell()
+        self.assertIn('systemd cannot be told', self.log.output)
+        # It has not heard READY yet.
+        self._until_it_would_block(lambda: listener.recv(100))
+        found.tell()
+        self.assertEqual(b'READY=1\nWATCHDOG=1', listener.recv(100))
