@@ -134,9 +134,12 @@ class Collector(registry.Collector):
             'How far this service goes by what it sees of the others.',
             'trust', {each.name: each is memory.standing.trust
                       for each in trust.Trust})
-        yield _gauge('heartbeat_age_seconds',
-                     'Since when the last heartbeat has reached the database.',
-                     self._ring.process.heartbeats.age())
+        age = self._ring.process.heartbeats.age()
+        # Probes take it for the sign that the service has started.
+        if age is not None:
+            yield _gauge(
+                'heartbeat_age_seconds',
+                'Since when the last heartbeat has reached the database.', age)
         yield _gauge('disputes', 'Services that see another ring.',
                      len(memory.disputes.hosts))
         yield _gauge('nodes_vanished',

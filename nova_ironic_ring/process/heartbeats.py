@@ -32,7 +32,6 @@ class OwnHeartbeats:
         """
         self._clock = clock
         self._written = written
-        self._since = clock()
         self._last: float | None = None
         self._longest = 0.0
         self._reported = 0.0
@@ -57,13 +56,12 @@ class OwnHeartbeats:
         self._last = now
         self._written()
 
-    def age(self) -> float:
+    def age(self) -> float | None:
         """Return how long ago the last heartbeat succeeded.
 
-        :returns: seconds; before the first one, since this was made
+        :returns: seconds; None before the first one
         """
-        return self._clock() - (
-            self._since if self._last is None else self._last)
+        return None if self._last is None else self._clock() - self._last
 
     def longest_gap(self) -> float:
         """Return the longest time without a heartbeat.

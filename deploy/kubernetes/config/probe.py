@@ -50,10 +50,14 @@ def judge(metrics: dict[str, float], question: str, limit: float
     :param limit: seconds that the last heartbeat may be old
     :returns: None if nothing is
     """
-    age = metrics['heartbeat_age_seconds']
+    passes = metrics['passes_total']
+    # There is none before the first heartbeat.
+    age = metrics.get('heartbeat_age_seconds')
+    if age is None:
+        return 'it has not started yet: no heartbeat was written'
     if age > limit:
         return f'the last heartbeat was written {age:.0f} s ago'
-    if question == 'ready' and not metrics['passes_total']:
+    if question == 'ready' and not passes:
         return 'it has run no pass yet'
     return None
 

@@ -110,6 +110,15 @@ class ProbeTestCase(_ServedTestCase):
         self.assertEqual(0, self._ask('ready', 5, passes=1))
         self.assertEqual(1, self._ask('ready', 91, passes=1))
 
+    def test_neither_before_the_first_heartbeat(self):
+        self.useFixture(fixtures.EnvironmentVariable(
+            'METRICS_URL', self.serve('nova_ironic_ring_passes_total 1.0\n')))
+        for question in 'alive', 'ready':
+            self.assertEqual(1, self.probe.main(question))
+        self.output.seek(0)
+        self.assertEqual(
+            2, self.output.read().count('it has not started yet'))
+
     def test_limit_can_be_set(self):
         self.useFixture(
             fixtures.EnvironmentVariable('HEARTBEAT_LIMIT', '120'))
