@@ -331,6 +331,11 @@ def find_instances(context: nova_context.RequestContext,
                       'soft_deleted': True}, expected_attrs=list(more))
 
 
+def has_heartbeats_in_database() -> bool:
+    """Say whether the heartbeats of services are written to the database."""
+    return CONF.servicegroup_driver != 'mc'
+
+
 def liveness() -> Callable[[objects.Service], bool] | None:
     """Say how to know that a service is alive, if not by the database.
 
@@ -338,7 +343,7 @@ def liveness() -> Callable[[objects.Service], bool] | None:
     """
     # With memcached the database has no heartbeats, and memcached no more than
     # those that are not too old.
-    if CONF.servicegroup_driver != 'mc':
+    if has_heartbeats_in_database():
         return None
     return servicegroup.API().service_is_up
 

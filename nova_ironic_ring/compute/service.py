@@ -75,8 +75,9 @@ class Process:
         :param driver: the driver that its manager has
         """
         self._driver = driver
+        self._watchdog = watchdog.Watchdog()
         self.heartbeats = heartbeats.OwnHeartbeats(
-            self.now, watchdog.Watchdog().tell)
+            self.now, self._watchdog.tell)
         #: The instances whose build waits for its turn here.
         self.builds: set[str] = set()
 
@@ -87,7 +88,10 @@ class Process:
         return timeutils.utcnow(with_timezone=True)
 
     def longest_gap(self) -> float:
-        upstream.watch_heartbeats(self._driver, self.heartbeats.beat)
+        if records.has_heartbeats_in_database():
+            upstream.watch_heartbeats(self._driver, self.heartbeats.beat)
+        else:
+            self._watchdog.do_without()
         return self.heartbeats.longest_gap()
 
     def is_ending(self) -> bool:

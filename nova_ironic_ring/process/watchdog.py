@@ -59,15 +59,31 @@ class Watchdog:
         """
         self._send(['WATCHDOG=1'] if self._is_watched else [])
 
-    def _send(self, words: Sequence[str]) -> None:
+    def do_without(self) -> None:
+        """Say that the process is ready, and have no watchdog from now on.
+
+        For heartbeats that are not seen here: systemd would end a service that
+        is well. May be called again, and then tries what has failed.
+        """
+        if not self._is_watched:
+            self._send([])
+        elif self._send(['WATCHDOG_USEC=0']):
+            self._is_watched = False
+            LOG.warning('The WatchdogSec= of the systemd unit of this service '
+                        'is without effect, for with [DEFAULT] '
+                        'servicegroup_driver = mc the heartbeats are not in '
+                        "Nova's database: remove it from the unit.")
+
+    def _send(self, words: Sequence[str]) -> bool:
         """Send something to systemd, and READY as long as it has not had it.
 
         :param words: the assignments
+        :returns: whether systemd has something of it
         """
         if not self._is_ready:
             words = ['READY=1', *words]
         if not self._socket or not words:
-            return
+            return False
         # A name without a file.
         address = ('\0' + self._socket[1:] if self._socket.startswith('@')
                    else self._socket)
@@ -80,5 +96,6 @@ class Watchdog:
         except OSError as error:
             LOG.warning('systemd cannot be told that this service is well, '
                         'and may end it: %s', error)
-        else:
-            self._is_ready = True
+            return False
+        self._is_ready = True
+        return True

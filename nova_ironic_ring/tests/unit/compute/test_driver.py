@@ -105,6 +105,20 @@ class PassTestCase(base.DriverTestCase):
         self.nova.advance(2 * CONF.service_down_time)
         self.assertEqual(self.desired('me', 'b'), me.begin_pass())
 
+    def test_systemd_does_without_heartbeats_in_memcached(self):
+        made = self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.process.watchdog.Watchdog')).mock
+        self.nova.compute('me').begin_pass()
+        made().do_without.assert_not_called()
+        self.nova.conf.config(servicegroup_driver='mc')
+        self.useFixture(fixtures.MockPatch('nova.servicegroup.API'))
+        me = self.nova.compute('me')
+        me.begin_pass()
+        made().do_without.assert_called()
+        # Another save of the record is no heartbeat.
+        me.beat()
+        self.assertIsNone(me.ring.process.heartbeats.age())
+
 
 class _MeetingLock:
     """A lock that so many threads wait for before one has it."""

@@ -96,6 +96,26 @@ class WatchdogTestCase(base.BaseTestCase):
         self.assertRaises(BlockingIOError, listener.recv, 100)
         self.assertEqual('', self.log.output)
 
+    def test_heartbeats_that_are_not_seen(self):
+        found = self._make()
+        # systemd does not listen yet.
+        found.do_without()
+        listener = self._listen(self.path)
+        found.do_without()
+        self.assertEqual(b'READY=1\nWATCHDOG_USEC=0', listener.recv(100))
+        found.do_without()
+        self.assertRaises(BlockingIOError, listener.recv, 100)
+        self.assertEqual(1, self.log.output.count('is without effect'))
+
+    def test_heartbeats_that_are_not_seen_without_a_watchdog(self):
+        listener, found = self._listen(self.path), self._make(WATCHDOG_USEC='')
+        for _ in range(2):
+            found.do_without()
+        self.assertEqual(b'READY=1', listener.recv(100))
+        self.assertRaises(BlockingIOError, listener.recv, 100)
+        self._make(NOTIFY_SOCKET='').do_without()
+        self.assertEqual('', self.log.output)
+
     def test_systemd_that_does_not_listen(self):
         self._make().tell()
         self.assertIn('systemd cannot be told', self.log.output)
