@@ -354,6 +354,44 @@ class ClientTestCase(base.BaseTestCase):
             node['uuid'] for node in self.api.nodes if node['shard'] != 'y'},
             self.ironic.for_nova(uuids).keys())
 
+    def _list_as_site(self) -> None:
+        """Have a driver that lists no node of an odd number."""
+        class Site(upstream.NovaIronicDriver):
+            def _get_node_list(self, **kwargs):
+                return (node for node in super()._get_node_list(**kwargs)
+                        if node.provision_state == 'available')
+
+        self.ironic = nodes.Ironic(Site(mock.Mock()))
+
+    def test_driver_that_lists_otherwise(self):
+        plain = self._list()
+        ours = self.ironic.for_nova(plain)
+        self._list_as_site()
+        even = [node['uuid'] for node in self.api.nodes[::2]]
+        found = self._list()
+        self.assertEqual({uuid: plain[uuid] for uuid in even}, found)
+        self.assertEqual(set(even), self.ironic.uuids(settings.Scope()))
+        for uuid, node in self.ironic.for_nova(found).items():
+            for field in upstream.Seen._fields:
+                self.assertEqual(getattr(ours[uuid], field),
+                                 getattr(node, field))
+
+    def test_driver_that_lists_otherwise_and_shards(self):
+        self._list_as_site()
+        # Those of x that it lists, and all without a shard.
+        self.assertEqual(
+            {node['uuid'] for number, node in enumerate(self.api.nodes)
+             if node['shard'] is None
+             or node['shard'] == 'x' and number % 2 == 0},
+            self._list(['x']).keys())
+        self.assertEqual({'x'}, set(self.ironic.places(
+            self.ironic.more(settings.Scope(), ['x'])).values()))
+
+    def test_driver_that_lists_otherwise_is_refused(self):
+        self._list_as_site()
+        for self.api.status in 400, 403, 503:
+            self.assertRaises(exception.VirtDriverNotReady, self._list)
+
     def test_pages(self):
         found = self._list()
         self.assertEqual(9, len(found))

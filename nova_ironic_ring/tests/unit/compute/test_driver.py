@@ -1039,6 +1039,20 @@ class SiteRingDriver(driver.RingMixin, SiteIronicDriver):
     pass
 
 
+class HidingIronicDriver(nova_driver.IronicDriver):
+    """What a site may have made of the listing of nodes."""
+
+    HIDDEN: set[str] = set()
+
+    def _get_node_list(self, **kwargs):
+        return [node for node in super()._get_node_list(**kwargs)
+                if node.id not in self.HIDDEN]
+
+
+class HidingRingDriver(driver.RingMixin, HidingIronicDriver):
+    pass
+
+
 class SubclassTestCase(base.DriverTestCase):
     """The mixin under a site's own subclass of Nova's driver."""
 
@@ -1077,6 +1091,19 @@ class SubclassTestCase(base.DriverTestCase):
         self.assertEqual('off', self.driver.power_off(mine, timeout=1))
         self.nova.change_instance('mine', host='a')
         self.assertRaises(guards.NotMineError, self.driver.power_off, mine)
+
+    def test_listing_of_the_site(self):
+        self.settle()
+        self.me.run_pass()
+        first, second = sorted(self.nova.owned('me'))[:2]
+        HidingIronicDriver.HIDDEN.add(first)
+        self.addCleanup(HidingIronicDriver.HIDDEN.clear)
+        self.me = self.nova.compute('me', HidingRingDriver)
+        listed = self.me.begin_pass()
+        self.assertNotIn(first, listed)
+        self.assertIn(second, listed)
+        self.assertEqual('x86_64', self.me.driver.get_available_resource(
+            second)['supported_instances'][0][0])
 
 
 class WithoutTheRingOfNovaTestCase(base.DriverTestCase):
