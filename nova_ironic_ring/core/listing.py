@@ -68,9 +68,7 @@ def begin(this: look.Run, before: observation.Memory) -> Beginning:
     listed, memory = (
         _list_all(this, memory) if memory.standing.ring.deal is None
         else _list_shards(this, memory))
-    if not listed.nodes and this.current.scope.is_limited and (
-            before.settings != this.current):
-        this.happened.append(events.ScopeEmpty(this.current.scope))
+    memory = _look_at_scope(this, memory, listed.nodes)
     with look.asking(this, look.Port.IRONIC, memory):
         narrowed = frozenset(
             node for scope in memory.standing.membership.narrower
@@ -78,6 +76,22 @@ def begin(this: look.Run, before: observation.Memory) -> Beginning:
     return Beginning(
         dataclasses.replace(memory, nodes=listed.nodes), is_recorded,
         listed.nodes, listed.mine, narrowed, listed.unasked)
+
+
+def _look_at_scope(this: look.Run, memory: observation.Memory,
+                   nodes: model.Nodes) -> observation.Memory:
+    """Say once that there is no node in the scope.
+
+    Where nodes are divided by shards, this service may have been dealt none.
+
+    :param nodes: those that were listed
+    """
+    scope = this.current.scope
+    empty = scope if not nodes and scope.is_limited and (
+        memory.standing.ring.deal is None) else None
+    if empty is not None and empty != memory.empty:
+        this.happened.append(events.ScopeEmpty(empty))
+    return dataclasses.replace(memory, empty=empty)
 
 
 @dataclasses.dataclass(frozen=True)

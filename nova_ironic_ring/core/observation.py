@@ -270,6 +270,7 @@ class Memory:
         where nodes are not divided by their shards
     :ivar said: the same of the pass before
     :ivar silent: what services have that cannot be peers
+    :ivar empty: the scope that was said to have no node; None if it has one
     """
 
     settings: Settings | None = None
@@ -297,6 +298,7 @@ class Memory:
     held: frozenset[str] | None = None
     said: frozenset[str] | None = None
     silent: Silent = Silent()
+    empty: model.Scope | None = None
 
     def without_instances(self, uuids: Container[str]) -> 'Memory':
         """Forget whose instances are: that has changed.

@@ -15,6 +15,7 @@
 from collections.abc import Iterable
 import dataclasses
 import datetime
+from unittest import mock
 
 from oslotest import base
 
@@ -22,6 +23,7 @@ from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import forecast
+from nova_ironic_ring.core import look
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
@@ -278,6 +280,21 @@ class StartTestCase(_ScopesTestCase):
             [events.ScopeEmpty(settings.Scope(None, 'nowhere'))],
             self._happened('a', events.ScopeEmpty))
         self.run_passes(2)
+        self.assertEqual([], self._happened('a', events.ScopeEmpty))
+
+    def test_scope_without_a_node_where_ironic_did_not_answer(self):
+        self.start(settings.Scope(None, 'nowhere'), 'a')
+        self._forget('a')
+        service = self.services['a']
+        with mock.patch.object(service.tracker.world.ironic, 'nodes',
+                               side_effect=ConnectionError):
+            error = self.assertRaises(look.UnansweredError, service.decide)
+        service.memory = error.memory
+        self.assertEqual([], [each for each in error.happened
+                              if isinstance(each, events.ScopeEmpty)])
+        self.run_passes(1)
+        self.assertEqual(1, len(self._happened('a', events.ScopeEmpty)))
+        self.run_passes(1)
         self.assertEqual([], self._happened('a', events.ScopeEmpty))
 
     def test_scope_with_nodes_or_without_a_limit(self):

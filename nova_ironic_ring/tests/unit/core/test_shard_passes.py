@@ -365,6 +365,24 @@ class ShardPassTestCase(_TestCase):
         self.assertEqual({1}, set(self.moves.values()))
         self.assert_settled()
 
+    def test_none_for_a_service_is_no_empty_scope(self):
+        self.services.clear()
+        self.cloud.services.clear()
+        self.cloud.nodes = {node: known for node, known
+                            in self.cloud.nodes.items()
+                            if known.shard == SHARDS[0]}
+        for known in self.cloud.nodes.values():
+            known.group = 'rack'
+        self.start('x', 'y', scope=settings.Scope('rack'))
+        without = set()
+        for _ in range(10):
+            self.run_passes(1)
+            for host, service in self.services.items():
+                self.assertEqual([], service.happened(events.ScopeEmpty))
+                if not service.memory.nodes:
+                    without.add(host)
+        self.assertEqual(1, len(without))
+
     def test_more_services_than_shards(self):
         self.start(*(f'x{number:02}' for number in range(20)))
         self.run_passes(10)
