@@ -378,7 +378,9 @@ class RingService(Service):
         """
         self._is_unanswered = False
         self.result = self._run(passes.run)
-        self.nodes = self.ironic.for_nova(self.result.listed)
+        nodes = self.ironic.for_nova(self.result.listed)
+        # The tracker deletes the record of a node that is left out.
+        self.nodes = {node: nodes[node] for node in self.result.listed}
         return self.result
 
     def react(self) -> Reacted:

@@ -22,6 +22,7 @@ from nova import objects
 from openstack import exceptions as sdk_exceptions
 
 from nova_ironic_ring.core import events
+from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
 from nova_ironic_ring.tests.unit.compute import base
@@ -267,6 +268,23 @@ class ClaimTestCase(base.DriverTestCase):
         recovery.assert_called_once_with(mock.ANY)
         (taken,) = recovery.call_args.args[0]
         self.assertEqual('gone', taken.instance)
+
+
+class ListedTestCase(base.DriverTestCase):
+
+    def test_no_node_is_left_out_of_a_pass(self):
+        self.settle()
+        listed = self.me.begin_pass()
+        run = passes.run
+
+        def lose(*arguments):
+            result = run(*arguments)
+            del self.me.ring.ironic.found[min(listed)]
+            return result
+        # Nova's tracker would delete its record.
+        with mock.patch.object(passes, 'run', lose):
+            self.assertRaises(KeyError, self.me.begin_pass)
+        self.assertEqual(listed, self.me.begin_pass())
 
 
 class NodeInUseTestCase(base.DriverTestCase):
