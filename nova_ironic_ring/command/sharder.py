@@ -221,8 +221,6 @@ class Sharder:
         """
         outcomes = dict.fromkeys(planned, steps.NOT_DONE)
         with display.progressing(self._console) as shown:
-            # Somebody may have taken long to say yes.
-            now = self._source.places()
             progress = _Progress(shown, sum(
                 len(self._nodes[step][0]) for step in planned))
             for step in planned:
@@ -230,7 +228,7 @@ class Sharder:
                 wrong = []
                 for node in nodes:
                     try:
-                        self._change(step, node, before, now.get(node))
+                        self._change(step, node, before)
                     except errors.RefusedError as error:
                         outcomes[step] = steps.Outcome(
                             steps.Result.FAILED,
@@ -246,15 +244,20 @@ class Sharder:
                     f'{wrong[0]}') if wrong else steps.DONE
         return outcomes
 
-    def _change(self, step: steps.Step, node: str, before: str | None,
-                place: sharding.Place | None) -> None:
+    def _change(self, step: steps.Step, node: str, before: str | None
+                ) -> None:
         """Put one node into a shard, or take it out.
 
         :param before: the shard that it was in when this was planned
-        :param place: where it is now; None if Ironic does not have it any more
         :raises RefusedError: if Ironic refuses at all
         :raises CommandError: if it does so for this node
         """
+        try:
+            # Somebody may have set another since: Ironic changes a shard
+            # whatever it is, and does not take a JSON patch with a "test".
+            place = self._source.place(node)
+        except errors.CommandError as error:
+            raise errors.RefusedError(str(error)) from error
         if place is None:
             return
         if place.shard != before:

@@ -368,17 +368,17 @@ class Source:
                      for node in self._ironic.nodes(fields)}
         return snapshot.find(found.values(), name)
 
-    def places(self) -> dict[str, sharding.Place]:
-        """Read where the nodes of Ironic are, and no more of them.
+    def place(self, node: str) -> sharding.Place | None:
+        """Read where a node of Ironic is just now, and no more of it.
 
-        :returns: by UUID
+        :param node: its UUID
+        :returns: None if Ironic does not have it
         :raises CommandError: if it does not answer
         """
         with _asking_ironic():
-            return {node['uuid']: sharding.Place(
-                node.get('conductor_group') or '', node.get('shard'))
-                for node in self._ironic.nodes(
-                    ('uuid', 'conductor_group', 'shard'))}
+            found = self._ironic.node(node, ('conductor_group', 'shard'))
+        return None if found is None else sharding.Place(
+            found.get('conductor_group') or '', found.get('shard'))
 
     def see_shards(self, cloud: str | None = None) -> None:
         """See that Ironic has shards, and answers an account.

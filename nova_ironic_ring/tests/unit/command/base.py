@@ -108,9 +108,11 @@ class FakeSource:
     def has_node(self, node: str) -> bool:
         return node in self.seen.nodes or node in self.enrolled
 
-    def places(self) -> dict[str, sharding.Place]:
-        return {node.uuid: sharding.Place(node.group, node.shard)
-                for node in self.seen.nodes.values()}
+    def place(self, node: str) -> sharding.Place | None:
+        if self.away:
+            raise errors.CommandError(self.away)
+        found = self.seen.nodes.get(node)
+        return sharding.Place(found.group, found.shard) if found else None
 
     def see_shards(self, cloud: str | None = None) -> None:
         if self.away:

@@ -232,30 +232,45 @@ class ShardTestCase(base.CommandTestCase):
 
     def test_nodes_that_change_meanwhile(self):
         self.change(n29='ironic-ring-001')
-        read = self.source.places
+        put = self.source.set_shard
 
-        def places():
-            self.change(n0='rack-1', n29=None)
+        def set_shard(node, shard, cloud=None):
+            put(node, shard, cloud)
+            if self.source.set != [node]:
+                return
+            # After the first node, long before the last ones.
+            self.change(n27='rack-1')
             self.source.busy[NODES[14]] = 'Node 14 is busy.'
             nodes = dict(self.source.seen.nodes)
-            del nodes[NODES[1]]
+            del nodes[NODES[28]]
             self.source.seen = dataclasses.replace(
                 self.source.seen, nodes=nodes)
-            return read()
-        self.source.places = places
+        self.source.set_shard = set_shard
         steps = json.loads(self.run_command(
             'shard', '--shards', '3', '--yes', '-f', 'json', status=2))
         self.assertEqual(['FAILED', 'FAILED', 'DONE'], sorted(
             (step['Result code'] for step in steps), reverse=True))
         wrong = ' '.join(step['Error'] for step in steps)
-        self.assertIn(f'Node {NODES[0]} is in shard "rack-1" by now: it stays '
-                      'there.', wrong)
+        self.assertIn(f'Node {NODES[27]} is in shard "rack-1" by now: it '
+                      'stays there.', wrong)
         self.assertIn('Node 14 is busy.', wrong)
-        self.assertEqual({'rack-1': 1, None: 2},
+        self.assertEqual({'rack-1': 1, None: 1},
                          {shard: count for shard, count
                           in self.shards().items() if count < 3})
-        del self.source.places
-        self.source.places = read
         self.source.busy.clear()
         self.run_command('shard', '--yes')
         self.assertNotIn(None, self.shards())
+
+    def test_ironic_that_does_not_tell_any_more(self):
+        put = self.source.set_shard
+
+        def set_shard(node, shard, cloud=None):
+            put(node, shard, cloud)
+            if len(self.source.set) == 12:
+                self.source.away = 'Ironic does not tell.'
+        self.source.set_shard = set_shard
+        steps = self.run_steps('shard', '--shards', '3', '--yes', status=2)
+        self.assertEqual(
+            ['DONE', 'FAILED', 'NOT_DONE'], [step[2] for step in steps])
+        self.assertIn('Ironic does not tell. 12 nodes were changed before',
+                      self.err)

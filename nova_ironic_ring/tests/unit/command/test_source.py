@@ -343,12 +343,12 @@ class ReadTestCase(SourceTestCase):
 
 class ShardsTestCase(SourceTestCase):
 
-    def test_places(self):
+    def test_place(self):
         self.ironic.found[1] |= {'shard': 'x', 'conductor_group': 'Rack'}
-        found = self.source.places()
-        self.assertEqual(set(NODES), set(found))
-        self.assertEqual(sharding.Place(), found[NODES[0]])
-        self.assertEqual(sharding.Place('Rack', 'x'), found[NODES[1]])
+        self.assertEqual(sharding.Place(), self.source.place(NODES[0]))
+        self.assertEqual(
+            sharding.Place('Rack', 'x'), self.source.place(NODES[1]))
+        self.assertIsNone(self.source.place('gone'))
 
     def test_old_ironic(self):
         self.source.see_shards()
