@@ -330,9 +330,21 @@ class ListingTestCase(base.LabTestCase):
 
     def _wait_divided(self, *counts: int) -> dict[str, str]:
         """Wait until all nodes are divided, and return who owns each."""
-        self.lab.wait(f'Shares of {counts}',
-                      lambda: self._counts(self.lab) == sorted(counts))
-        return self.lab.owners()
+        live = [name for name in self.lab.state.computes
+                if self.lab.compute(name).state == 'running']
+        settled: dict[str, str] = {}
+
+        def is_settled() -> bool:
+            nonlocal settled
+            settled = self.lab.owners()
+            if self._counts(self.lab) != sorted(counts):
+                return False
+            # Nodes that are on their way can be as many by chance: one pass
+            # offers them, and another takes them.
+            self.wait_for_passes(*live)
+            return self.lab.owners() == settled
+        self.lab.wait(f'Shares of {counts}', is_settled)
+        return settled
 
     def _ring(self, *command: str, status: int = 0) -> list[dict]:
         """Run the command with the lab's nova.conf."""
