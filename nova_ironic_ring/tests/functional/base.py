@@ -358,15 +358,6 @@ class LabTestCase(base.BaseTestCase):
             network_id=network.id, ip_version=4, cidr='192.0.2.0/24')
         return network
 
-    def rebuild(self, server: sdk_server.Server) -> None:
-        """Ask for a server to be rebuilt from its image."""
-        # From 2.93 on Nova takes each rebuild for one of a volume, which its
-        # ironic driver refuses.
-        answer = self.cloud.compute.post(
-            f'/servers/{server.id}/action', microversion='2.92',
-            json={'rebuild': {'imageRef': server.image.id}})
-        exceptions.raise_from_response(answer)
-
     def assertWorks(self, server: sdk_server.Server,
                     network: sdk_network.Network) -> None:
         """See that a server does what it is told to.
@@ -382,7 +373,7 @@ class LabTestCase(base.BaseTestCase):
                 (lambda: compute.start_server(server), 'ACTIVE'),
                 (lambda: compute.rescue_server(server), 'RESCUE'),
                 (lambda: compute.unrescue_server(server), 'ACTIVE'),
-                (lambda: self.rebuild(server), 'ACTIVE')):
+                (lambda: servers.rebuild(self.cloud, server), 'ACTIVE')):
             what()
             self.wait_idle(server)
             self.assertEqual(status, self.show(server).status)

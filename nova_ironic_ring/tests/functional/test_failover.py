@@ -205,14 +205,14 @@ class FailoverTestCase(_FailoverTestCase):
             self.lab.wait('A service for the idle server', lambda: (
                 self._host_of(idle) != self.dead), poll=0.02)
             with self.frozen(self._host_of(idle)):
-                self.rebuild(self.show(idle))
+                servers.rebuild(self.cloud, self.show(idle))
             server = servers.wait_active(self.cloud, server)
             self._wait_taken_over(server, idle)
             (port,) = self.cloud.network.ports(device_id=server.id)
             self.wait_idle(idle)
             self.assertEqual('ACTIVE', self.show(idle).status)
 
-            self.rebuild(server)
+            servers.rebuild(self.cloud, server)
             self._wait_for_task(server, 'rebuild_spawning')
             self.lab.compute(self.dead).resume()
             # It finds the node deployed, and that this is not its work.

@@ -18,8 +18,6 @@ It returns None where that is not possible now.
 from collections.abc import Callable
 import time
 
-from openstack import exceptions
-
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.tests.faults import operators
 from nova_ironic_ring.tests.soak import world as worlds
@@ -62,11 +60,7 @@ def _rebuild(world: _World) -> str | None:
     server = world.server('ACTIVE')
     if server is None:
         return None
-    # From 2.93 on Nova takes each rebuild for one of a volume, which its
-    # ironic driver refuses.
-    exceptions.raise_from_response(world.link.compute.post(
-        f'/servers/{server.id}/action', microversion='2.92',
-        json={'rebuild': {'imageRef': server.image.id}}))
+    servers.rebuild(world.link, server)
     return f'rebuild {server.name} on {server.compute_host}'
 
 
