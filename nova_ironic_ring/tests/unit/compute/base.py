@@ -12,15 +12,34 @@
 
 """A driver on a Nova, an Ironic and a Placement in memory."""
 
+import time
+from typing import Any
+
 import fixtures
 from oslotest import base
 
+from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.core import ring
+from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.fixtures import fake_nova
 
 NODES = fake_nova.NODES
 #: A node that is in no ring from the start.
 NEW = '11111111-1111-1111-1111-111111111111'
+
+
+def recover(driver: Any, *taken: takeover.Takeover) -> None:
+    """Recover instances, and wait until nothing is left to do.
+
+    :param driver: the driver of the service that has taken them over
+    :param taken: what was taken over
+    """
+    started = recovery.Recovery(driver)
+    started.start(taken)
+    deadline = time.monotonic() + 30
+    while started.pending:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 class DriverTestCase(base.BaseTestCase):

@@ -12,7 +12,6 @@
 
 """The pool driver on a Nova, an Ironic and a Placement in memory."""
 
-import time
 from unittest import mock
 
 import fixtures
@@ -476,15 +475,10 @@ class AbandonTestCase(PoolDriverTestCase):
             self.assertIn('i', self.nova.faults)
             self.cloud.nodes[self.node].instance = None
         self.nova.change_instance('i', task=task)
-        started = recovery.Recovery(self.driver)
         with mock.patch.object(nova_driver.IronicDriver, 'destroy',
                                side_effect=error or unprovision):
-            started.start([takeover.Takeover(
-                POOL, 'i', 'dead', task, is_dead=True)])
-            deadline = time.monotonic() + 30
-            while started.pending:
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.01)
+            base.recover(self.driver, takeover.Takeover(
+                POOL, 'i', 'dead', task, is_dead=True))
         self.assertIn('the nova-compute dead has died',
                       str(self.nova.faults['i']))
 

@@ -13,7 +13,6 @@
 """Tests of what becomes of an instance that is taken over."""
 
 import threading
-import time
 from unittest import mock
 
 import fixtures
@@ -24,6 +23,7 @@ from oslotest import base
 from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.fixtures import fake_nova
+from nova_ironic_ring.tests.unit.compute import base as compute_base
 
 
 NODE = fake_nova.NODES[0]
@@ -53,15 +53,6 @@ class RecoveryTestCase(base.BaseTestCase):
         return sdk_node.Node(id=uuid, provision_state=(
             self.states.pop(0) if len(self.states) > 1 else self.states[0]))
 
-    def _start(self, *taken: takeover.Takeover) -> None:
-        """Start, and wait until nothing is left to do."""
-        started = recovery.Recovery(self.me.driver)
-        started.start(taken)
-        deadline = time.monotonic() + 30
-        while started.pending:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.01)
-
     def _recover(self, vm_state: str = 'active', task: str | None = None,
                  host: str = 'me', was: str | None = '') -> tuple[
                      str, str | None]:
@@ -73,7 +64,8 @@ class RecoveryTestCase(base.BaseTestCase):
         self.nova.put('instance', NODE, host, task=task,
                       is_building=vm_state == 'building')
         self.nova.cloud.nodes[NODE].instance = 'instance'
-        self._start(_taken(NODE, 'instance', task if was == '' else was))
+        compute_base.recover(self.me.driver, _taken(
+            NODE, 'instance', task if was == '' else was))
         now = self.nova.instance('instance')
         return now.vm_state, now.task_state
 
@@ -213,7 +205,7 @@ class RecoveryTestCase(base.BaseTestCase):
         self.assertEqual(2, self.init.call_count)
 
     def test_one_that_is_deleted(self):
-        self._start(_taken(NODE, 'deleted'))
+        compute_base.recover(self.me.driver, _taken(NODE, 'deleted'))
         self.init.assert_not_called()
         self.assertEqual('', self.log.output)
 
@@ -225,7 +217,7 @@ class RecoveryTestCase(base.BaseTestCase):
         most = []
         self.init.side_effect = lambda *_: most.append(
             threading.active_count() - before)
-        self._start(*(
+        compute_base.recover(self.me.driver, *(
             _taken(node, f'on {node}') for node in fake_nova.NODES))
         # And the one that has them looked at.
         self.assertLessEqual(max(most), 8 + 1)
