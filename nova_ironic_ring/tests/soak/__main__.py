@@ -94,7 +94,7 @@ def _live(world: worlds.World, seconds: float) -> list[dict[str, growth.Size]]:
             list(acts.ACTS), list(acts.ACTS.values()))
         try:
             for host, what in world.returning(now):
-                print(f'[{now - begin:5.0f} s] {host} is not {what} any more')
+                print(f'[{now - begin:5.0f} s] end of {what}: {host}')
             said = act(world)
         except (exceptions.SDKException, errors.LabError,
                 keystone_exceptions.ClientException) as error:
@@ -107,7 +107,7 @@ def _live(world: worlds.World, seconds: float) -> list[dict[str, growth.Size]]:
         time.sleep(world.chance.uniform(*_PAUSE))
     print(f'{happened} things have happened, {refused} were refused.')
     for host, what in world.returning(float('inf')):
-        print(f'{host} is not {what} any more')
+        print(f'end of {what}: {host}')
     for host in world.lab.state.computes:
         world.lab.wait_alive(host)
     return samples

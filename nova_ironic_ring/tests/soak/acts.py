@@ -75,57 +75,15 @@ def _power(world: _World) -> str | None:
     return f'start {server.name} on {server.compute_host}'
 
 
-def _kill(world: _World) -> str | None:
+def _part(world: _World) -> str | None:
     host = world.expendable()
     if host is None:
         return None
-    world.lab.compute(host).kill()
-    operators.force_down(world.lab, host, True)
-    _send_away(world, host, 'killed', 20, 60)
-    return f'kill {host}, and force it down'
-
-
-def _freeze(world: _World) -> str | None:
-    host = world.expendable()
-    if host is None:
-        return None
-    world.lab.compute(host).pause()
-    _send_away(world, host, 'frozen', 3, 30)
-    return f'freeze {host}'
-
-
-def _suspect(world: _World) -> str | None:
-    host = world.expendable()
-    if host is None:
-        return None
-    world.lab.compute(host).pause()
-    operators.force_down(world.lab, host, True)
-    _send_away(world, host, 'taken for dead', 5, 40)
-    return f'freeze {host}, and force it down'
-
-
-def _stop(world: _World) -> str | None:
-    host = world.expendable()
-    if host is None:
-        return None
-    world.lab.compute(host).stop()
-    _send_away(world, host, 'stopped', 0, 30)
-    return f'stop {host}'
-
-
-def _disable(world: _World) -> str | None:
-    host = world.expendable()
-    if host is None:
-        return None
-    operators.set_enabled(world.lab, host, False)
-    _send_away(world, host, 'disabled', 20, 60)
-    return f'disable {host}'
-
-
-def _send_away(world: _World, host: str, what: str, least: float, most: float
-               ) -> None:
-    world.away[host] = worlds.Away(
-        what, time.monotonic() + world.chance.uniform(least, most))
+    absence = world.chance.choice(worlds.ABSENCES)
+    absence.begin(world.lab, host)
+    world.away[host] = absence, time.monotonic() + world.chance.uniform(
+        absence.least, absence.most)
+    return f'{absence.what}: {host}'
 
 
 def _join(world: _World) -> str | None:
@@ -181,6 +139,5 @@ def _reshard(world: _World) -> str | None:
 
 #: How often each happens, in comparison.
 ACTS: dict[Callable[[_World], str | None], int] = {
-    _boot: 10, _delete: 8, _reboot: 4, _rebuild: 3, _power: 4, _kill: 2,
-    _freeze: 2, _suspect: 2, _stop: 2, _disable: 2, _join: 1, _leave: 1,
-    _regroup: 2, _reshard: 2}
+    _boot: 10, _delete: 8, _reboot: 4, _rebuild: 3, _power: 4, _part: 10,
+    _join: 1, _leave: 1, _regroup: 2, _reshard: 2}

@@ -12,7 +12,7 @@
 
 """The lab that much befalls: two groups of two services and one more."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import dataclasses
 import random
 
@@ -55,16 +55,22 @@ def options(host: str) -> services.Sections:
                 'listing': 'shards' if group == BY_SHARDS else 'all'}}
 
 
-@dataclasses.dataclass
-class Away:
-    """A service that does not do its work now.
+@dataclasses.dataclass(frozen=True)
+class Absence:
+    """A way in which a service does not do its work for a time.
 
-    :ivar since: what was done to it
-    :ivar until: when it is to return, in seconds
+    :ivar what: what is done to it, as "kill"
+    :ivar begin: does it to the service of a name
+    :ivar end: has it work again
+    :ivar least: how long it lasts, in seconds
+    :ivar most: at most
     """
 
-    since: str
-    until: float
+    what: str
+    begin: Callable[[cloud.Lab, str], None]
+    end: Callable[[cloud.Lab, str], None]
+    least: float
+    most: float
 
 
 class World:
@@ -84,7 +90,8 @@ class World:
         self.link: connection.Connection = lab.connect()
         #: With the rights to change nodes of Ironic.
         self.system: connection.Connection = lab.connect('lab-system')
-        self.away: dict[str, Away] = {}
+        #: Who does not work now: how, and until when, in seconds.
+        self.away: dict[str, tuple[Absence, float]] = {}
         self._count = 0
 
     def next_name(self) -> str:
@@ -123,35 +130,43 @@ class World:
         :param now: the time in seconds
         :returns: the name of each, and what was done to it
         """
-        for host, away in list(self.away.items()):
-            if away.until <= now:
+        for host, (absence, until) in list(self.away.items()):
+            if until <= now:
                 del self.away[host]
-                _RETURNS[away.since](self, host)
-                yield host, away.since
+                absence.end(self.lab, host)
+                yield host, absence.what
 
 
-def _resume(world: World, host: str) -> None:
-    world.lab.compute(host).resume()
+def _kill(lab: cloud.Lab, host: str) -> None:
+    lab.compute(host).kill()
+    operators.force_down(lab, host, True)
 
 
-def _revive(world: World, host: str) -> None:
+def _revive(lab: cloud.Lab, host: str) -> None:
     # Only now: who is forced down would be taken for dead at its start.
-    world.lab.compute(host).start()
-    operators.force_down(world.lab, host, False)
+    lab.compute(host).start()
+    operators.force_down(lab, host, False)
 
 
-def _wake(world: World, host: str) -> None:
-    world.lab.compute(host).resume()
-    operators.force_down(world.lab, host, False)
+def _suspect(lab: cloud.Lab, host: str) -> None:
+    lab.compute(host).pause()
+    operators.force_down(lab, host, True)
 
 
-def _start(world: World, host: str) -> None:
-    world.lab.compute(host).start()
+def _wake(lab: cloud.Lab, host: str) -> None:
+    lab.compute(host).resume()
+    operators.force_down(lab, host, False)
 
 
-def _enable(world: World, host: str) -> None:
-    operators.set_enabled(world.lab, host, True)
-
-
-_RETURNS = {'killed': _revive, 'frozen': _resume, 'stopped': _start,
-            'taken for dead': _wake, 'disabled': _enable}
+#: What can befall a service.
+ABSENCES = (
+    Absence('kill and force down', _kill, _revive, 20, 60),
+    Absence('freeze', lambda lab, host: lab.compute(host).pause(),
+            lambda lab, host: lab.compute(host).resume(), 3, 30),
+    Absence('freeze and force down', _suspect, _wake, 5, 40),
+    Absence('stop', lambda lab, host: lab.compute(host).stop(),
+            lambda lab, host: lab.compute(host).start(), 0, 30),
+    Absence('disable',
+            lambda lab, host: operators.set_enabled(lab, host, False),
+            lambda lab, host: operators.set_enabled(lab, host, True), 20, 60),
+)
