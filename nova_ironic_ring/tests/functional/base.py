@@ -447,6 +447,15 @@ class LabTestCase(base.BaseTestCase):
         return {provider: each['resources']
                 for provider, each in found['allocations'].items()}
 
+    def wait_unallocated(self, server: sdk_server.Server) -> None:
+        """Wait until a deleted server holds nothing.
+
+        Nova's API shows no server any more before Nova gives its allocation
+        back.
+        """
+        self.lab.wait('Nothing allocated',
+                      lambda: self.allocations(server) == {})
+
     def wait_for_passes(self, *names: str) -> None:
         """Wait until each of these has been through two passes more."""
         before = {name: self._passes(name) for name in names}

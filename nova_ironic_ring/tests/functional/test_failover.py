@@ -135,7 +135,7 @@ class FailoverTestCase(_FailoverTestCase):
         self.assertIn(self.dead, self.lab.owners().values())
         servers.delete(self.cloud, wanted)
         for server in wanted:
-            self.assertEqual({}, self.allocations(server))
+            self.wait_unallocated(server)
 
     def test_what_was_under_way(self):
         rebooting, deleted, stopping, rescuing = self._boot_active(
@@ -286,7 +286,7 @@ class FailoverTestCase(_FailoverTestCase):
         servers.delete(self.cloud, [building])
         self.lab.wait('Its node free', lambda: (
             self.node_of(building) is None))
-        self.assertEqual({}, self.allocations(building))
+        self.wait_unallocated(building)
 
     def _freeze_ironic_in_a_build(self, rebooting: sdk_server.Server
                                   ) -> sdk_server.Server:
