@@ -199,6 +199,7 @@ class PoolReactionsTestCase(base.DriverTestCase):
         super().setUp()
         self.recovery = self.useFixture(fixtures.MockPatch(
             'nova_ironic_ring.compute.recovery.Recovery.start')).mock
+        self.nova.conf.config(report_interval=1)
         self.cloud.rows.clear()
         del self.cloud.services['a']
         self.nova.computes.clear()
@@ -290,7 +291,6 @@ class PoolReactionsTestCase(base.DriverTestCase):
         self.assertIsNotNone(self.me.ring.memory.confidence.bad_at)
 
     def test_a_thread_does_it(self):
-        self.nova.conf.config(report_interval=1)
         self.addCleanup(_end, self.me)
         self._die()
         self.me.manager.post_start_hook()
