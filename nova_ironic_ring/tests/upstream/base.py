@@ -139,6 +139,8 @@ class Suite:
         def setUp(self):
             self.useFixture(fixtures.MonkeyPatch(_DRIVER, made))
             super(derived, self).setUp()
+            # Seconds; some releases of Nova wait the default ten in a test.
+            CONF.set_default('serial_console_state_timeout', 1, 'ironic')
             nova = self.useFixture(_LoneService())
             # Nova's tests say what the SDK's client answers. Ours lists the
             # same without it: see tests.unit.adapters.test_nodes.
