@@ -1,0 +1,158 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Services of two releases of this package in one ring."""
+
+import pathlib
+import subprocess
+import sys
+from typing import ClassVar
+
+import fixtures
+from openstack.compute.v2 import server as sdk_server
+
+from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.tests.functional import base
+
+_PROJECT = pathlib.Path(__file__).resolve().parents[3]
+_OLD = 'before'
+
+# Nothing is released yet. The last revision before records said which version
+# of the protocol a service speaks.
+_BEFORE_RELEASES = '69f1186'
+
+
+def _run(*command: str) -> str:
+    return subprocess.run(command, cwd=_PROJECT, check=True,
+                          capture_output=True, text=True).stdout.strip()
+
+
+def _previous() -> str:
+    """Return the revision of the release before this one."""
+    tags = _run('git', 'tag', '--merged', 'HEAD~', '--sort=-version:refname')
+    return tags.split()[0] if tags else _BEFORE_RELEASES
+
+
+class Release(fixtures.Fixture):
+    """The release before this one, installed.
+
+    :ivar path: the directory that has the package
+    """
+
+    path: pathlib.Path
+
+    def _setUp(self) -> None:
+        root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        source, self.path = root / 'source', root / 'installed'
+        # With its history: the version of the package is counted from that.
+        _run('git', 'clone', '--quiet', '--shared', '--no-checkout',
+             str(_PROJECT), str(source))
+        _run('git', '-C', str(source), 'checkout', '--quiet', _previous())
+        uv = str(pathlib.Path(sys.prefix, 'bin', 'uv'))
+        _run(uv, 'build', '--quiet', '--wheel', '--python', sys.executable,
+             '--out-dir', str(root), str(source))
+        (wheel,) = root.glob('*.whl')
+        _run(uv, 'pip', 'install', '--quiet', '--no-deps', '--python',
+             sys.executable, '--target', str(self.path), str(wheel))
+
+
+class RingTestCase(base.LabTestCase):
+    """A service of the release before this one comes, fails and is upgraded.
+
+    The others are of this release.
+    """
+
+    release: ClassVar[Release]
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.release = Release()
+        cls.release.setUp()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.release.cleanUp()
+        super().tearDownClass()
+
+    def _join(self) -> None:
+        """Have the old one join, to which the new ones offer nodes."""
+        self.lab.add_compute(_OLD, env={'PYTHONPATH': str(self.release.path)})
+        self.addCleanup(self.remove_compute, _OLD)
+        self.lab.wait_alive(_OLD)
+        self.lab.discover_hosts()
+        self.lab.wait_settled(self.nodes)
+        self.assertNotEqual(0, self._share())
+
+    def _share(self) -> int:
+        """Return how many nodes the old one has."""
+        return next(member.owned for member in self.lab.ring()
+                    if member.host == _OLD)
+
+    def _upgrade(self) -> None:
+        """Start the old one with this release."""
+        services.NovaCompute(self.lab.nova, _OLD).configure()
+        self.lab.start_compute(_OLD)
+
+    def _differ(self) -> str:
+        """Return what ``check`` says of the versions of the protocol."""
+        done = self._run('nova-ironic-ring', 'check', '-f', 'csv')
+        return ''.join(line for line in done.stdout.splitlines()
+                       if 'PROTOCOLS_DIFFER' in line)
+
+    def _wait_host(self, server: sdk_server.Server) -> str:
+        """Wait until a server has a service of this release.
+
+        :param server: the server, whose service has died
+        :returns: that one's host name
+        """
+        self.lab.wait('Another service for the server', lambda: (
+            self.show(server).compute_host in self.lab.state.computes
+            and self.show(server).compute_host != _OLD))
+        return self.show(server).compute_host
+
+    def test_both_in_one_ring(self):
+        self._join()
+        self.assertIn(_OLD, self._differ())
+        server = self.boot_active('of-the-old', _OLD)
+        self.assertReboots(server)
+
+        # The old one offers its free nodes, and the new ones take them.
+        compute = self.cloud.compute
+        (service,) = compute.services(host=_OLD)
+        compute.disable_service(service, _OLD, 'nova-compute')
+        self.lab.wait('One node left', lambda: self._share() == 1)
+        self.assertEqual(_OLD, self.show(server).compute_host)
+        compute.enable_service(service, _OLD, 'nova-compute')
+        self.lab.wait_settled(self.nodes)
+
+        # It dies, and a new one has its server.
+        self.lab.compute(_OLD).kill()
+        self.force_down(_OLD)
+        taker = self._wait_host(server)
+        self.assertReboots(server)
+
+        # It is upgraded, and back among the others.
+        self.force_down(_OLD, False)
+        self._upgrade()
+        self.lab.wait_settled(self.nodes)
+        self.assertEqual(taker, self.show(server).compute_host)
+        self.assertReboots(server)
+        self.lab.wait('One version of the protocol', lambda: (
+            self._differ() == ''))
+
+
+class PoolTestCase(RingTestCase):
+    """The same with pools."""
+
+    KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=2, nodes=12)

@@ -1,0 +1,159 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A Prometheus that watches a lab, and the panels of the dashboard drawn."""
+
+from collections.abc import Mapping
+import datetime
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+from typing import Any
+
+import fixtures
+import matplotlib
+from matplotlib import dates
+from matplotlib import figure
+import requests
+import yaml
+
+_DASHBOARD = (pathlib.Path(__file__).resolve().parents[3] / 'etc'
+              / 'monitoring' / 'nova-ironic-ring.dashboard.json')
+_SCRAPE = 2
+# A row of the dashboard's grid, and a column, in inches.
+_ROW, _COLUMN = 0.28, 0.5
+
+
+class Prometheus(fixtures.Fixture):
+    """A Prometheus on loopback."""
+
+    def __init__(self, port: int, targets: Mapping[str, int]) -> None:
+        """Choose what it watches.
+
+        :param port: its own
+        :param targets: the port of each service's metrics, by its host
+        """
+        super().__init__()
+        self._url = f'http://127.0.0.1:{port}'
+        self._port = port
+        self._targets = targets
+
+    def _setUp(self) -> None:
+        program = shutil.which('prometheus')
+        if program is None:
+            raise RuntimeError('There is no Prometheus on this machine: '
+                               'install the Debian package "prometheus".')
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        config = directory / 'prometheus.yml'
+        config.write_text(yaml.safe_dump({
+            'global': {'scrape_interval': f'{_SCRAPE}s'},
+            'scrape_configs': [{
+                'job_name': 'nova-ironic-ring', 'static_configs': [
+                    {'targets': [f'127.0.0.1:{port}'],
+                     # As where each has a machine of its own.
+                     'labels': {'instance': host}}
+                    for host, port in self._targets.items()]}]}))
+        with open(directory / 'log', 'w') as log:
+            started = subprocess.Popen(
+                [program, f'--config.file={config}',
+                 f'--storage.tsdb.path={directory / "data"}',
+                 f'--web.listen-address=127.0.0.1:{self._port}'],
+                stdout=log, stderr=subprocess.STDOUT)
+        self.addCleanup(started.wait)
+        self.addCleanup(started.terminate)
+
+    def values(self, query: str, seconds: float) -> list[dict[str, Any]]:
+        """Return what a query gives.
+
+        :param query: in Prometheus' language
+        :param seconds: how far back from now
+        :returns: as Prometheus' API has it: each with its labels as
+            ``metric``, and pairs of time and value as ``values``
+        """
+        now = time.time()
+        answer = requests.get(
+            f'{self._url}/api/v1/query_range', timeout=60, params={
+                'query': query, 'start': now - seconds, 'end': now,
+                'step': _SCRAPE})
+        answer.raise_for_status()
+        return answer.json()['data']['result']
+
+
+def draw(source: Prometheus, seconds: float, path: pathlib.Path) -> None:
+    """Draw all panels of the dashboard, in their places.
+
+    :param source: what has watched the services
+    :param seconds: how far back from now
+    :param path: the file, as SVG
+    """
+    panels = json.loads(_DASHBOARD.read_text())['panels']
+    rows = max(each['gridPos']['y'] + each['gridPos']['h'] for each in panels)
+    # The same each time, but for what has happened.
+    matplotlib.rcParams.update({
+        'svg.hashsalt': 'nova-ironic-ring', 'font.size': 8,
+        'svg.fonttype': 'none'})
+    drawn = figure.Figure(figsize=(24 * _COLUMN, rows * _ROW))
+    for panel in panels:
+        place = panel['gridPos']
+        bottom = place['y'] + place['h']
+        axes = drawn.add_axes((
+            (place['x'] + 0.9) / 24, 1 - (bottom - 1.2) / rows,
+            (place['w'] - 1.4) / 24, (place['h'] - 2.6) / rows))
+        axes.set_title(panel['title'], loc='left', fontweight='bold')
+        lines = _lines(source, panel, seconds)
+        if panel['type'] == 'stat':
+            _stat(axes, lines)
+        else:
+            _graph(axes, lines)
+    drawn.savefig(path, metadata={'Date': None})
+
+
+def _lines(source: Prometheus, panel: Mapping[str, Any], seconds: float
+           ) -> dict[str, list[tuple[float, float]]]:
+    """Return the values of a panel over time, by their legends."""
+    found = {}
+    for target in panel['targets']:
+        query = target['expr'].replace('$instance', '.*')
+        for each in source.values(query, seconds):
+            legend = re.sub(
+                r'{{(\w+)}}', lambda name: each['metric'].get(name[1], ''),
+                target['legendFormat'])
+            found[legend] = [
+                (float(at), float(value)) for at, value in each['values']]
+    return found
+
+
+def _stat(axes: Any, lines: Mapping[str, list[tuple[float, float]]]) -> None:
+    axes.set_axis_off()
+    shown = '\n'.join(
+        f'{pairs[-1][1]:g}' + (f' {legend}' if len(lines) > 1 else '')
+        for legend, pairs in lines.items()) or 'No data'
+    axes.text(0.5, 0.4, shown, ha='center', va='center',
+              fontsize=8 if len(lines) > 1 or not lines else 18,
+              transform=axes.transAxes)
+
+
+def _graph(axes: Any, lines: Mapping[str, list[tuple[float, float]]]) -> None:
+    for legend, pairs in sorted(lines.items()):
+        axes.plot([datetime.datetime.fromtimestamp(at, datetime.timezone.utc)
+                   for at, _ in pairs], [value for _, value in pairs],
+                  label=legend, linewidth=1.2)
+    axes.grid(alpha=0.3)
+    axes.spines[['top', 'right']].set_visible(False)
+    axes.xaxis.set_major_locator(dates.MinuteLocator())
+    axes.xaxis.set_major_formatter(dates.DateFormatter('%H:%M'))
+    axes.set_ylim(bottom=0)
+    if lines:
+        axes.legend(loc='upper left', fontsize=6, ncols=4, frameon=False)
