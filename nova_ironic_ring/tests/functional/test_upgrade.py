@@ -12,6 +12,7 @@
 
 """Services of two releases of this package in one ring."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -106,9 +107,9 @@ class RingTestCase(base.LabTestCase):
 
     def _differ(self) -> str:
         """Return what ``check`` says of the versions of the protocol."""
-        done = self._run('nova-ironic-ring', 'check', '-f', 'csv')
-        return ''.join(line for line in done.stdout.splitlines()
-                       if 'PROTOCOLS_DIFFER' in line)
+        found = json.loads(self.command('ring', 'check', '-f', 'json').stdout)
+        return ''.join(line['Found'] for line in found
+                       if line['Code'] == 'PROTOCOLS_DIFFER')
 
     def _wait_host(self, server: sdk_server.Server) -> str:
         """Wait until a server has a service of this release.
