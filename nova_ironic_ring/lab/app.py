@@ -406,8 +406,7 @@ class Ring(_Executing, command.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         lab = self.lab()
-        _, *files = lab.nova.manage
-        self.execute(lab, ['nova-ironic-ring', *files,
+        self.execute(lab, [*lab.nova.ring,
                            *(parsed_args.argv or ['--help'])])
 
 

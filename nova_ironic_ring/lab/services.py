@@ -474,6 +474,8 @@ class NovaConfig:
         self.common = self.etc / 'nova.conf'
         #: For those that may reach the database; nova-compute may not.
         self.controller = self.etc / 'nova-controller.conf'
+        #: For nova-ironic-ring, whose standard error is for a person.
+        self.operator = self.etc / 'nova-ironic-ring.conf'
 
     def write(self) -> None:
         """Write the files."""
@@ -512,6 +514,16 @@ class NovaConfig:
             'database': {'connection': context.database.url('nova')},
             'api_database': {'connection': context.database.url('nova_api')},
         })
+        write_config(self.operator, {'DEFAULT': {
+            'use_stderr': False,
+            'log_dir': context.state.directory / 'log'}})
+
+    @property
+    def ring(self) -> tuple[str, ...]:
+        """The beginning of a nova-ironic-ring command."""
+        _, *files = self.manage
+        return ('nova-ironic-ring', *files,
+                '--config-file', str(self.operator))
 
     @property
     def manage(self) -> tuple[str, ...]:

@@ -487,6 +487,22 @@ class LabTestCase(base.BaseTestCase):
             status, done.returncode, done.stdout + done.stderr)
         return done.stdout
 
+    def ring(self, *command: str, status: int = 0) -> str:
+        """Run the operator's command with the lab's nova.conf.
+
+        :param command: what it is to do
+        :param status: the exit status that it is to have
+        :returns: its output
+        """
+        return self.run_program(*self.lab.nova.ring, *command, status=status)
+
+    def read(self, *command: str, status: int = 0) -> Any:
+        """Return what the operator's command says as JSON.
+
+        The parameters are those of :meth:`ring`.
+        """
+        return json.loads(self.ring(*command, '-f', 'json', status=status))
+
     def ring_actions(self, server: sdk_server.Server) -> list[dict[str, Any]]:
         """Return what Nova tells of takeovers of a server.
 

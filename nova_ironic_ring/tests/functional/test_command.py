@@ -14,25 +14,12 @@
 
 import collections
 import json
-from typing import Any
 import uuid
 
 from nova_ironic_ring.tests.functional import base
 
 
 class CommandTestCase(base.LabTestCase):
-
-    def ring(self, *command: str, status: int = 0) -> str:
-        """Run the command with the lab's nova.conf."""
-        return self.run_program(*self._program, *command, status=status)
-
-    @property
-    def _program(self) -> list[str]:
-        _, *files = self.lab.nova.manage
-        return ['nova-ironic-ring', *files]
-
-    def read(self, *command: str) -> Any:
-        return json.loads(self.ring(*command, '-f', 'json'))
 
     def _ring(self) -> dict[str, tuple[int, int]]:
         """Return what each has and is to have, without the command."""
@@ -156,10 +143,12 @@ class CommandTestCase(base.LabTestCase):
         self.assertEqual([15] * 3, [line['Listed'] for line in plan])
         self.assertEqual(15, sum(line['Listed after'] for line in plan))
         self.assertRefuses('2 shards are fewer than the 3 services',
-                           *self._program, 'shard', '--shards', '2', '--yes')
+                           *self.lab.nova.ring, 'shard', '--shards', '2',
+                           '--yes')
         # The lab's Nova has an account as any other Nova.
         self.assertRefuses("Ironic does not let Nova's account set",
-                           *self._program, 'shard', '--shards', '4', '--yes')
+                           *self.lab.nova.ring, 'shard', '--shards', '4',
+                           '--yes')
         self.assertEqual({None: 15}, self._shards())
 
         change = ('shard', '--os-cloud', 'lab-system', '--yes')
@@ -231,7 +220,7 @@ class CommandTestCase(base.LabTestCase):
         self.assertEqual(self._ring(), {
             line['Host']: (line['Nodes'], line['Desired'])
             for line in self.read('--cell', 'cell1', 'show')})
-        self.assertRefuses('There is no cell "elsewhere"', *self._program,
+        self.assertRefuses('There is no cell "elsewhere"', *self.lab.nova.ring,
                            '--cell', 'elsewhere', 'show')
 
     def test_what_cannot_be_reached(self):
@@ -240,5 +229,5 @@ class CommandTestCase(base.LabTestCase):
                            '--config-file', '/nowhere', 'show')
         self.assertRefuses('see [api_database] connection',
                            'nova-ironic-ring', '--config-file', common, 'show')
-        self.assertRefuses('nowhere', *self._program, 'node', 'show',
+        self.assertRefuses('nowhere', *self.lab.nova.ring, 'node', 'show',
                            'nowhere')

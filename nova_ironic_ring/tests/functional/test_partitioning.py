@@ -14,7 +14,6 @@
 
 import collections
 import dataclasses
-import json
 from typing import ClassVar
 
 from nova_ironic_ring.lab import servers
@@ -346,13 +345,6 @@ class ListingTestCase(base.LabTestCase):
         self.lab.wait(f'Shares of {counts}', is_settled)
         return settled
 
-    def _ring(self, *command: str, status: int = 0) -> list[dict]:
-        """Run the command with the lab's nova.conf."""
-        _, *files = self.lab.nova.manage
-        return json.loads(self.run_program(
-            'nova-ironic-ring', *files, *command, '-f', 'json',
-            status=status))
-
     def _moved(self, before: dict[str, str]) -> dict[str, tuple[str, str]]:
         """Say which nodes have another owner than before."""
         return {node: (before[node], owner)
@@ -392,8 +384,8 @@ class ListingTestCase(base.LabTestCase):
         self.wait_for_passes(*self.lab.state.computes)
         # The command sees the same.
         self.assertEqual([(4, 4)] * 4, [
-            (line['Nodes'], line['Desired']) for line in self._ring('show')])
-        self.assertEqual([], self._ring('check'))
+            (line['Nodes'], line['Desired']) for line in self.read('show')])
+        self.assertEqual([], self.read('check'))
         # Each asks for no more than its own shards.
         for name in self.lab.state.computes:
             self.assertIn('Of 4 nodes, 4 free and for this service',
@@ -413,7 +405,7 @@ class ListingTestCase(base.LabTestCase):
         expected = base.divide(before.keys(), *self.lab.state.computes)
         self.lab.wait('The owners that are expected',
                       lambda: self.lab.owners() == expected)
-        (finding,) = self._ring('check', status=1)
+        (finding,) = self.read('check', status=1)
         self.assertIn('[ironic_ring] listing differs', finding['Found'])
         self.lab.reconfigure('compute-1', _BY_SHARDS)
         self._wait_divided(5, 5, 6)

@@ -12,8 +12,6 @@
 """What a plan foretells is what real services then do."""
 
 import collections
-import json
-from typing import Any
 
 from openstack.compute.v2 import service as sdk_service
 
@@ -24,14 +22,6 @@ Shares = dict[str, tuple[int, int]]
 
 
 class PlanTestCase(base.LabTestCase):
-
-    def ring(self, *command: str) -> str:
-        """Run the command with the lab's nova.conf."""
-        _, *files = self.lab.nova.manage
-        return self.run_program('nova-ironic-ring', *files, *command)
-
-    def read(self, *command: str) -> Any:
-        return json.loads(self.ring(*command, '-f', 'json'))
 
     def _shares(self) -> Shares:
         """Return what each has, without the command."""

@@ -14,9 +14,7 @@
 
 import collections
 import concurrent.futures
-import json
 import re
-from typing import Any
 
 from openstack.compute.v2 import server as sdk_server
 
@@ -264,50 +262,42 @@ class PoolTestCase(base.LabTestCase):
         server = self.boot_active('follows', two)
         self._follow()
         self.addCleanup(self._ring, 'undrain', two, '--yes')
-        self._ring('drain', two, '--instances', '--yes')
+        self.ring('drain', two, '--instances', '--yes')
         self.assertEqual(one, self.show(server).compute_host)
         self.assertWhole(server)
         self.assertReboots(server)
-        self._ring('undrain', two, '--yes')
+        self.ring('undrain', two, '--yes')
         self.lab.wait('The server back', lambda: (
             self.show(server).compute_host == two))
         self.assertWhole(server)
         self.assertReboots(server)
         self.lab.wait_settled(self.nodes)
 
-    def _ring(self, *command: str) -> str:
-        """Run the operator's command with the lab's nova.conf."""
-        _, *files = self.lab.nova.manage
-        return self.run_program('nova-ironic-ring', *files, *command)
-
-    def _read(self, *command: str) -> Any:
-        return json.loads(self._ring(*command, '-f', 'json'))
-
     def test_command(self):
         one, two = self.lab.state.computes
         server = self.boot_active('moved', one)
         self.lab.wait_settled(self.nodes)
         node = self._node(server)
-        shown = {line['Host']: line for line in self._read('show')}
+        shown = {line['Host']: line for line in self.read('show')}
         self.assertEqual(self._shares(), {
             host: line['Nodes'] for host, line in shown.items()})
-        story = self._read('node', 'show', server.id)
+        story = self.read('node', 'show', server.id)
         self.assertEqual(
             (node, one, self.show(server).hypervisor_hostname),
             (story['Node'], story['Owner'], story['Pool']))
         self.assertIn(server.id, story['Instance'])
         plan = {line['Host']: line['Nodes after']
-                for line in self._read('plan', '--remove', one)}
+                for line in self.read('plan', '--remove', one)}
         # The server fails over, and is no free node.
         self.assertEqual((0, self.nodes - 1), (plan[one], plan[two]))
-        self.assertEqual('', self._ring('check').strip())
+        self.assertEqual('', self.ring('check').strip())
 
-        self._ring('move', server.id, two, '--yes')
+        self.ring('move', server.id, two, '--yes')
         self.assertEqual(two, self.show(server).compute_host)
         self.assertEqual(node, self._node(server))
         self.assertWhole(server)
         self.assertReboots(server)
-        self.lab.wait('All well', lambda: not self._ring(
+        self.lab.wait('All well', lambda: not self.ring(
             'check').strip())
         servers.delete(self.cloud, [server])
         self._wait_free()

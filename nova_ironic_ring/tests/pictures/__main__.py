@@ -81,8 +81,7 @@ class Story:
             member.host == dead and member.state == 'absent'
             for member in self._lab.ring()))
         self._settle()
-        self._picture('watch', 'show --watch 1', until=last)
-        self._picture('check', 'check')
+        self._picture('watch', 'show --watch', until=last)
         self._picture('failover', f'failover {dead} --yes')
         time.sleep(_PAUSE)
         self._lab.start_compute(dead)

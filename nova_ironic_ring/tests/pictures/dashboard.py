@@ -15,6 +15,7 @@
 from collections.abc import Mapping
 import datetime
 import json
+import math
 import pathlib
 import re
 import shutil
@@ -107,10 +108,12 @@ def draw(source: Prometheus, seconds: float, path: pathlib.Path) -> None:
     drawn = figure.Figure(figsize=(24 * _COLUMN, rows * _ROW))
     for panel in panels:
         place = panel['gridPos']
-        bottom = place['y'] + place['h']
+        # The times and the legend are below a graph.
+        below = 0.2 if panel['type'] == 'stat' else 2.2
+        bottom = place['y'] + place['h'] - below
         axes = drawn.add_axes((
-            (place['x'] + 0.9) / 24, 1 - (bottom - 1.2) / rows,
-            (place['w'] - 1.4) / 24, (place['h'] - 2.6) / rows))
+            (place['x'] + 0.9) / 24, 1 - bottom / rows,
+            (place['w'] - 1.4) / 24, (place['h'] - below - 1.2) / rows))
         axes.set_title(panel['title'], loc='left', fontweight='bold')
         lines = _lines(source, panel, seconds)
         if panel['type'] == 'stat':
@@ -130,9 +133,20 @@ def _lines(source: Prometheus, panel: Mapping[str, Any], seconds: float
             legend = re.sub(
                 r'{{(\w+)}}', lambda name: each['metric'].get(name[1], ''),
                 target['legendFormat'])
-            found[legend] = [
-                (float(at), float(value)) for at, value in each['values']]
+            found[legend] = _with_gaps(
+                [(float(at), float(value)) for at, value in each['values']])
     return found
+
+
+def _with_gaps(pairs: list[tuple[float, float]]
+               ) -> list[tuple[float, float]]:
+    """Break a line where a service was not there."""
+    broken = pairs[:1]
+    for before, (at, value) in zip(pairs, pairs[1:]):
+        if at - before[0] > 2 * _SCRAPE:
+            broken.append((at, math.nan))
+        broken.append((at, value))
+    return broken
 
 
 def _stat(axes: Any, lines: Mapping[str, list[tuple[float, float]]]) -> None:
@@ -156,4 +170,5 @@ def _graph(axes: Any, lines: Mapping[str, list[tuple[float, float]]]) -> None:
     axes.xaxis.set_major_formatter(dates.DateFormatter('%H:%M'))
     axes.set_ylim(bottom=0)
     if lines:
-        axes.legend(loc='upper left', fontsize=6, ncols=4, frameon=False)
+        axes.legend(loc='upper left', bbox_to_anchor=(0, -0.14), fontsize=6,
+                    ncols=4, frameon=False, borderaxespad=0)

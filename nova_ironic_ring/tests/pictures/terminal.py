@@ -13,7 +13,9 @@
 """A terminal that a command believes in, and a picture of what it shows."""
 
 from collections.abc import Sequence
+import contextlib
 import fcntl
+import itertools
 import os
 import pathlib
 import pty
@@ -69,7 +71,10 @@ class Terminal:
         try:
             is_there = self._follow(ours, until)
         finally:
-            started.send_signal(signal.SIGINT)
+            # What the command has started as well. Ctrl-C is ignored where a
+            # shell has started this in its background.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGTERM)
             # What it says then is in no picture, and is not to block it.
             while _read(ours, _END):
                 pass
@@ -77,7 +82,7 @@ class Terminal:
             os.close(ours)
         if until is not None and not is_there:
             raise RuntimeError(f'"{shown}" has not shown "{until}":\n'
-                               + '\n'.join(self._screen.display))
+                               + '\n'.join(self._screen.display).rstrip())
 
     def _follow(self, ours: int, until: str | None) -> bool:
         """Show what a command writes, until the picture or its end."""
@@ -110,11 +115,12 @@ class Terminal:
     def _line(self, number: int) -> text.Text:
         made = text.Text()
         row = self._screen.buffer[number]
-        for column in range(self._screen.columns):
-            each = row[column]
-            made.append(each.data, style.Style(
-                color=_colour(each.fg), bold=each.bold,
-                reverse=each.reverse))
+        cells = [row[column] for column in range(self._screen.columns)]
+        # Not one by one: each piece is an element of the picture.
+        for (colour, bold, reverse), alike in itertools.groupby(
+                cells, lambda cell: (cell.fg, cell.bold, cell.reverse)):
+            made.append(''.join(cell.data for cell in alike), style.Style(
+                color=_colour(colour), bold=bold, reverse=reverse))
         made.rstrip()
         return made
 
