@@ -70,6 +70,11 @@ class CommandTestCase(base.LabTestCase):
         self.assertEqual('disabled', service().status)
         self.ring('undrain', 'compute-2', '--yes')
         self.assertEqual('enabled', service().status)
+        # Not between what the command shows.
+        log = self.lab.state.directory / 'log' / 'nova-ironic-ring.log'
+        for begun in 'drain compute-2 --yes', 'undrain compute-2 --yes':
+            self.assertTrue(any('COMMAND_BEGUN' in line and begun in line
+                                for line in log.read_text().splitlines()))
         self.lab.wait('All as before', lambda: self._ring() == before)
 
     def test_move_and_failover(self):

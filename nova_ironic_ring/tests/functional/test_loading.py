@@ -18,13 +18,14 @@ Each test builds the layout with real packages and asks Nova's own loader.
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import sysconfig
 from typing import ClassVar
 
 import fixtures
 from oslotest import base
+
+from nova_ironic_ring.tests.fixtures import programs
 
 PROJECT = pathlib.Path(__file__).resolve().parents[3]
 UV = str(pathlib.Path(sys.prefix, 'bin', 'uv'))
@@ -52,15 +53,7 @@ print(json.dumps({
 """
 
 
-def _run(*argv: str, **env: str) -> str:
-    """Run a command that is to succeed, and return its output."""
-    clean = {key: value for key, value in os.environ.items()
-             if not key.startswith('PYTHON')}
-    done = subprocess.run(argv, env=clean | env, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, cwd='/')
-    if done.returncode:
-        raise AssertionError(f'{argv} has failed:\n{done.stdout}{done.stderr}')
-    return done.stdout
+_run = programs.run
 
 
 def _pip(*arguments: str) -> str:

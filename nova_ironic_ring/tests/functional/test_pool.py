@@ -261,7 +261,7 @@ class PoolTestCase(base.LabTestCase):
         # It builds on nodes of its own share first.
         server = self.boot_active('follows', two)
         self._follow()
-        self.addCleanup(self._ring, 'undrain', two, '--yes')
+        self.addCleanup(self.ring, 'undrain', two, '--yes')
         self.ring('drain', two, '--instances', '--yes')
         self.assertEqual(one, self.show(server).compute_host)
         self.assertWhole(server)

@@ -23,6 +23,8 @@ import pathlib
 import sys
 import time
 
+import fixtures
+
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
@@ -124,20 +126,29 @@ def main(arguments: Sequence[str]) -> int:
                         default=_IMAGES, help='where the pictures are '
                         'written (default: those of the documentation)')
     images = parser.parse_args(arguments).directory
-    web, *ports = lab_state.free_ports(1 + len(_HOSTS))
-    targets = dict(zip(_HOSTS, ports))
     try:
+        dashboard.find_program()
         with cloud.Cloud(place.directory(_NAME), computes=0,
-                         node_count=_NODES, progress=print) as fixture, \
-                dashboard.Prometheus(web, targets) as prometheus:
-            started = time.monotonic()
-            Story(fixture.lab, targets, images).tell()
-            dashboard.draw(prometheus, time.monotonic() - started,
-                           images / 'dashboard.svg')
+                         node_count=_NODES, progress=print) as fixture:
+            _draw(fixture.lab, images)
+    except fixtures.MultipleExceptions as failed:
+        print(failed.args[0][1], file=sys.stderr)
+        return 2
     except (errors.LabError, RuntimeError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0
+
+
+def _draw(lab: cloud.Lab, images: pathlib.Path) -> None:
+    web, *ports = lab_state.free_ports(
+        1 + len(_HOSTS), lab.state.ports.values())
+    targets = dict(zip(_HOSTS, ports))
+    with dashboard.Prometheus(web, targets) as prometheus:
+        started = time.monotonic()
+        Story(lab, targets, images).tell()
+        dashboard.draw(prometheus, time.monotonic() - started,
+                       images / 'dashboard.svg')
 
 
 if __name__ == '__main__':

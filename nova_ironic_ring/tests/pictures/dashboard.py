@@ -37,6 +37,18 @@ _SCRAPE = 2
 _ROW, _COLUMN = 0.28, 0.5
 
 
+def find_program() -> str:
+    """Return the path of Prometheus.
+
+    :raises RuntimeError: if there is none
+    """
+    program = shutil.which('prometheus')
+    if program is None:
+        raise RuntimeError('There is no Prometheus on this machine: install '
+                           'the Debian package "prometheus".')
+    return program
+
+
 class Prometheus(fixtures.Fixture):
     """A Prometheus on loopback."""
 
@@ -52,10 +64,6 @@ class Prometheus(fixtures.Fixture):
         self._targets = targets
 
     def _setUp(self) -> None:
-        program = shutil.which('prometheus')
-        if program is None:
-            raise RuntimeError('There is no Prometheus on this machine: '
-                               'install the Debian package "prometheus".')
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         config = directory / 'prometheus.yml'
         config.write_text(yaml.safe_dump({
@@ -66,9 +74,10 @@ class Prometheus(fixtures.Fixture):
                      # As where each has a machine of its own.
                      'labels': {'instance': host}}
                     for host, port in self._targets.items()]}]}))
-        with open(directory / 'log', 'w') as log:
+        self._log = directory / 'log'
+        with open(self._log, 'w') as log:
             started = subprocess.Popen(
-                [program, f'--config.file={config}',
+                [find_program(), f'--config.file={config}',
                  f'--storage.tsdb.path={directory / "data"}',
                  f'--web.listen-address=127.0.0.1:{self._port}'],
                 stdout=log, stderr=subprocess.STDOUT)
@@ -82,13 +91,19 @@ class Prometheus(fixtures.Fixture):
         :param seconds: how far back from now
         :returns: as Prometheus' API has it: each with its labels as
             ``metric``, and pairs of time and value as ``values``
+        :raises RuntimeError: if Prometheus does not answer
         """
         now = time.time()
-        answer = requests.get(
-            f'{self._url}/api/v1/query_range', timeout=60, params={
-                'query': query, 'start': now - seconds, 'end': now,
-                'step': _SCRAPE})
-        answer.raise_for_status()
+        try:
+            answer = requests.get(
+                f'{self._url}/api/v1/query_range', timeout=60, params={
+                    'query': query, 'start': now - seconds, 'end': now,
+                    'step': _SCRAPE})
+            answer.raise_for_status()
+        except requests.RequestException as error:
+            raise RuntimeError(
+                f'Prometheus does not answer: {error}. It has said:\n'
+                f'{self._log.read_text()[-2000:]}') from error
         return answer.json()['data']['result']
 
 

@@ -31,9 +31,12 @@ from rich import console
 from rich import style
 from rich import text
 
-_END = 30
-# As the emulator names them, and as rich does.
-_COLOURS = {'brown': 'yellow', 'default': None}
+# Seconds: for all that a command shows, and for its end.
+_PATIENCE, _END = 300, 30
+# Colours that the emulator names as rich does, and those that it does not.
+_PLAIN = frozenset({'black', 'red', 'green', 'blue', 'magenta', 'cyan',
+                    'white'})
+_COLOURS = {'brown': 'yellow', 'default': ''}
 
 
 class Terminal:
@@ -60,35 +63,36 @@ class Terminal:
         """
         self._screen.reset()
         self._stream.feed(f'$ {shown}\r\n'.encode())
-        ours, its = pty.openpty()
-        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack(
-            'HHHH', self._screen.lines, self._screen.columns, 0, 0))
-        started = subprocess.Popen(
-            command, stdin=its, stdout=its, stderr=its,
-            start_new_session=True,
-            env={**os.environ, 'TERM': 'xterm-256color'})
-        os.close(its)
-        try:
-            is_there = self._follow(ours, until)
-        finally:
-            # What the command has started as well. Ctrl-C is ignored where a
-            # shell has started this in its background.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(started.pid, signal.SIGTERM)
-            # What it says then is in no picture, and is not to block it.
-            while _read(ours, _END):
-                pass
-            started.wait()
-            os.close(ours)
-        if until is not None and not is_there:
-            raise RuntimeError(f'"{shown}" has not shown "{until}":\n'
-                               + '\n'.join(self._screen.display).rstrip())
+        with contextlib.ExitStack() as stack:
+            ours, its = pty.openpty()
+            stack.callback(os.close, ours)
+            fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack(
+                'HHHH', self._screen.lines, self._screen.columns, 0, 0))
+            started = subprocess.Popen(
+                command, stdin=its, stdout=its, stderr=its,
+                start_new_session=True,
+                env={**os.environ, 'TERM': 'xterm-256color'})
+            stack.callback(_end, started)
+            os.close(its)
+            if not self._follow(ours, until):
+                raise RuntimeError(
+                    f'"{shown}" has not shown what it was to show:\n'
+                    + '\n'.join(self._screen.display).rstrip())
 
     def _follow(self, ours: int, until: str | None) -> bool:
-        """Show what a command writes, until the picture or its end."""
-        deadline = time.monotonic() + 10 * _END
-        while time.monotonic() < deadline and (read := _read(ours, _END)):
-            self._stream.feed(read)
+        """Show what a command writes, until the picture or its end.
+
+        :returns: False if that does not come
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select([ours], [], [], left)[0]:
+                return False
+            try:
+                self._stream.feed(os.read(ours, 65536))
+            except OSError:
+                # So Linux says that the last writer has closed it.
+                return until is None
             if until is not None and any(
                     until in line for line in self._screen.display):
                 return True
@@ -127,19 +131,23 @@ class Terminal:
 
 def _colour(named: str) -> str | None:
     """Return a colour as rich names it; None for the default one."""
-    if named in _COLOURS:
-        return _COLOURS[named]
-    if named.startswith('bright'):
-        return f'bright_{named.removeprefix("bright")}'
-    return named if named.isalpha() and len(named) != 6 else f'#{named}'
+    bright = 'bright' if named.startswith('bright') else ''
+    plain = named.removeprefix(bright)
+    if plain in _COLOURS:
+        plain = _COLOURS[plain]
+    elif plain not in _PLAIN:
+        # Six hexadecimal digits.
+        return f'#{plain}'
+    return f'{bright}_{plain}' if bright else plain or None
 
 
-def _read(ours: int, timeout: float) -> bytes:
-    """Return what was written next; nothing at the end, or if it is late."""
-    if not select.select([ours], [], [], timeout)[0]:
-        return b''
-    try:
-        return os.read(ours, 65536)
-    except OSError:
-        # So Linux says that the last writer has closed it.
-        return b''
+def _end(started: subprocess.Popen) -> None:
+    """End a command, and what it has started."""
+    # Not as Ctrl-C does: that is ignored where a shell has started this in its
+    # background.
+    for number in signal.SIGTERM, signal.SIGKILL:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(started.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            started.wait(_END)
+            return
