@@ -140,6 +140,52 @@ class PoolTestCase(base.LabTestCase):
         # The free nodes of the dead one wait for a pass.
         self.assertEqual(before + 1, self._total(taker))
 
+    def test_nodes_that_ironic_hides(self):
+        one, _ = self.lab.state.computes
+        server = self.boot_active('hidden', one)
+        self.lab.wait_settled(self.nodes)
+        before, total = self._shares(), self._total(one)
+        allocations = self.allocations(server)
+        nodes = {node.id for node in self.cloud.baremetal.nodes()}
+        # More than can be believed deleted.
+        hidden = {node for node, owner in base.divide(
+            nodes, *self.lab.state.computes).items() if owner == one}
+        with services.Ironic(self.lab.context).hidden(
+                hidden | {self._node(server)}):
+            self.lab.wait('Free nodes that are reserved', lambda: (
+                self._shares().get(one, 0) <= 1))
+            self.wait_for_passes(*self.lab.state.computes)
+            self.assertLessEqual(self._shares().get(one, 0), 1)
+            self.assertEqual(total, self._total(one))
+            self.assertEqual(allocations, self.allocations(server))
+            self.assertEqual(one, self.show(server).compute_host)
+        self.lab.wait('All as before', lambda: self._shares() == before)
+        self.assertWhole(server)
+        self.assertReboots(server)
+
+    def test_service_whose_passes_fail(self):
+        failing, other = self.lab.state.computes
+        server = self.boot_active('kept', failing)
+        self.addCleanup(self._restart, failing, {})
+        # Nobody takes it for dead, however long the restart takes.
+        with base.Heartbeats(self.lab, failing):
+            self._restart(failing, {'ironic': {
+                'endpoint_override': 'http://127.0.0.1:1'}})
+            # They begin along with its own heartbeats.
+            self.lab.wait('Periodic tasks that cannot reach Ironic', lambda: (
+                'periodic task due to: Virt driver is not ready'
+                in self.lab.compute(failing).log.read_text()))
+        self.lab.wait('All free nodes with the other', lambda: (
+            self._shares().get(other) == self.nodes - 1
+            and self._shares().get(failing, 0) <= 1))
+        self.assertEqual(failing, self.show(server).compute_host)
+
+        self._restart(failing, {})
+        self.lab.wait('Free nodes of both', lambda: (
+            self._shares().get(failing, 0) > 1))
+        self.assertWhole(server)
+        self.assertReboots(server)
+
     def _total(self, name: str) -> int:
         """Count the nodes in the pools of a service."""
         return sum(pool.total for pool in self._pools() if pool.owner == name)
