@@ -33,11 +33,10 @@ from nova_ironic_ring.core import forecast
 from nova_ironic_ring.core import ring
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import shards
+from nova_ironic_ring.tests.benchmarks import rounds
 
-_NEWCOMER = 'newcomer'
 # Shards of each service, where nodes are divided by them.
 _SHARDS = 20
-_PARTITIONS = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +61,7 @@ def _cloud(size: Size) -> clouds.Cloud:
         made.beat(host)
     names = [f'shard-{number:05}'
              for number in range(_SHARDS * size.services)]
-    owner = ring.Ring(hosts, _PARTITIONS).owner
+    owner = ring.Ring(hosts, rounds.PARTITIONS).owner
     held = shards.deal(names, dict.fromkeys(hosts, ())) if (
         size.by_shards) else {}
     codes: dict[str, set[str]] = {host: set() for host in hosts}
@@ -81,7 +80,7 @@ def _cloud(size: Size) -> clouds.Cloud:
 
 def _settings(host: str, size: Size) -> settings.Settings:
     return settings.Settings(
-        host, partitions=_PARTITIONS, by_shards=size.by_shards)
+        host, partitions=rounds.PARTITIONS, by_shards=size.by_shards)
 
 
 def _measure(name: str, cloud: clouds.Cloud, size: Size) -> list[object]:
@@ -127,7 +126,7 @@ def main(arguments: Sequence[str]) -> int:
             last_seen=clouds.EPOCH - datetime.timedelta(hours=1))
         table.add_row(_measure('death', dead, size))
         joined = _cloud(size)
-        joined.beat(_NEWCOMER)
+        joined.beat(rounds.NEWCOMER)
         table.add_row(_measure('join', joined, size))
         print(table, flush=True)
     return 0

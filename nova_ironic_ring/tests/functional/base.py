@@ -38,6 +38,7 @@ from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import process
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import view
 
@@ -446,6 +447,23 @@ class LabTestCase(base.BaseTestCase):
         found = self.cloud.placement.get(f'/allocations/{server.id}').json()
         return {provider: each['resources']
                 for provider, each in found['allocations'].items()}
+
+    def cut_off_ironic(
+            self, name: str,
+            restart: Callable[[str, services.Sections], None]) -> None:
+        """Restart a nova-compute so that it cannot reach Ironic.
+
+        :param name: its host name
+        :param restart: restarts one with options by section, for it alone
+        """
+        # Nobody takes it for dead, however long the restart takes.
+        with Heartbeats(self.lab, name):
+            restart(name, {'ironic': {
+                'endpoint_override': 'http://127.0.0.1:1'}})
+            # They begin along with its own heartbeats.
+            self.lab.wait('Periodic tasks that cannot reach Ironic', lambda: (
+                'periodic task due to: Virt driver is not ready'
+                in self.lab.compute(name).log.read_text()))
 
     def wait_unallocated(self, server: sdk_server.Server) -> None:
         """Wait until a deleted server holds nothing.

@@ -72,7 +72,7 @@ class CommandTestCase(base.LabTestCase):
         self.assertEqual('enabled', service().status)
         # Not between what the command shows.
         log = self.lab.state.directory / 'log' / 'nova-ironic-ring.log'
-        for begun in 'drain compute-2 --yes', 'undrain compute-2 --yes':
+        for begun in ' drain compute-2 --yes', ' undrain compute-2 --yes':
             self.assertTrue(any('COMMAND_BEGUN' in line and begun in line
                                 for line in log.read_text().splitlines()))
         self.lab.wait('All as before', lambda: self._ring() == before)

@@ -180,14 +180,7 @@ class PoolTestCase(base.LabTestCase):
         failing, other = self.lab.state.computes
         before = self._shares()
         self.addCleanup(self._restart, failing, {})
-        # Nobody takes it for dead, however long the restart takes.
-        with base.Heartbeats(self.lab, failing):
-            self._restart(failing, {'ironic': {
-                'endpoint_override': 'http://127.0.0.1:1'}})
-            # They begin along with its own heartbeats.
-            self.lab.wait('Periodic tasks that cannot reach Ironic', lambda: (
-                'periodic task due to: Virt driver is not ready'
-                in self.lab.compute(failing).log.read_text()))
+        self.cut_off_ironic(failing, self._restart)
         self.lab.wait('All nodes with the other', lambda: (
             self._shares() == {other: self.nodes}))
 

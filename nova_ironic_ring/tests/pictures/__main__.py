@@ -30,6 +30,7 @@ from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.tests.faults import operators
 from nova_ironic_ring.tests.pictures import dashboard
 from nova_ironic_ring.tests.pictures import terminal
 
@@ -87,9 +88,7 @@ class Story:
         self._picture('failover', f'failover {dead} --yes')
         time.sleep(_PAUSE)
         self._lab.start_compute(dead)
-        connected.compute.update_service_forced_down(
-            next(connected.compute.services(host=dead)), dead, 'nova-compute',
-            False)
+        operators.force_down(self._lab, dead, False)
         self._settle()
         time.sleep(_PAUSE)
         self._picture('drain', f'drain {drained} --yes', until='0:00:06')
