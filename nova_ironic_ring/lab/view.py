@@ -12,7 +12,8 @@
 
 """The ring as Nova's database shows it."""
 
-from collections.abc import Sequence
+import collections
+from collections.abc import Mapping, Sequence
 import dataclasses
 import datetime
 
@@ -81,7 +82,8 @@ class Snapshot:
     :ivar rows: the nodes' records
     :ivar instances: how many instances belong to each host
     :ivar pools: the pools of services with the pool driver
-    :ivar nodes: the UUIDs of Ironic's nodes, where there are pools
+    :ivar nodes: Ironic's nodes by UUID, where there are pools: the service
+        that has the instance on the node, None for a free one
     """
 
     now: datetime.datetime
@@ -89,7 +91,7 @@ class Snapshot:
     rows: Sequence[Row]
     instances: dict[str, int]
     pools: Sequence[Pool] = ()
-    nodes: Sequence[str] = ()
+    nodes: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
 
     def ring(self, down_time: float, partitions: int) -> ring.Ring | None:
         """Return the ring of the members, or None if there are none.
@@ -145,17 +147,27 @@ class Snapshot:
                    count: int) -> bool:
         """Say whether each free node is with its desired owner.
 
-        Where there are pools, a node is with its owner by being counted.
+        Where there are pools, a node is with its owner by being counted there,
+        and one with an instance counts for the service of the instance.
 
         :param down_time: as :meth:`ring`
         :param partitions: as :meth:`ring`
         :param count: how many nodes there are to be
         """
         current = self.ring(down_time, partitions)
-        counted = sum(pool.total - pool.reserved for pool in self.pools)
-        return current is not None and len(self.rows) + counted == count and (
-            all(model.canonical(row.owner) == current.owner(row.node)
-                for row in self.rows if row.free))
+        if current is None:
+            return False
+        recorded = {row.node for row in self.rows}
+        counted: collections.Counter[str] = collections.Counter()
+        for pool in self.pools:
+            counted[model.canonical(pool.owner)] += pool.total - pool.reserved
+        wanted = collections.Counter(
+            model.canonical(user or str(current.owner(node)))
+            for node, user in self.nodes.items() if node not in recorded)
+        return (len(self.rows) + counted.total() == count
+                and counted == wanted and all(
+                    model.canonical(row.owner) == current.owner(row.node)
+                    for row in self.rows if row.free))
 
 
 def read(connection: pymysql.Connection) -> Snapshot:
@@ -178,10 +190,13 @@ def read(connection: pymysql.Connection) -> Snapshot:
             'ON resource_provider_id = providers.id '
             'WHERE deleted = 0 AND uuid <> hypervisor_hostname')
         pools = [Pool(*found) for found in cursor.fetchall()]
-        nodes = []
+        nodes = {}
         if pools:
-            cursor.execute('SELECT uuid FROM ironic.nodes')
-            nodes = [node for (node,) in cursor.fetchall()]
+            cursor.execute(
+                'SELECT nodes.uuid, instances.host FROM ironic.nodes '
+                'LEFT JOIN instances ON instances.uuid = instance_uuid '
+                'AND instances.deleted = 0')
+            nodes = dict(cursor.fetchall())
         cursor.execute('SELECT host, COUNT(*) FROM instances '
                        'WHERE deleted = 0 AND host IS NOT NULL '
                        'GROUP BY host')

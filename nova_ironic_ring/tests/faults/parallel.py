@@ -23,7 +23,6 @@ from openstack import connection
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import view
 from nova_ironic_ring.tests.faults import operators
 
 _HOST = 'compute-2'
@@ -152,8 +151,8 @@ def _measure(lab: cloud.Lab) -> Outcome:
     servers.delete(link, found)
     lab.start_compute(_HOST)
     operators.force_down(lab, _HOST, False)
-    operators.wait(lambda: not _reserved(lab, nodes), _PATIENCE)
-    left += _reserved(lab, nodes)
+    # Also with the one that has returned in the ring again.
+    left += not operators.wait(lambda: lab.is_settled(nodes), _PATIENCE)
     return Outcome(
         collections.Counter(server.compute_host for server in active),
         [(server.fault or {}).get('message', '') for server in found
@@ -204,10 +203,3 @@ def _left(link: connection.Connection, asked: list[str]) -> int:
         for uuid in others) + sum(
             node.instance_id in others
             for node in link.baremetal.nodes(details=True))
-
-
-def _reserved(lab: cloud.Lab, nodes: int) -> int:
-    """Count the nodes that cannot be built on in Placement."""
-    with lab.cell() as opened:
-        pools = view.read(opened).pools
-    return abs(nodes - sum(pool.total - pool.reserved for pool in pools))

@@ -83,7 +83,7 @@ class SnapshotTestCase(base.BaseTestCase):
     def _pools(self, *pools: view.Pool) -> view.Snapshot:
         return view.Snapshot(
             NOW, [model.Service('a', NOW), model.Service('b', NOW)], [],
-            {}, pools, NODES)
+            {}, pools, dict.fromkeys(NODES))
 
     def test_table_with_pools(self):
         share = list(_desired().values()).count('a')
@@ -93,15 +93,31 @@ class SnapshotTestCase(base.BaseTestCase):
             (line.host, line.owned, line.desired) for line in found])
 
     def test_settled_with_pools(self):
-        snapshot = self._pools(view.Pool('a', 11, 1), view.Pool('b', 10, 0))
+        share = list(_desired().values()).count('a')
+        snapshot = self._pools(view.Pool('a', share + 1, 1),
+                               view.Pool('b', 20 - share, 0))
         self.assertTrue(snapshot.is_settled(8, 32, 20))
         self.assertFalse(snapshot.is_settled(8, 32, 21))
+
+    def test_settled_pool_by_pool(self):
+        share = list(_desired().values()).count('a')
+        # One has come back, and the other counts its nodes still.
+        self.assertFalse(self._pools(
+            view.Pool('a', 20, 0), view.Pool('b', 1, 1),
+        ).is_settled(8, 32, 20))
+        # An instance stays with its service.
+        one = next(node for node, owner in _desired().items() if owner == 'a')
+        snapshot = dataclasses.replace(
+            self._pools(view.Pool('a', share - 1, 0),
+                        view.Pool('b', 21 - share, 0)),
+            nodes=dict.fromkeys(NODES) | {one: 'b'})
+        self.assertTrue(snapshot.is_settled(8, 32, 20))
 
     def test_settled_with_nodes_and_pools(self):
         owners = {node: owner for node, owner in _desired().items()
                   if owner == 'a'}
         snapshot = dataclasses.replace(
-            _snapshot(owners), nodes=NODES,
+            _snapshot(owners), nodes=dict.fromkeys(NODES),
             pools=[view.Pool('b', 20 - len(owners), 0)])
         self.assertTrue(snapshot.is_settled(8, 32, 20))
         snapshot = dataclasses.replace(snapshot, pools=[
