@@ -15,7 +15,7 @@
 import argparse
 from collections.abc import Sequence
 import functools
-from typing import Any, TYPE_CHECKING
+from typing import Any, Protocol, TextIO, TYPE_CHECKING
 
 from rich import console
 
@@ -24,7 +24,6 @@ from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import waiting
 
 if TYPE_CHECKING:
-    from nova_ironic_ring.command import app as ring_app
     from nova_ironic_ring.command import source as sources
 
 #: Exit statuses: done, something to look at, could not.
@@ -35,10 +34,29 @@ NODE = ('its name or UUID, the beginning of its UUID, or the UUID of the '
         'server on it')
 
 
+class App(Protocol):
+    """What a command uses of the command line that it is run by.
+
+    :ivar options: what was typed before the name of the command
+    :ivar arguments: what was typed behind the name of the program
+    :ivar stdin: where answers come from
+    :ivar stdout: where tables go
+    :ivar stderr: where lines go that are in no table's way
+    :ivar status: what the program exits with, unless it fails
+    """
+
+    options: argparse.Namespace
+    arguments: list[str]
+    stdin: TextIO
+    stdout: TextIO
+    stderr: TextIO
+    status: int
+
+
 class Command:
     """A command of this project, to be mixed into one of cliff."""
 
-    app: 'ring_app.RingApp'
+    app: App
 
     @functools.cached_property
     def source(self) -> 'sources.Source':

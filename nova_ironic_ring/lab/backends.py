@@ -132,7 +132,9 @@ class RabbitMQ(_Backend):
             'ERL_EPMD_ADDRESS': '127.0.0.1',
             'ERL_EPMD_PORT': str(self.state.ports['epmd']),
             'RABBITMQ_DIST_PORT': str(self.state.ports['rabbitmq-dist']),
-            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': loopback,
+            # It would keep a processor busy while it waits for work.
+            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS':
+                f'{loopback} +sbwt none +sbwtdcpu none +sbwtdio none',
             'RABBITMQ_CTL_ERL_ARGS': loopback,
         }
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import contextlib
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -43,6 +44,9 @@ from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import view
 
 _BEAT = 0.5
+
+# What a service with either driver logs of each pass.
+_PASS = re.compile(r'Of \d+ nodes, |\d+ nodes are in \d+ pools')
 
 # Events have details from this version on.
 _OPENSTACK = ('openstack', '--os-compute-api-version', '2.84')
@@ -327,6 +331,18 @@ class LabTestCase(base.BaseTestCase):
         """
         return servers.wait_active(self.cloud, self.boot(name, host, node))
 
+    def boot_more(self, started: list[sdk_server.Server], count: int) -> None:
+        """Boot servers, each when the one before it has a service.
+
+        :param started: what was booted before, to which these are added
+        :param count: how many
+        """
+        for _ in range(count):
+            started.append(self.boot(f'moving-{len(started)}'))
+            self.lab.wait('A service for the build', lambda: (
+                self.show(started[-1]).compute_host
+                or self.show(started[-1]).status == 'ERROR'))
+
     def _delete(self, server: sdk_server.Server) -> None:
         if self.cloud.compute.find_server(server.id):
             servers.delete(self.cloud, [server])
@@ -481,7 +497,7 @@ class LabTestCase(base.BaseTestCase):
             self._passes(name) > before[name] + 2 for name in names))
 
     def _passes(self, name: str) -> int:
-        return self.lab.compute(name).log.read_text().count(' nodes, ')
+        return len(_PASS.findall(self.lab.compute(name).log.read_text()))
 
     def wait_down(self, name: str) -> None:
         """Wait until a nova-compute looks down."""

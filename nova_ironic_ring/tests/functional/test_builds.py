@@ -13,15 +13,18 @@
 """Builds that wait inside nova-compute while services come and go."""
 
 import concurrent.futures
+from typing import ClassVar
 
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.tests.functional import base
-
-_SERVERS = 12
 
 
 class WaitingBuildsTestCase(base.LabTestCase):
     """Each service builds one server at a time, and lets the others wait."""
+
+    #: How many servers are asked for at once.
+    SERVERS: ClassVar[int] = 12
 
     def setUp(self) -> None:
         super().setUp()
@@ -42,10 +45,10 @@ class WaitingBuildsTestCase(base.LabTestCase):
         (service,) = self.cloud.compute.services(
             host=self.computes[1], binary='nova-compute')
         newcomer = self.lab.next_name()
-        with concurrent.futures.ThreadPoolExecutor(_SERVERS) as pool:
+        with concurrent.futures.ThreadPoolExecutor(self.SERVERS) as pool:
             asked = list(pool.map(
                 lambda number: self.boot(f'waits-{number}'),
-                range(_SERVERS)))
+                range(self.SERVERS)))
         self.lab.wait('The first build', lambda: any(
             self.show(server).task_state == 'spawning' for server in asked))
         self.cloud.compute.disable_service(service)
@@ -53,13 +56,11 @@ class WaitingBuildsTestCase(base.LabTestCase):
         self.lab.add_compute(newcomer)
         self.addCleanup(self.remove_compute, newcomer)
         built = [servers.wait_active(self.cloud, server) for server in asked]
-        nodes = {server.hypervisor_hostname for server in built}
-        self.assertEqual(_SERVERS, len(nodes))
+        self.assertEqual(self.SERVERS, len({
+            self.node_of(server).id for server in built}))
         for server in built:
-            self.assertEqual([server.hypervisor_hostname],
+            self.assertEqual([pools.provider(server.hypervisor_hostname)],
                              list(self.allocations(server)))
-        # Its builds are over: now it gives up what is free.
-        self.lab.wait('No free node of the disabled one', lambda: {
-            node for node, owner in self.lab.owners().items()
-            if owner == self.computes[1]} <= nodes)
+        # The builds of the disabled one are over: it gives up what is free.
+        self.lab.wait_settled(self.nodes)
         servers.delete(self.cloud, built)

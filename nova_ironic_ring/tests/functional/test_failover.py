@@ -17,6 +17,7 @@ import uuid
 
 from openstack.compute.v2 import server as sdk_server
 
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.tests.functional import base
@@ -27,8 +28,8 @@ class _FailoverTestCase(base.LabTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.first_taker, self.dead, self.second_taker = (
-            self.lab.state.computes)
+        first, self.dead, *others = self.lab.state.computes
+        self.takers = [first, *others]
         self.addCleanup(self._bring_back)
 
     def _bring_back(self) -> None:
@@ -49,21 +50,41 @@ class _FailoverTestCase(base.LabTestCase):
         asked = [self._boot(name) for name in names]
         return [servers.wait_active(self.cloud, server) for server in asked]
 
+    def _node(self, server: sdk_server.Server) -> str:
+        """Return the node that a server is on, also if Ironic is frozen."""
+        ((node,),) = self._ask_ironic(server, 'uuid')
+        return node
+
+    def _ask_ironic(self, server: sdk_server.Server, column: str
+                    ) -> tuple[tuple[str, ...], ...]:
+        """Read of the nodes that a server is on, without Ironic's API."""
+        with self.lab.database.connect('ironic') as connected, \
+                connected.cursor() as cursor:
+            cursor.execute(f'SELECT {column} FROM nodes '
+                           'WHERE instance_uuid = %s', (server.id,))
+            return cursor.fetchall()
+
     def _wait_taken_over(self, *wanted: sdk_server.Server) -> None:
         """Wait until servers are with those whom the ring maps them to."""
-        takers = base.divide(
-            [server.hypervisor_hostname for server in wanted],
-            self.first_taker, self.second_taker)
+        nodes = {server.id: self._node(server) for server in wanted}
+        takers = base.divide(set(nodes.values()), *self.takers)
         self.lab.wait('Other services for the servers', lambda: all(
-            self.show(server).compute_host
-            == takers[server.hypervisor_hostname] for server in wanted))
-        self._wait_rows(*wanted)
+            self.show(server).compute_host == takers[nodes[server.id]]
+            for server in wanted))
+        self._wait_places(*wanted)
 
-    def _wait_rows(self, *wanted: sdk_server.Server) -> None:
-        """Wait until the records of nodes are where their servers are."""
-        self.lab.wait('The rows of their nodes', lambda: all(
-            self.lab.owners().get(server.hypervisor_hostname)
-            == self.show(server).compute_host for server in wanted))
+    def _wait_places(self, *wanted: sdk_server.Server) -> None:
+        """Wait until records and allocations are where their servers are."""
+        self.lab.wait('The compute nodes of the servers', lambda: all(
+            self._has_place(self.show(server)) for server in wanted))
+
+    def _has_place(self, server: sdk_server.Server) -> bool:
+        """Say whether a server's compute node is with its service."""
+        place, host = server.hypervisor_hostname, server.compute_host
+        is_there = (pools.is_of(host, place) if pools.is_pool(place)
+                    else self.lab.owners().get(place) == host)
+        return is_there and [pools.provider(place)] == list(
+            self.allocations(server))
 
     def _wait_for_task(self, server: sdk_server.Server, task: str) -> None:
         """Wait until its service is at something, or has been."""
@@ -96,7 +117,7 @@ class FailoverTestCase(_FailoverTestCase):
         self.wait_down(self.dead)
         # That alone is reason enough for its free nodes, but not for them.
         self.lab.wait_settled(self.nodes)
-        self.wait_for_passes(self.first_taker, self.second_taker)
+        self.wait_for_passes(*self.takers)
         for server in wanted:
             self.assertEqual(self.dead, self.show(server).compute_host)
             self.assertEqual(
@@ -136,6 +157,68 @@ class FailoverTestCase(_FailoverTestCase):
         servers.delete(self.cloud, wanted)
         for server in wanted:
             self.wait_unallocated(server)
+
+    def test_service_that_returns_in_the_middle(self):
+        own = [node for node, owner in self.lab.owners().items()
+               if owner == self.dead]
+        takers = base.divide(own, *self.takers)
+        # Two for each of the takers.
+        asked = [
+            self.boot(f'for-{taker}-{number}', self.dead, node)
+            for taker in self.takers
+            for number, node in enumerate(
+                [node for node in own if takers[node] == taker][:2])]
+        self.assertEqual(4, len(asked))
+        wanted = [servers.wait_active(self.cloud, server) for server in asked]
+        first, second = self.takers
+        with self.frozen(second):
+            self._die()
+            self._wait_taken_over(*wanted[:2])
+            # In the middle: the others wait for a taker that is frozen.
+            self.force_down(self.dead, False)
+            self.lab.start_compute(self.dead)
+        self._wait_places(*wanted)
+        self.assertEqual(
+            [first] * 2 + [self.dead] * 2,
+            [self.show(server).compute_host for server in wanted])
+        for server in wanted:
+            self.assertReboots(server)
+
+    def test_what_was_deleted_when_it_had_died(self):
+        (server,) = self._boot_active('forgotten')
+        node = server.hypervisor_hostname
+        victim = next(
+            new for new in iter(lambda: str(uuid.uuid4()), None)
+            if base.divide([new], *self.lab.state.computes)[new] == self.dead)
+        self.lab.enroll(1, id=victim)
+        self.lab.wait_settled(self.nodes + 1)
+        self.assertEqual(self.dead, self.lab.owners()[victim])
+        self.lab.compute(self.dead).kill()
+        self.wait_down(self.dead)
+        servers.delete(self.cloud, [server])
+        self.lab.wait('The node free', lambda: (
+            self.cloud.baremetal.get_node(node).instance_id is None))
+        self.lab.wait('A living service for the node', lambda: (
+            self.lab.owners().get(node) not in (self.dead, None)))
+
+        self.cloud.baremetal.delete_node(victim)
+        self.lab.wait('Neither row nor provider', lambda: (
+            victim not in self.lab.owners() and victim not in {
+                each.id
+                for each in self.cloud.placement.resource_providers()}))
+
+    def test_silence(self):
+        for name in self.lab.state.computes:
+            self.lab.reconfigure(name, {'ironic_ring': {'failover_after': 12}})
+            self.addCleanup(self.lab.reconfigure, name, {})
+        (server,) = self._boot_active('silent')
+        self.lab.compute(self.dead).kill()
+        self._wait_taken_over(server)
+        self.assertReboots(server)
+
+
+class WorkUnderWayTestCase(_FailoverTestCase):
+    """What a service was doing when it died."""
 
     def test_what_was_under_way(self):
         rebooting, deleted, stopping, rescuing = self._boot_active(
@@ -230,8 +313,6 @@ class FailoverTestCase(_FailoverTestCase):
         self.assertEqual([port.id], [
             each.port_id
             for each in self.cloud.compute.server_interfaces(server)])
-        self.assertEqual([server.hypervisor_hostname],
-                         list(self.allocations(server)))
         self.assertReboots(server)
 
     def _host_of(self, server: sdk_server.Server) -> str:
@@ -277,9 +358,7 @@ class FailoverTestCase(_FailoverTestCase):
         self.wait_for_passes(self.dead)
         self.assertEqual('ACTIVE', self.show(rebooting).status)
         self.assertEqual('active', self.node_of(rebooting).provision_state)
-        self.assertEqual(
-            self.lab.owners()[rebooting.hypervisor_hostname],
-            self.show(rebooting).compute_host)
+        self._wait_places(rebooting)
         self.assertIsNone(self.node_of(deleted))
         self.assertEqual(status, self.show(building).status)
         self.assertIsNone(self.show(building).task_state)
@@ -311,68 +390,8 @@ class FailoverTestCase(_FailoverTestCase):
 
     def _provision_state(self, server: sdk_server.Server) -> str | None:
         """Read what Ironic does with a server's node, also if it is frozen."""
-        with self.lab.database.connect('ironic') as connected, \
-                connected.cursor() as cursor:
-            cursor.execute('SELECT provision_state FROM nodes '
-                           'WHERE instance_uuid = %s', (server.id,))
-            return (cursor.fetchone() or (None,))[0]
-
-    def test_service_that_returns_in_the_middle(self):
-        own = [node for node, owner in self.lab.owners().items()
-               if owner == self.dead]
-        takers = base.divide(own, self.first_taker, self.second_taker)
-        # Two for each of the takers.
-        asked = [
-            self.boot(f'for-{taker}-{number}', self.dead, node)
-            for taker in (self.first_taker, self.second_taker)
-            for number, node in enumerate(
-                [node for node in own if takers[node] == taker][:2])]
-        self.assertEqual(4, len(asked))
-        wanted = [servers.wait_active(self.cloud, server) for server in asked]
-        with self.frozen(self.second_taker):
-            self._die()
-            self._wait_taken_over(*wanted[:2])
-            # In the middle: the others wait for a taker that is frozen.
-            self.force_down(self.dead, False)
-            self.lab.start_compute(self.dead)
-        self._wait_rows(*wanted)
-        self.assertEqual(
-            [self.first_taker] * 2 + [self.dead] * 2,
-            [self.show(server).compute_host for server in wanted])
-        for server in wanted:
-            self.assertReboots(server)
-
-    def test_what_was_deleted_when_it_had_died(self):
-        (server,) = self._boot_active('forgotten')
-        node = server.hypervisor_hostname
-        victim = next(
-            new for new in iter(lambda: str(uuid.uuid4()), None)
-            if base.divide([new], *self.lab.state.computes)[new] == self.dead)
-        self.lab.enroll(1, id=victim)
-        self.lab.wait_settled(self.nodes + 1)
-        self.assertEqual(self.dead, self.lab.owners()[victim])
-        self.lab.compute(self.dead).kill()
-        self.wait_down(self.dead)
-        servers.delete(self.cloud, [server])
-        self.lab.wait('The node free', lambda: (
-            self.cloud.baremetal.get_node(node).instance_id is None))
-        self.lab.wait('A living service for the node', lambda: (
-            self.lab.owners().get(node) not in (self.dead, None)))
-
-        self.cloud.baremetal.delete_node(victim)
-        self.lab.wait('Neither row nor provider', lambda: (
-            victim not in self.lab.owners() and victim not in {
-                each.id
-                for each in self.cloud.placement.resource_providers()}))
-
-    def test_silence(self):
-        for name in self.lab.state.computes:
-            self.lab.reconfigure(name, {'ironic_ring': {'failover_after': 12}})
-            self.addCleanup(self.lab.reconfigure, name, {})
-        (server,) = self._boot_active('silent')
-        self.lab.compute(self.dead).kill()
-        self._wait_taken_over(server)
-        self.assertReboots(server)
+        found = self._ask_ironic(server, 'provision_state')
+        return found[0][0] if found else None
 
 
 class LongPassesTestCase(_FailoverTestCase):
@@ -380,7 +399,6 @@ class LongPassesTestCase(_FailoverTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.takers = self.first_taker, self.second_taker
         # With these, the two stay in the ring while they are restarted.
         for name in self.takers:
             self.boot_active(f'of-{name}', name)
@@ -409,7 +427,7 @@ class LongPassesTestCase(_FailoverTestCase):
             self.show(self.server).compute_host == taker))
         self.assertReboots(self.server)
         # The resource tracker does its part as well.
-        self._wait_rows(self.server)
+        self._wait_places(self.server)
         self.assertEqual(self.passes, self._count())
 
 

@@ -25,13 +25,18 @@ from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import view
 from nova_ironic_ring.tests.functional import base
+from nova_ironic_ring.tests.functional import test_builds
+from nova_ironic_ring.tests.functional import test_failover
 
 _SERVERS = 5
 
 
+_KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=2, nodes=12)
+
+
 class PoolTestCase(base.LabTestCase):
 
-    KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=2, nodes=12)
+    KIND = _KIND
 
     def _pools(self) -> list[view.Pool]:
         with self.lab.cell() as connected:
@@ -120,6 +125,16 @@ class PoolTestCase(base.LabTestCase):
         self.lab.configure_compute(name, overrides)
         self.lab.compute(name).kill()
         self.lab.start_compute(name)
+
+    def test_node_deleted_in_ironic(self):
+        before = self._shares()
+        (extra,) = self.lab.enroll(1)
+        self.lab.wait_settled(self.nodes + 1)
+        self.cloud.baremetal.delete_node(extra)
+        self.lab.wait('All as before', lambda: self._shares() == before)
+        self.lab.wait_settled(self.nodes)
+        self.assertEqual(self.nodes, sum(
+            pool.total for pool in self._pools()))
 
     def test_takeover_between_two_passes(self):
         taker, dead = self.lab.state.computes
@@ -258,27 +273,20 @@ class PoolTestCase(base.LabTestCase):
             host=second, binary='nova-compute')
         started: list[sdk_server.Server] = []
 
-        def build(count: int) -> None:
-            for _ in range(count):
-                started.append(self.boot(f'moving-{len(started)}'))
-                self.lab.wait('A service for the build', lambda: (
-                    self.show(started[-1]).compute_host
-                    or self.show(started[-1]).status == 'ERROR'))
-
-        build(2)
+        self.boot_more(started, 2)
         self.cloud.compute.disable_service(service)
         self.addCleanup(self.cloud.compute.enable_service, service)
-        build(2)
+        self.boot_more(started, 2)
         newcomer = self.lab.next_name()
         self.lab.add_compute(newcomer)
         self.addCleanup(self.remove_compute, newcomer)
-        build(2)
+        self.boot_more(started, 2)
         self.lab.wait_alive(newcomer)
         self.lab.discover_hosts()
-        build(2)
+        self.boot_more(started, 2)
         self.lab.wait('Nodes of the newcomer', lambda: (
             self._shares().get(newcomer)))
-        build(2)
+        self.boot_more(started, 2)
         built = [servers.wait_active(self.cloud, server)
                  for server in started]
         self.assertWhole(*built)
@@ -394,3 +402,15 @@ class PoolTestCase(base.LabTestCase):
         self.assertEqual(before, self._node(kept))
         servers.delete(self.cloud, [kept, new])
         self._wait_free()
+
+
+class WorkUnderWayTestCase(test_failover.WorkUnderWayTestCase):
+
+    KIND = _KIND
+
+
+class WaitingBuildsTestCase(test_builds.WaitingBuildsTestCase):
+
+    KIND = _KIND
+    # Some nodes are left over, as with records of nodes.
+    SERVERS = 9
