@@ -112,7 +112,8 @@ def in_pools(request: Request) -> list[Takeover]:
 
     :param request: what was decided
     """
-    return [each for each in _wanted(request) if _is_in_pool(request, each)]
+    return [each for each in _wanted(request)
+            if each.is_dead and _is_in_pool(request, each)]
 
 
 def _wanted(request: Request) -> Iterator[Takeover]:
