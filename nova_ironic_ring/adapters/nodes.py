@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterable, Iterator
 from nova import exception
 from nova import utils
 from openstack.baremetal.v1 import node as sdk_node
-from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import plain
@@ -148,7 +147,7 @@ class Ironic:
             said = client.update_node(
                 sdk_node.Node.existing(id=node), retry_on_conflict=False,
                 instance_id=instance)
-        except sdk_exceptions.SDKException as error:
+        except upstream.NO_ANSWER as error:
             LOG.info('Ironic does not give node %(node)s to instance '
                      '%(instance)s: %(error)s', {
                          'node': node, 'instance': instance, 'error': error})

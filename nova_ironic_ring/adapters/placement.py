@@ -166,8 +166,8 @@ def _with_room(said: Mapping[str, Any], used: int) -> Mapping[str, Any]:
     total, reserved = said['total'], said.get('reserved', 0)
     if total - reserved - used >= 1:
         return said
-    return {**said, 'reserved': reserved - 1} if reserved else {
-        **said, 'total': total + 1}
+    total = max(total, used + 1)
+    return {**said, 'total': total, 'reserved': total - used - 1}
 
 
 def inventory(pool: pools.Pool, counted: pools.Inventory,

@@ -229,8 +229,9 @@ class Nova:
         try:
             found = objects.Instance.get_by_uuid(
                 self.context, instance, expected_attrs=['system_metadata'])
-            if found.vm_state != vm_states.BUILDING or (
-                    found.host not in (None, host)):
+            owner = found.host and model.canonical(found.host)
+            if found.vm_state != vm_states.BUILDING or owner not in (
+                    None, host and model.canonical(host)):
                 # Before anything is written: a fault would stay.
                 return False
             marks.give_up(self.context, found, host)

@@ -17,7 +17,7 @@ changes one breaks this module and its test, and nothing else.
 """
 
 from collections.abc import (
-    Callable, Container, Iterable, Iterator, Mapping, Sequence)
+    Callable, Iterable, Iterator, Mapping, Sequence)
 import functools
 import inspect
 import time
@@ -49,9 +49,9 @@ CONF = nova.conf.CONF
 #: Nova's own driver, whose public methods are called by their names.
 NovaIronicDriver: TypeAlias = driver.IronicDriver
 
-# What can come of asking Ironic, or of looking for it in the catalog.
-_NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
-              exception.ServiceUnavailable)
+#: What can come of asking Ironic, or of looking for it in the catalog.
+NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
+             exception.ServiceUnavailable)
 
 
 class NodeCache:
@@ -165,22 +165,32 @@ def is_deleted(source: NovaIronicDriver, node: str) -> bool:
             return super(NodeCache, source).is_node_deleted(  # type: ignore
                 node)
         return source.is_node_deleted(node)
-    except _NO_ANSWER as error:
+    except NO_ANSWER as error:
         LOG.error('Ironic does not tell of node %(node)s: %(error)s',
                   {'node': node, 'error': error})
         raise exception.VirtDriverNotReady() from error
 
 
-def tracked_nodes(source: NovaIronicDriver) -> Container[str]:
+def tracks(source: NovaIronicDriver, node: str) -> bool:
+    """Say whether Nova's resource tracker tracks a node now.
+
+    :param source: the driver that the manager has
+    :param node: the node's UUID
+    """
+    return node in source.virtapi._compute.rt.compute_nodes
+
+
+def tracked_nodes(source: NovaIronicDriver) -> frozenset[str]:
     """Name the nodes tracked by Nova's resource tracker.
 
     It takes one when it first updates it, and lets go of one that another
     service has when a pass begins, after it has asked for the nodes.
 
     :param source: the driver that the manager has
-    :returns: UUIDs; not to be walked, for other threads may add some
+    :returns: UUIDs
     """
-    return source.virtapi._compute.rt.compute_nodes
+    # Copied at once: other threads add some.
+    return frozenset(source.virtapi._compute.rt.compute_nodes.copy())
 
 
 #: What :func:`recover` reads of an instance.
@@ -581,7 +591,7 @@ def _list_as_driver(source: NovaIronicDriver, fields: Sequence[str],
     fields = tuple(dict.fromkeys((*node_fields(), *fields)))
     try:
         found = list(source._get_node_list(fields=fields, **filters))
-    except _NO_ANSWER as error:
+    except NO_ANSWER as error:
         raise _not_ready('/nodes', error) from error
     # All of it: other methods of the driver may want what it asks for more.
     return (node.to_dict(computed=False, original_names=True)
@@ -659,7 +669,7 @@ def _ask(source: NovaIronicDriver, url: str, version: str,
         return said
     except sdk_exceptions.NotFoundException:
         raise
-    except _NO_ANSWER as error:
+    except NO_ANSWER as error:
         raise _not_ready(url, error) from error
 
 
@@ -680,7 +690,7 @@ def has_api_version(source: NovaIronicDriver, version: str) -> bool:
         source._can_send_version(version)
     except exception.IronicAPIVersionNotAvailable:
         return False
-    except _NO_ANSWER as error:
+    except NO_ANSWER as error:
         LOG.error('Ironic does not tell its API versions: %s', error)
         raise exception.VirtDriverNotReady() from error
     return True

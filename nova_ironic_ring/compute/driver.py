@@ -60,7 +60,7 @@ class RingMixin(shared.OnNodeMixin):
         """
         ring = self.ring_service
         # Without the lock, which a pass may have for long.
-        if node in ring.process.tracked():
+        if ring.process.tracks(node):
             return
         try:
             with self.ring_lock:

@@ -83,7 +83,7 @@ class Reactions:
         :param node: the UUID of the node, or the name of the pool
         """
         # A pass may have come to another decision since.
-        if node in self._ring.process.tracked() or not self._ring.lists(node):
+        if self._ring.process.tracks(node) or not self._ring.lists(node):
             return
         try:
             upstream.track(self._source, node)

@@ -147,7 +147,7 @@ class Recovery:
         :returns: whether nothing is left to do
         """
         # A delete, say, wants to know what the node's row is.
-        if job.taken.node not in upstream.tracked_nodes(self._source) and (
+        if not upstream.tracks(self._source, job.taken.node) and (
                 time.monotonic() < job.deadline):
             return False
         context = nova_context.get_admin_context()

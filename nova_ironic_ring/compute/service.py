@@ -97,8 +97,15 @@ class Process:
     def is_ending(self) -> bool:
         return self.heartbeats.is_ended
 
-    def tracked(self) -> Container[str]:
+    def tracked(self) -> frozenset[str]:
         return upstream.tracked_nodes(self._driver)
+
+    def tracks(self, node: str) -> bool:
+        """Say whether Nova's resource tracker tracks a node now.
+
+        :param node: the node's UUID
+        """
+        return upstream.tracks(self._driver, node)
 
     def waiting_builds(self) -> Container[str]:
         return self.builds
@@ -411,7 +418,7 @@ class RingService(Service):
         step = self.result.plan.steps.get(node)
         if step is None:
             return ()
-        if node in self.process.tracked():
+        if self.process.tracks(node):
             self._look_at_handover(node)
             return ()
         try:

@@ -301,7 +301,9 @@ class Nova:
 
     def end_build(self, instance: str, host: str | None) -> bool:
         found = self.cloud.instances.get(instance)
-        if found is None or not found.is_building:
+        if found is None or not found.is_building or (
+                found.host_name not in (
+                    None, host and model.canonical(host))):
             return False
         self.cloud.instances[instance] = dataclasses.replace(
             found, host=None, node=None, is_building=False, task=None,
@@ -369,7 +371,9 @@ class Ironic:
 
     def reserve(self, node: str, instance: str) -> bool:
         found = self.cloud.nodes.get(node)
-        if found is None or not found.said().is_free:
+        # As Ironic, which has each instance on one node.
+        if found is None or not found.said().is_free or (
+                self.nodes_of([instance])):
             return False
         found.instance = instance
         return True
@@ -445,9 +449,9 @@ class Placement:
             return
         used = len(self.cloud.allocations.get(provider, ()))
         if found.total - found.reserved - used < 1:
+            total = max(found.total, used + 1)
             self.cloud.inventories[provider] = dataclasses.replace(
-                found, reserved=found.reserved - 1) if found.reserved else (
-                    dataclasses.replace(found, total=found.total + 1))
+                found, total=total, reserved=total - used - 1)
 
     def forget_provider(self, node: str) -> None:
         """Do nothing: here, nobody remembers a provider."""
@@ -489,7 +493,7 @@ class Process:
     def is_ending(self) -> bool:
         return False
 
-    def tracked(self) -> Container[str]:
+    def tracked(self) -> frozenset[str]:
         return frozenset(self.tracked_nodes)
 
     def waiting_builds(self) -> Container[str]:

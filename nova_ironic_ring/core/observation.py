@@ -105,7 +105,7 @@ class Observation:
     rows: Mapping[str, model.Row]
     instances: Instances = Instances()
     others: Others = Others()
-    tracked: Container[str] = frozenset()
+    tracked: frozenset[str] = frozenset()
     narrowed: Container[str] = frozenset()
 
 

@@ -10,9 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What is read of the instances of other services, and of those services."""
+"""Finds out which services the instances on a service's nodes belong to.
 
-from collections.abc import Iterable, Mapping
+What becomes of them is decided in :mod:`nova_ironic_ring.core.decisions`.
+Where one could not be taken over, the plan is corrected here.
+"""
+
+from collections.abc import Container, Iterable, Mapping
 import dataclasses
 
 from nova_ironic_ring.core import decisions
@@ -57,22 +61,25 @@ def instances(this: look.Run, memory: observation.Memory,
             if uuid not in gone}, other_drivers
 
 
-def elsewhere(memory: observation.Memory, seen: observation.Observation
-              ) -> list[events.Event]:
+def elsewhere(known: Container[str], nodes: model.Nodes,
+              of_others: Mapping[str, model.Instance],
+              other_drivers: Container[str]) -> list[events.Event]:
     """Name the instances that Ironic and Nova have on different nodes.
 
-    :param memory: what is remembered of the instances of others
-    :param seen: what was read of them now
+    :param known: the instances that were read before, of which nothing is said
+        again
+    :param nodes: the instance on each node, by Ironic
+    :param of_others: the instances of others, as Nova has them
+    :param other_drivers: canonical names of services that run another driver
     """
-    known = seen.instances
     return [
         events.InstanceElsewhere(node, uuid, instance.host)
-        for node, uuid in seen.nodes.items()
-        if uuid is not None and uuid not in memory.instances
-        and (instance := known.of_others.get(uuid)) is not None
+        for node, uuid in nodes.items()
+        if uuid is not None and uuid not in known
+        and (instance := of_others.get(uuid)) is not None
         and instance.host is not None and (
             not pools.has(instance, node)
-            or instance.host_name in known.other_drivers)]
+            or instance.host_name in other_drivers)]
 
 
 def services(this: look.Run, memory: observation.Memory,

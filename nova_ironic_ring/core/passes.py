@@ -109,7 +109,9 @@ def run(world: ports.Ports, before: observation.Memory,
             observation.Instances(begun.mine),
             tracked=world.process.tracked(), narrowed=begun.narrowed))
     memory = look.at_silent_owners(this, memory, seen.rows)
-    this.happened.extend(others.elsewhere(memory, seen))
+    this.happened.extend(others.elsewhere(
+        memory.instances, seen.nodes, seen.instances.of_others,
+        seen.instances.other_drivers))
     memory = look.at_own_heartbeat(this, memory)
     seen = dataclasses.replace(seen, standing=memory.standing)
     plan, memory = planner.decide(seen, memory, current)

@@ -69,9 +69,9 @@ def noticed(before: observation.Memory, memory: observation.Memory,
             current: settings.Settings) -> observation.Memory:
     """Have inventories read anew where others may have written them.
 
-    The others reserve all pools of a service that they take for lost. One of
-    them may be in a pass that began before this one was back: so it is read in
-    two passes.
+    The others reserve all pools of a service that they take for lost, or whose
+    passes fail. One of them may be in a pass that began before this one was
+    back: so it is read in two passes.
 
     :param before: what was remembered before the services were looked at
     :param memory: what is remembered now
@@ -79,7 +79,7 @@ def noticed(before: observation.Memory, memory: observation.Memory,
     """
     was, now = before.standing, memory.standing
     is_back = now.trust is trust.Trust.FULL and (
-        was.trust is not trust.Trust.FULL
+        was.trust is not trust.Trust.FULL or before.own_work.is_failing
         or was.membership.state(current.host).is_lost
         and not now.membership.state(current.host).is_lost)
     return dataclasses.replace(memory, pooled=dataclasses.replace(
@@ -211,6 +211,8 @@ def take_over(this: look.Run, seen: Seen, counted: Counted, named: Wanted
     hosts = {each.host for batch in named.values() for each in batch
              if not each.is_own}
     try:
+        named = _without(this, named, this.world.nova.other_drivers(
+            sorted(hosts)) if hosts else frozenset())
         providers = _providers(this, seen, hosts)
     except Exception as error:
         first = next(each for batch in named.values() for each in batch)
@@ -221,6 +223,20 @@ def take_over(this: look.Run, seen: Seen, counted: Counted, named: Wanted
         named, counted, seen.recorded, providers))
     this.happened.extend(outcome.happened)
     return outcome
+
+
+def _without(this: look.Run, named: Wanted, other_drivers: frozenset[str]
+             ) -> Wanted:
+    """Leave instances to services that run another driver."""
+    for batch in named.values():
+        this.happened.extend(
+            events.InstanceElsewhere(each.node, each.instance, each.host)
+            for each in batch
+            if model.canonical(each.host) in other_drivers and not each.is_own)
+    left = {pool: [each for each in batch if each.is_own
+                   or model.canonical(each.host) not in other_drivers]
+            for pool, batch in named.items()}
+    return {pool: batch for pool, batch in left.items() if batch}
 
 
 def _providers(this: look.Run, seen: Seen, hosts: Iterable[str]

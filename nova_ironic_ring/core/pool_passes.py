@@ -26,6 +26,7 @@ from nova_ironic_ring.core import look
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import others
 from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import pool_failover
 from nova_ironic_ring.core import pool_records
@@ -195,16 +196,19 @@ def _observe(this: look.Run, memory: observation.Memory,
     free = _free(this, memory, nodes) - begun.narrowed
     here = _of_others_here(this, memory, nodes, mine)
     of_others = _of_others(this, memory, here)
+    this.happened.extend(others.elsewhere(
+        memory.instances, {uuid: node.instance for uuid, node in nodes.items()
+                           if node.instance in here}, of_others, ()))
     # One that is disabled is in no ring, and may have died with builds.
-    others, memory = look.at_all_services(this, memory)
-    members = memory.standing.membership.joined(others.membership)
+    services, memory = look.at_all_services(this, memory)
+    members = memory.standing.membership.joined(services.membership)
     own = nova.rows_of(this.current.host)
     looked_for = sorted(node for node in (
         free | {
             uuid for uuid, node in nodes.items() if node.instance in mine})
         if node not in own)
     records = pool_records.Records(
-        own, nova.rows(looked_for) if looked_for else {}, others)
+        own, nova.rows(looked_for) if looked_for else {}, services)
     seen = _Seen(nodes, mine, places | {
         uuid: instance.node for uuid, instance in unknown.items()},
         frozenset(pools.recorded(own)), of_others, members,

@@ -321,9 +321,9 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     waiting = world.placement.consumers(pools.uuid_of(left.pool)) - deployed
     found = world.nova.instances(waiting) if waiting else {}
     for uuid, instance in found.items():
-        if instance.host not in (None, left.host) or not (
-                instance.is_deleting or instance.is_given_up
-                or instance.is_building):
+        if instance.host_name not in (None, model.canonical(left.host)) or (
+                not (instance.is_deleting or instance.is_given_up
+                     or instance.is_building)):
             continue
         try:
             if world.ironic.nodes_of([uuid]):

@@ -322,9 +322,10 @@ class Placement(Protocol):
     def make_room(self, place: str) -> None:
         """Have the provider of a node, or of a pool, take an allocation.
 
-        Where it has room, nothing is done. Where it has none, one node less is
-        reserved: that whose instance has lost its allocation. Where none is
-        reserved, one more is counted: its service does so in its next pass.
+        Where it has room, nothing is done. Where it has none, fewer nodes are
+        reserved, as few as it takes: peers may have reserved all of them, also
+        those with an allocation. Where that is not enough, more are counted:
+        its service does so in its next pass.
 
         :param place: the UUID of the node, or the name of the pool
         """
@@ -369,7 +370,7 @@ class Process(Protocol):
     def is_ending(self) -> bool:
         """Say whether this service is about to end."""
 
-    def tracked(self) -> Container[str]:
+    def tracked(self) -> frozenset[str]:
         """Name the nodes tracked by Nova's resource tracker."""
 
     def waiting_builds(self) -> Container[str]:

@@ -131,7 +131,8 @@ def _observe(this: look.Run, memory: observation.Memory
         seen, others=known, instances=dataclasses.replace(
             seen.instances, of_others=of_others,
             other_drivers=other_drivers))
-    this.happened.extend(others.elsewhere(memory, seen))
+    this.happened.extend(others.elsewhere(
+        memory.instances, seen.nodes, of_others, other_drivers))
     memory = dataclasses.replace(
         memory, instances=of_others, other_drivers=other_drivers,
         nowhere=nowhere.intersection(seen.nodes.values())

@@ -16,7 +16,7 @@ Ironic gives a node to one instance, whoever asks. So it does no harm that two
 services take a node for free: one of them goes on to the next.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 import dataclasses
 import hashlib
 
@@ -57,21 +57,31 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
     :param scope: the nodes that this service and its peers divide
     :returns: the UUID of the node; None if there is none
     """
-    tried = set(wanted.avoid)
-    for node in wanted.own:
-        if node in tried:
-            continue
+    tried: set[str] = set()
+    for node in _to_try(ironic, wanted, scope, tried):
         tried.add(node)
         if ironic.reserve(node, wanted.instance):
             return node
-    if wanted.kind is None:
-        return None
-    others = [node for node, said in ironic.free_nodes(scope).items()
-              if said.kind == wanted.kind and node not in tried]
-    for node in in_turn(others, wanted.instance):
-        if ironic.reserve(node, wanted.instance):
-            return node
+        # Ironic gives no second node to an instance that has one: such as one
+        # whose answer was lost, or that could not be cleaned up.
+        if len(tried) == 1 and (
+                had := ironic.nodes_of([wanted.instance])):
+            return next((each for each in had if each in tried), None)
     return None
+
+
+def _to_try(ironic: ports.Ironic, wanted: Wanted, scope: settings.Scope,
+            tried: Container[str]) -> Iterator[str]:
+    """Name the nodes to try, one after the other."""
+    for node in wanted.own:
+        if node not in tried and node not in wanted.avoid:
+            yield node
+    if wanted.kind is None:
+        return
+    others = [node for node, said in ironic.free_nodes(scope).items()
+              if said.kind == wanted.kind and node not in tried
+              and node not in wanted.avoid]
+    yield from in_turn(others, wanted.instance)
 
 
 def in_turn(nodes: Iterable[str], instance: str) -> list[str]:

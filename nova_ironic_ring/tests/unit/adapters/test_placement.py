@@ -130,7 +130,9 @@ class PlacementTestCase(base.BaseTestCase):
     def test_room_in_a_pool(self):
         for total, reserved, used, left in (
                 (3, 3, 0, (3, 2)), (3, 1, 2, (3, 0)), (3, 1, 1, (3, 1)),
-                (3, 0, 3, (4, 0))):
+                (3, 0, 3, (4, 0)),
+                # Its peers have reserved all of it, with instances there.
+                (5, 5, 2, (5, 2)), (3, 3, 3, (4, 0))):
             self._have(*map(str, range(used)))
             write = self._inventory(
                 CUSTOM_GOLD={'total': total, 'reserved': reserved})

@@ -91,6 +91,17 @@ class ShareTestCase(pool_base.PoolPassTestCase):
         self.assertEqual({node}, self.services['a'].result.found[before].used)
         self.assertEqual(KIND, self.services['a'].result.found[before].kind)
 
+    def test_instance_that_nova_has_on_another_node_is_told_of_once(self):
+        service = self.services['a']
+        node, elsewhere = sorted(service.pool.free)[:2]
+        self.cloud.nodes[node].instance = 'i'
+        self.cloud.instances['i'] = model.Instance('kvm', elsewhere)
+        service.run_pass()
+        self.assertEqual([events.InstanceElsewhere(node, 'i', 'kvm')],
+                         service.happened(events.InstanceElsewhere))
+        service.run_pass()
+        self.assertEqual([], service.happened(events.InstanceElsewhere))
+
     def test_instance_that_is_not_in_a_pool_yet_is_reserved(self):
         node = min(self.services['a'].pool.free)
         self.cloud.nodes[node].instance = 'i'
@@ -282,6 +293,23 @@ class WorkTestCase(pool_base.PoolPassTestCase):
         self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
         counted = self.cloud.inventories[self.services['b'].pool.uuid]
         self.assertEqual(0, counted.reserved)
+
+    def test_it_reads_its_pools_anew_when_it_comes_back(self):
+        service, asked = self.services['b'], []
+        service.world.placement.reread = asked.append
+
+        def fail(_):
+            raise ValueError('no')
+        nodes, service.world.ironic.nodes = service.world.ironic.nodes, fail
+        for _ in range(12):
+            self.fail(1)
+            self.assertRaises(look.UnansweredError, service.run_pass)
+        self.assertIs(membership.State.NOT_WORKING, self.state())
+        self.assertEqual([], asked)
+        service.world.ironic.nodes = nodes
+        # Its peers have reserved them, and may be in a pass still.
+        self.run_passes(3, self.CYCLE)
+        self.assertEqual(2 * [service.pool.name], asked)
 
     def test_nobody_has_ironic(self):
         service = self.services['a']

@@ -44,6 +44,16 @@ class DeadServiceTestCase(pool_base.TakeoverTestCase):
         self.run_passes()
         self.assert_whole()
 
+    def test_one_that_has_run_another_driver(self):
+        # Its pool and its instances are no more than what records say.
+        self.cloud.other_drivers = frozenset({'b'})
+        self.die()
+        self.run_passes(2)
+        self.assertEqual({'b'}, self.hosts())
+        self.assertEqual(set(self.held), {
+            event.node for service in self.services.values()
+            for event in service.happened(events.InstanceElsewhere)})
+
     def test_it_is_said_of_each(self):
         self.die()
         self.run_passes()
@@ -437,6 +447,12 @@ class BuildsTestCase(pool_base.TakeoverTestCase):
         (service,) = (each for each in self.services.values()
                       if each.happened(events.BuildEnded))
         self.assertEqual(2, len(service.happened(events.BuildEnded)))
+
+    def test_build_of_a_service_whose_name_has_capitals(self):
+        self.wait_for_node('here', 'B', is_building=True)
+        self.die()
+        self.run_passes()
+        self.assertTrue(self.cloud.instances['here'].is_given_up)
 
     def test_allocation_of_a_build_that_was_ended_before_goes(self):
         # Who has ended it has died then.

@@ -60,6 +60,21 @@ class ReserveTestCase(base.BaseTestCase):
             self.ironic, reservation.Wanted(
                 'j', KIND, '', frozenset('c')), settings.Scope()))
 
+    def test_answer_that_was_lost(self):
+        give = self.ironic.reserve
+
+        def lose(node, instance):
+            give(node, instance)
+            return False
+        self.ironic.reserve = lose
+        self.assertEqual('c', self.reserve('cd'))
+
+    def test_instance_that_has_another_node_gets_no_second_one(self):
+        self.cloud.nodes['a'].instance = 'i'
+        self.assertIsNone(self.reserve('cd'))
+        self.assertEqual([None] * 3, [
+            self.cloud.nodes[name].instance for name in 'bcd'])
+
     def test_none_left(self):
         for name in 'abcd':
             self.cloud.nodes[name].instance = 'other'

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -236,7 +235,7 @@ class Process(clouds.Process):
     def is_ending(self) -> bool:
         return self.ending
 
-    def tracked(self) -> Container[str]:
+    def tracked(self) -> frozenset[str]:
         return frozenset(self.tracked_nodes)
 
 
