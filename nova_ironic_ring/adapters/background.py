@@ -10,7 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Does in a thread, one after the other, what must not be waited for."""
+"""Runs jobs in a thread of their own, one after the other.
+
+It is for what a pass must not wait for, such as a notification. What the jobs
+are is not said here.
+"""
 
 from collections.abc import Callable
 import threading

@@ -10,7 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the scheduler may ask of nodes, by what Ironic says as plain JSON."""
+"""Makes the kind of a node of what Ironic says of it in JSON.
+
+The kind is what the scheduler may ask for: resource class, traits,
+capabilities and architecture. How nodes of a kind become a pool is in
+:mod:`nova_ironic_ring.core.pools`.
+"""
 
 import json
 

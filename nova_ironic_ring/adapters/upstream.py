@@ -55,7 +55,9 @@ NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
 
 
 class NodeCache:
-    """Fills the cache of Nova's driver from the public method, not in turn.
+    """Fills the cache of Nova's driver when Nova asks for the nodes.
+
+    Nova's driver does the reverse: it lists what its cache has.
 
     To be mixed in before Nova's driver. No public method more: Nova's own
     tests hold a driver to the interface.

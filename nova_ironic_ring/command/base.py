@@ -10,7 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the commands share."""
+"""The class that all commands are made with: source, console, exit status.
+
+What each command does is in ``reading``, ``changing`` and ``looking_back``.
+"""
 
 import argparse
 from collections.abc import Sequence

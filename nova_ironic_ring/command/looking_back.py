@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The command that shows what was."""
+"""The command ``history``: prints what Nova's records tell of the past."""
 
 import argparse
 from collections.abc import Iterable, Sequence

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What Nova's databases alone tell of the nodes of Ironic."""
+"""Makes nodes of Nova's records, for commands that do not ask Ironic."""
 
 from collections.abc import Iterator
 import dataclasses

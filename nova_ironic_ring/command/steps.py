@@ -10,7 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a command does, step by step, and what comes of each step."""
+"""The steps of commands that change something, for people and programs.
+
+A step says what is done with what, and its outcome. Who does so is in
+``work``.
+"""
 
 from collections.abc import Mapping
 import dataclasses

@@ -10,7 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Changes services, and waits for what the others make of it."""
+"""Drains, undrains and fails over services.
+
+It changes Nova's records by ``writing``, and waits until the services have
+done their part.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 import functools

@@ -12,8 +12,8 @@
 
 """Writes what the command changes in Nova, with Nova's own objects.
 
-To import this takes longer than to read a deployment: only what is to write
-does.
+The import takes longer than to read a whole deployment, so only commands that
+write import this module.
 """
 
 from collections.abc import Iterator

@@ -10,7 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Counts what happens in passes, for those who measure it."""
+"""Counts the events of passes, for the metrics.
+
+How these are served is in :mod:`nova_ironic_ring.compute.metrics`.
+"""
 
 import collections
 from collections.abc import Iterable

@@ -10,7 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The nodes that this process has tried or released since the last count."""
+"""Remembers which nodes were tried or released since the last pass.
+
+A pass counts what Ironic has listed at its beginning; builds and deletes go on
+meanwhile. This is for the pool driver.
+"""
 
 from collections.abc import Iterable, Iterator
 import threading

@@ -10,7 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the drivers of this project have in common."""
+"""The methods that the ring driver and the pool driver share.
+
+They run the pass, the look between passes and the report. What each of the two
+drivers lists is in a module of its own.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 import contextlib

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What changes hands, and why: the entries that are kept of events.
+"""Makes entries of the audit log and notifications of the events of a pass.
 
-Not all that is worth a line in the log: changes of owner, of members and of
-trust, and disputes.
+There is one for each change of owner, of members and of trust, and for each
+dispute. Other events have a line in the service's log alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

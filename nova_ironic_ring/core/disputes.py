@@ -12,8 +12,9 @@
 
 """Nodes that two services take from each other, because they see two rings.
 
-Each is right by its own ring, as with peer lists that differ. One of them has
-to stop, and the one whose taking was undone does.
+Each is right by its own ring, as with peer lists that differ. The service that
+finds a node taken back which it had taken, takes no more from the other one
+for a time.
 """
 
 from collections.abc import Container, Mapping, Sequence

@@ -13,8 +13,8 @@
 """What all services of a ring would do, until nothing moves.
 
 Every service runs real passes, in turn, on a copy of a cloud in memory. So the
-forecast knows all that a pass knows but the allocations of nodes, and has no
-rule of its own.
+forecast has no rule of its own. Of allocations it knows those that it is
+given: they are read for a single node, and not for all.
 """
 
 from collections.abc import Container, Mapping, Sequence

@@ -12,9 +12,10 @@
 
 """A pass: look, decide, take over, and say which nodes to list.
 
-This is all that a service does with its nodes, from top to bottom, and what
-the driver, the simulation and the forecast of the command run alike. What is
-read, is read in the order that correctness needs:
+This is a pass from top to bottom, which the driver, the simulation and the
+forecast of the command run alike. What a service does between two passes is in
+:mod:`nova_ironic_ring.core.reaction`. What is read, is read in the order that
+correctness needs:
 
 1. the services, of which the members and the ring are made;
 2. Ironic's nodes;

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Whether services have grown."""
+"""Compares memory and threads of services from the beginning with the end."""
 
 from collections.abc import Sequence
 import dataclasses
