@@ -61,6 +61,9 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertIn('uuid', driver._NODE_FIELDS)
         self.assertIn('instance_uuid', driver._NODE_FIELDS)
 
+    def test_listing_of_nodes(self):
+        self._method('_get_node_list').bind(None, fields=[], shard='one')
+
     def test_pools(self):
         source = driver.IronicDriver(mock.Mock())
         node = sdk_node.Node(
@@ -304,8 +307,20 @@ class PrivateNamesTestCase(base.BaseTestCase):
             manager.ComputeManager._do_build_and_run_instance)
         for name in '_cleanup_allocated_networks', '_cleanup_volumes':
             self.assertIn(f'self.{name}(', builds)
-            self.assertIn('instance', inspect.signature(
-                getattr(manager.ComputeManager, name)).parameters)
+        # What is guarded says which instance it is for.
+        for owner, name, parameter in (
+                (manager.ComputeManager, '_cleanup_allocated_networks',
+                 'instance'),
+                (manager.ComputeManager, '_cleanup_volumes', 'instance'),
+                (manager.ComputeManager, '_shutdown_instance', 'instance'),
+                (report.SchedulerReportClient,
+                 'delete_allocation_for_instance', 'uuid')):
+            self.assertTrue(
+                hasattr(owner, name),
+                f"Nova's {owner.__name__} has no {name} any more: see "
+                f'{upstream.__file__}')
+            self.assertIn(parameter, inspect.signature(
+                getattr(owner, name)).parameters)
 
     def test_builds_are_watched(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
