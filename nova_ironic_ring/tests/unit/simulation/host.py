@@ -34,6 +34,7 @@ import greenlet
 from nova_ironic_ring.core import arrivals
 from nova_ironic_ring.core import builds as core_builds
 from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
@@ -728,14 +729,13 @@ class Host:
     def _remove(self, node: str) -> None:
         """Delete the row of a node that Ironic does not have any more."""
         try:
-            if self.memory.vanished.is_closed or (
-                    not self.ports.ironic.is_deleted(node)):
-                return
+            with self._locked():
+                is_gone, self.memory, _ = leftovers.look_at_missing(
+                    self.ports, self.memory, node)
         except Unreachable:
             return
-        self.memory = dataclasses.replace(
-            self.memory, vanished=self.memory.vanished.noted(
-                node, self.process.now()))
+        if not is_gone:
+            return
         if self.ports.nova.delete_row(node, self.name):
             self.process.tracked_nodes.discard(node)
             self.ports.placement.delete_provider(node)
