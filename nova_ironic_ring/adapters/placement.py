@@ -163,11 +163,9 @@ def _with_room(said: Mapping[str, Any], used: int) -> Mapping[str, Any]:
     :param said: what Placement has
     :param used: how much of it is allocated
     """
-    total, reserved = said['total'], said.get('reserved', 0)
-    if total - reserved - used >= 1:
-        return said
-    total = max(total, used + 1)
-    return {**said, 'total': total, 'reserved': total - used - 1}
+    found = pools.Inventory(
+        said['total'], said.get('reserved', 0)).with_room(used)
+    return {**said, 'total': found.total, 'reserved': found.reserved}
 
 
 def inventory(pool: pools.Pool, counted: pools.Inventory,

@@ -448,10 +448,7 @@ class Placement:
         if found is None:
             return
         used = len(self.cloud.allocations.get(provider, ()))
-        if found.total - found.reserved - used < 1:
-            total = max(found.total, used + 1)
-            self.cloud.inventories[provider] = dataclasses.replace(
-                found, total=total, reserved=total - used - 1)
+        self.cloud.inventories[provider] = found.with_room(used)
 
     def forget_provider(self, node: str) -> None:
         """Do nothing: here, nobody remembers a provider."""

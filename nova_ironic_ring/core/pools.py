@@ -101,6 +101,19 @@ class Inventory:
     total: int = 1
     reserved: int = 1
 
+    def with_room(self, used: int) -> 'Inventory':
+        """Return an inventory that has room for one allocation more.
+
+        As few nodes less as that takes are reserved; where that is not enough,
+        more are counted.
+
+        :param used: how many nodes are allocated
+        """
+        if self.total - self.reserved - used >= 1:
+            return self
+        total = max(self.total, used + 1)
+        return Inventory(total, total - used - 1)
+
 
 @dataclasses.dataclass(frozen=True)
 class Pool:
