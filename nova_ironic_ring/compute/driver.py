@@ -20,7 +20,6 @@ from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.compute import shared
 from nova_ironic_ring.core import arrivals
-from nova_ironic_ring.core import passes
 
 LOG = logging.getLogger(__name__)
 
@@ -104,11 +103,10 @@ class RingMixin(shared.OnNodeMixin):
             # Before the last look: Nova's driver would do so after it.
             self.get_available_nodes()
         with self.ring_lock:
-            try:
-                taken = self.ring_service.claim(nodename)
-            except passes.NodeLostError as error:
-                raise exception.ComputeHostNotFound(
-                    host=self.ring_service.settings.host) from error
+            taken = self.ring_service.look_at(nodename)
+        if taken is None:
+            raise exception.ComputeHostNotFound(
+                host=self.ring_service.settings.host)
         self.ring_recovery.start(taken)
         resources = super().get_available_resource(  # type: ignore[misc]
             nodename)

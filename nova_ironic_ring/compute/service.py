@@ -38,7 +38,6 @@ from nova_ironic_ring.compute import history
 from nova_ironic_ring.compute import log
 from nova_ironic_ring.core import arrivals
 from nova_ironic_ring.core import audit
-from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import look
@@ -51,6 +50,7 @@ from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import reaction
 from nova_ironic_ring.core import settings as core_settings
 from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core import tracking
 from nova_ironic_ring.process import heartbeats
 from nova_ironic_ring.process import sighup
 from nova_ironic_ring.process import watchdog
@@ -363,8 +363,6 @@ class RingService(Service):
         super().__init__(driver)
         #: What has come of the last pass.
         self.result = passes.Result()
-        #: Whether Placement has not told of handovers since the last pass.
-        self._is_unanswered = False
 
     @property
     def orphans(self) -> frozenset[str]:
@@ -383,7 +381,6 @@ class RingService(Service):
         :raises nova.exception.InvalidConfiguration: if there is no good
             configuration
         """
-        self._is_unanswered = False
         self.result = self._run(passes.run)
         nodes = self.ironic.for_nova(self.result.listed)
         # The tracker deletes the record of a node that is left out.
@@ -408,28 +405,22 @@ class RingService(Service):
         step = self.result.plan.steps.get(place)
         return step is not None and step.decision.lists
 
-    def claim(self, node: str) -> Sequence[takeover.Takeover]:
-        """Look at a node once more before the resource tracker takes it.
+    def look_at(self, node: str) -> Sequence[takeover.Takeover] | None:
+        """Look at a node once more before the resource tracker records it.
 
         :param node: the node's UUID
-        :returns: instances that have become this service's by it
-        :raises NodeLostError: if another service has taken the node meanwhile
+        :returns: instances that have become this service's by it; None if
+            another service has taken the node meanwhile
         """
         step = self.result.plan.steps.get(node)
         if step is None:
             return ()
-        if self.process.tracks(node):
-            self._look_at_handover(node)
-            return ()
-        try:
-            settled = passes.claim(self.world, node, step, self.settings.me)
-        except passes.NodeInUseError:
-            self.memory = dataclasses.replace(
-                self.memory, in_use=self.memory.in_use | {node})
-            raise
-        self.memory = passes.claimed(self.memory, node, step, settled)
-        self._tell(settled.happened)
-        return settled.taken
+        looked = tracking.look(
+            self.world, self.memory, tracking.Listed(
+                node, step, self.process.tracks(node)), self.settings.me)
+        self.memory = looked.memory
+        self._tell(looked.happened)
+        return None if looked.is_lost else looked.taken
 
     def take_for_build(self, arrival: arrivals.Arrival) -> bool:
         """Take a node for a build that was sent here for it.
@@ -452,19 +443,6 @@ class RingService(Service):
         self.nodes = {**self.nodes, **nodes}
         self._tell([taken.happened])
         return True
-
-    def _look_at_handover(self, node: str) -> None:
-        """Look for builds of the service that has handed over a node."""
-        if self._is_unanswered:
-            return
-        try:
-            self.memory = dataclasses.replace(
-                self.memory, handovers=builds.look_at_handover(
-                    self.world, self.memory.handovers, node))
-        except Exception as error:
-            # Not asked for each node: they are looked for in the next pass.
-            self._is_unanswered = True
-            self._tell([events.HandoversUnknown(error)])
 
     def stats(self, node: str, found: Mapping[str, str]) -> dict[str, str]:
         """Return what the others are to read in the row of a node.

@@ -16,17 +16,19 @@ The forecast of the command and the simulation run passes on them. What Nova's
 resource tracker does with the nodes that are listed is here as well.
 """
 
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Sequence
 import dataclasses
 import datetime
 
-from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core import tracking
 
 #: When the time of a cloud begins.
 EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
@@ -165,17 +167,17 @@ class Nova:
         self.cloud = cloud
         self.host = host
         #: A row of each service, by canonical name.
-        self._samples: dict[str, str] = {}
+        self.samples: dict[str, str] = {}
 
     def ring_services(self) -> list[model.Service]:
         owners = {model.canonical(row.owner)
                   for row in self.cloud.rows.values()}
         found = [name for name, service in self.cloud.services.items()
                  if name in owners and not service.disabled]
-        self._samples = self._kept(found) | self._sample(
+        self.samples = self._kept(found) | self._sample(
             set(found) - self._kept(found).keys())
         said = {name: _read(self.cloud.rows[node])
-                for name, node in self._samples.items()}
+                for name, node in self.samples.items()}
         return [dataclasses.replace(
             self.cloud.services[name], last_pass=said[name].last_pass,
             is_asked=True, scope=said[name].scope,
@@ -187,7 +189,7 @@ class Nova:
 
         :param hosts: canonical names of services
         """
-        return {name: node for name, node in self._samples.items()
+        return {name: node for name, node in self.samples.items()
                 if name in hosts and node in self.cloud.rows
                 and model.canonical(self.cloud.rows[node].owner) == name
                 and self.cloud.rows[node].sayer in (None, name)}
@@ -212,7 +214,7 @@ class Nova:
                     ) -> dict[str, model.LastPass]:
         # The row that is read of each from now on is the one that says most.
         samples = self._sample(hosts)
-        self._samples |= samples
+        self.samples |= samples
         return {host: said for host, node in samples.items()
                 if (said := _read(self.cloud.rows[node]).last_pass)
                 is not None}
@@ -513,27 +515,47 @@ class Tracker:
         self.process = process
         self.world = world
         self.current = current
+        #: What the service remembers.
+        self.memory = observation.Memory()
 
     def drop(self) -> None:
         """Let go of the nodes that another service has by now."""
         self.process.tracked_nodes &= self.world.nova.rows_of(
             self.current.host).keys()
 
-    def take(self, node: str, result: passes.Result) -> builds.Settled:
+    def track(self, result: passes.Result) -> None:
+        """Do with all nodes what the tracker does after a pass.
+
+        :param result: what has come of the pass
+        """
+        self.drop()
+        for node in result.listed:
+            self.take(node, result)
+
+    def look(self, listed: tracking.Listed) -> tracking.Looked:
+        """Look at a node once more, and remember what comes of it.
+
+        :param listed: the node
+        """
+        looked = tracking.look(
+            self.world, self.memory, listed, self.current.me)
+        self.memory = looked.memory
+        return looked
+
+    def take(self, node: str, result: passes.Result
+             ) -> Sequence[takeover.Takeover]:
         """Record a listed node for the service, and write what it says there.
 
         :param node: the node's UUID
         :param result: what has come of the pass
-        :returns: what has come of builds that a dead owner has left behind
+        :returns: instances that have become this service's by it
         """
         step = result.plan.steps[node]
-        settled = builds.Settled()
-        if node not in self.process.tracked_nodes:
-            try:
-                settled = passes.claim(
-                    self.world, node, step, self.current.me)
-            except passes.NodeLostError:
-                return settled
+        is_tracked = node in self.process.tracked_nodes
+        looked = self.look(tracking.Listed(node, step, is_tracked))
+        if looked.is_lost:
+            return ()
+        if not is_tracked:
             self.record(node)
             self.process.tracked_nodes.add(node)
         row = self.cloud.rows.get(node)
@@ -542,7 +564,7 @@ class Tracker:
             row.taker = step.offer
             row.say(self.current.host, result.work.of(node, self.current))
             row.say_settings(self.current, result.memory.held)
-        return settled
+        return looked.taken
 
     def count(self, result: pool_passes.Result) -> None:
         """Record the pools of a pass, and remove those that are no more.

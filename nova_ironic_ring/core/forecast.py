@@ -134,7 +134,8 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
     """
     cloud = _copy(cloud)
     trackers = {each.me: _connect(cloud, each) for each in services}
-    memories = {each.me: start(cloud, each) for each in services}
+    for each in services:
+        trackers[each.me].memory = start(cloud, each)
     step = max((each.pass_interval for each in services), default=0)
     leap = max((max(each.handover_timeout, each.failover_after)
                 for each in services), default=0)
@@ -153,9 +154,9 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
         # After each pass: what one takes, another may take back at once.
         for host, tracker in trackers.items():
             if host in pooled:
-                memories[host] = _count(tracker, memories[host], counted)
+                _count(tracker, counted)
             else:
-                memories[host] = _pass(tracker, memories[host]).memory
+                _pass(tracker)
             before, state = state, _state(cloud, counted)
             if before == state:
                 continue
@@ -172,8 +173,8 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
         {uuid: instance.host for uuid, instance in cloud.instances.items()
          if instance.host}, moves,
         bool(quiet) and not any(
-            memory.disputes.hosts for memory in memories.values()),
-        {host: len(memory.nodes) for host, memory in memories.items()})
+            each.memory.disputes.hosts for each in trackers.values()),
+        {host: len(each.memory.nodes) for host, each in trackers.items()})
 
 
 def _copy(cloud: clouds.Cloud) -> clouds.Cloud:
@@ -196,23 +197,20 @@ def _connect(cloud: clouds.Cloud, current: settings.Settings
     return tracker
 
 
-def _pass(tracker: clouds.Tracker, before: observation.Memory
-          ) -> passes.Result:
+def _pass(tracker: clouds.Tracker) -> None:
     """Run one pass of a service, and what the resource tracker makes of it."""
-    result = passes.run(tracker.world, before, tracker.current)
-    tracker.drop()
-    for node in result.listed:
-        tracker.take(node, result)
-    return result
+    result = passes.run(tracker.world, tracker.memory, tracker.current)
+    tracker.memory = result.memory
+    tracker.track(result)
 
 
-def _count(tracker: clouds.Tracker, before: observation.Memory,
-           counted: dict[str, str]) -> observation.Memory:
+def _count(tracker: clouds.Tracker, counted: dict[str, str]) -> None:
     """Run one pass of a service with pools, and see which nodes count there.
 
     :param counted: for which service each node counts; changed
     """
-    result = pool_passes.run(tracker.world, before, tracker.current)
+    result = pool_passes.run(tracker.world, tracker.memory, tracker.current)
+    tracker.memory = result.memory
     tracker.count(result)
     me = tracker.current.me
     now = {node for pool in result.found.values() for node in pool.nodes}
@@ -220,7 +218,6 @@ def _count(tracker: clouds.Tracker, before: observation.Memory,
         if node not in now:
             del counted[node]
     counted.update(dict.fromkeys(now, me))
-    return result.memory
 
 
 def _state(cloud: clouds.Cloud, counted: Mapping[str, str]) -> tuple[

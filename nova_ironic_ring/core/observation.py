@@ -149,10 +149,13 @@ class Handovers:
         the last pass, by the node's UUID
     :ivar builds: what was allocated of such nodes, and has not come to a
         service yet; the host of each is the service that handed over the node
+    :ivar is_unanswered: whether Placement has not told of them since the last
+        pass
     """
 
     givers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     builds: tuple[LeftBuild, ...] = ()
+    is_unanswered: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -308,6 +311,13 @@ class Memory:
         return dataclasses.replace(self, instances={
             uuid: instance for uuid, instance in self.instances.items()
             if uuid not in uuids})
+
+    def with_node_in_use(self, node: str) -> 'Memory':
+        """Note that a node could not be taken: its owner is to build on it.
+
+        :param node: its UUID
+        """
+        return dataclasses.replace(self, in_use=self.in_use | {node})
 
     def failed(self, at: float) -> 'Memory':
         """Return the memory after Nova could not be asked.

@@ -14,7 +14,8 @@
 
 This is a pass from top to bottom, which the driver, the simulation and the
 forecast of the command run alike. What a service does between two passes is in
-:mod:`nova_ironic_ring.core.reaction`. What is read, is read in the order that
+:mod:`nova_ironic_ring.core.reaction`, and the last look at each node in
+:mod:`nova_ironic_ring.core.tracking`. What is read, is read in the order that
 correctness needs:
 
 1. the services, of which the members and the ring are made;
@@ -51,14 +52,6 @@ from nova_ironic_ring.core import trust
 
 #: Raised by :func:`run`.
 UnansweredError = look.UnansweredError
-
-
-class NodeLostError(Exception):
-    """Another service has taken a node since it was decided to list it."""
-
-
-class NodeInUseError(NodeLostError):
-    """The owner of a node is to build on it, and does not give it away."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,64 +142,6 @@ def run(world: ports.Ports, before: observation.Memory,
         # Nova refuses to start a new service that names instances.
         _orphans(plan, seen, current) if begun.is_recorded else frozenset(),
         this.happened, said)
-
-
-def claim(world: ports.Ports, node: str, step: planner.Step,
-          me: str) -> builds.Settled:
-    """Look at a node once more before Nova's tracker takes it.
-
-    The tracker takes every node that is listed, whoever has it. To be asked
-    for a node that is not tracked yet.
-
-    :param world: the ports
-    :param node: the node's UUID
-    :param step: what was decided
-    :param me: the canonical name of this service
-    :returns: what has come of builds that a dead owner has left behind
-    :raises NodeInUseError: if something is to be built on the node by its
-        owner, which lives
-    :raises NodeLostError: if another service has taken the node meanwhile
-    """
-    claimed = step.claim
-    if claimed is None:
-        raise NodeLostError(node)
-    if claimed.instance is not None:
-        found = world.nova.instances([claimed.instance]).get(claimed.instance)
-        host = me if claimed.host is None else model.canonical(claimed.host)
-        if found is None or found.host_name != host:
-            raise NodeLostError(node)
-    elif claimed.checks_owner:
-        row = world.nova.rows([node]).get(node)
-        if (row.owner if row else None) != claimed.owner:
-            raise NodeLostError(node)
-    if claimed.is_handed_over and world.placement.consumers(node):
-        # Its owner is to build on it, and to withdraw its offer.
-        raise NodeInUseError(node)
-    # If the former owner's record was deleted, so was the provider. Nova's
-    # cache would not show that for minutes.
-    world.placement.forget_provider(node)
-    if claimed.is_abandoned:
-        return builds.look(world, node, claimed.owner)
-    return builds.Settled()
-
-
-def claimed(before: observation.Memory, node: str, step: planner.Step,
-            settled: builds.Settled) -> observation.Memory:
-    """Remember what has come of a claim.
-
-    :param before: what this service remembers
-    :param node: the node's UUID
-    :param step: what was decided
-    :param settled: what has come of builds that a dead owner has left behind
-    """
-    handovers = before.handovers
-    if step.claim is not None and step.claim.is_handed_over and (
-            step.claim.owner is not None):
-        handovers = dataclasses.replace(
-            handovers, givers={**handovers.givers, node: step.claim.owner})
-    return dataclasses.replace(
-        before, left_builds=(*before.left_builds, *settled.left),
-        handovers=handovers)
 
 
 def _observe(this: look.Run, memory: observation.Memory,

@@ -25,9 +25,9 @@ from nova_ironic_ring.core import events
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core import tracking
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,12 +88,11 @@ def claim(this: look.Run, memory: observation.Memory, records: Records,
         if not step.decision.lists or len(taken) >= takeover.MOST:
             continue
         try:
-            settled = passes.claim(
+            settled = tracking.claim(
                 this.world, node, step, this.current.me)
-        except passes.NodeInUseError:
-            memory = dataclasses.replace(
-                memory, in_use=memory.in_use | {node})
-        except passes.NodeLostError:
+        except tracking.NodeInUseError:
+            memory = memory.with_node_in_use(node)
+        except tracking.NodeLostError:
             continue
         except Exception as error:
             this.happened.append(events.RecordNotRemoved(

@@ -184,10 +184,9 @@ class World:
                     host, self._connect(self.cloud, current))
                 result = passes.run(
                     tracker.world, self._memories[host], current)
-                self._memories[host] = result.memory
-                tracker.drop()
-                for node in result.listed:
-                    tracker.take(node, result)
+                tracker.memory = result.memory
+                tracker.track(result)
+                self._memories[host] = tracker.memory
                 # Not all at the same time.
                 self.cloud.now += 1
                 self._beat(self.cloud, self.cloud.now)

@@ -18,7 +18,6 @@ from typing import Any
 
 from oslotest import base
 
-from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import forecast
 from nova_ironic_ring.core import model
@@ -82,6 +81,15 @@ class PassTestCase(base.BaseTestCase):
         self.memory = forecast.start(self.cloud, self.current)
         self.tracker.process.tracked_nodes = self.owned()
         self.run_pass()
+
+    @property
+    def memory(self) -> observation.Memory:
+        """What the service remembers."""
+        return self.tracker.memory
+
+    @memory.setter
+    def memory(self, memory: observation.Memory) -> None:
+        self.tracker.memory = memory
 
     def restart(self) -> None:
         """Make the service a process that has only started."""
@@ -186,17 +194,7 @@ class PassTestCase(base.BaseTestCase):
         :returns: the nodes that are listed
         """
         result = self.decide()
-        self.tracker.drop()
-        for node in result.listed:
-            step, process = result.plan.steps[node], self.tracker.process
-            if node in process.tracked_nodes:
-                self.memory = dataclasses.replace(
-                    self.memory, handovers=builds.look_at_handover(
-                        self.tracker.world, self.memory.handovers, node))
-            is_known = node in process.tracked_nodes
-            settled = self.tracker.take(node, result)
-            if not is_known and node in process.tracked_nodes:
-                self.memory = passes.claimed(self.memory, node, step, settled)
+        self.tracker.track(result)
         return set(result.listed)
 
     def run_passes(self, seconds: float, every: float) -> set[str]:

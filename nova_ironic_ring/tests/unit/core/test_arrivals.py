@@ -23,6 +23,7 @@ from nova_ironic_ring.core import model
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import tracking
 
 ARRIVAL = arrivals.Arrival('new', 'node')
 SCHEDULED = model.Instance(None, None, True, 'scheduling')
@@ -79,7 +80,7 @@ class ArrivalTestCase(base.BaseTestCase):
         step = self._decide()
         self.cloud.rows['node'].owner = 'third'
         self.assertRaises(
-            passes.NodeLostError, passes.claim, self.tracker.world, 'node',
+            tracking.NodeLostError, tracking.claim, self.tracker.world, 'node',
             step, 'me')
 
     def test_instance_that_is_to_be_unshelved(self):

@@ -198,9 +198,9 @@ class TrackerTestCase(CloudTestCase):
                 'dead', 'node', task='deleting')},
             allocations={'node': {'instance'}})
         tracker = clouds.connect(cloud, settings.Settings('me'))
-        settled = tracker.take('node', _result('node', planner.Step(
+        taken = tracker.take('node', _result('node', planner.Step(
             Decision.TAKE_ABANDONED, 'taken',
             claim=planner.Claim(None, True, 'dead', is_abandoned=True))))
         self.assertEqual(['instance'],
-                         [each.instance for each in settled.taken])
+                         [each.instance for each in taken])
         self.assertEqual('me', cloud.instances['instance'].host)

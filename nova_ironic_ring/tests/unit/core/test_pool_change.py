@@ -19,12 +19,10 @@ import random
 import fixtures
 from oslotest import base
 
-from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import model
-from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pools
@@ -45,29 +43,27 @@ class RingService:
         self.current = settings.Settings(host, **options)
         self.tracker = clouds.connect(cloud, self.current)
         self.world = self.tracker.world
-        self.memory = observation.Memory()
         self.result = passes.Result()
+
+    @property
+    def memory(self):
+        """What the service remembers."""
+        return self.tracker.memory
+
+    @memory.setter
+    def memory(self, memory):
+        self.tracker.memory = memory
 
     def run_pass(self):
         self.tracker.current = self.current
         self.result = passes.run(self.world, self.memory, self.current)
         self.memory = self.result.memory
-        self.tracker.drop()
         for name in sorted(self.world.nova.pools_of(self.host)):
             is_gone, self.memory, _ = leftovers.look_at_missing(
                 self.world, self.memory, name)
             if is_gone:
                 del self.cloud.rows[pools.uuid_of(name)]
-        for node in self.result.listed:
-            step = self.result.plan.steps[node]
-            if node in self.tracker.process.tracked_nodes:
-                self.memory = dataclasses.replace(
-                    self.memory, handovers=builds.look_at_handover(
-                        self.world, self.memory.handovers, node))
-            is_known = node in self.tracker.process.tracked_nodes
-            settled = self.tracker.take(node, self.result)
-            if not is_known and node in self.tracker.process.tracked_nodes:
-                self.memory = passes.claimed(self.memory, node, step, settled)
+        self.tracker.track(self.result)
         return self.result
 
     def nodes(self):

@@ -67,15 +67,22 @@ class _Service:
                     seconds=cloud.now), current.down_time))
         self.result = passes.Result()
 
+    @property
+    def memory(self) -> observation.Memory:
+        """What the service remembers."""
+        return self.tracker.memory
+
+    @memory.setter
+    def memory(self, memory: observation.Memory) -> None:
+        self.tracker.memory = memory
+
     def decide(self) -> None:
         self.result = passes.run(
             self.tracker.world, self.memory, self.current)
         self.memory = self.result.memory
 
     def track(self) -> None:
-        self.tracker.drop()
-        for node in self.result.listed:
-            self.tracker.take(node, self.result)
+        self.tracker.track(self.result)
 
     @property
     def members(self) -> frozenset[str]:
@@ -355,7 +362,7 @@ class StartTestCase(_ScopesTestCase):
             return ask(hosts)
 
         nova.last_passes = last_passes
-        nova._samples['a'] = max(
+        nova.samples['a'] = max(
             node for node in RACKS['rack2']
             if self.cloud.rows[node].sayer is None)
         for _ in range(5):

@@ -94,6 +94,15 @@ class _Service:
                         cloud.now))
         self.result: Any = None
 
+    @property
+    def memory(self) -> observation.Memory:
+        """What the service remembers."""
+        return self.tracker.memory
+
+    @memory.setter
+    def memory(self, memory: observation.Memory) -> None:
+        self.tracker.memory = memory
+
     def decide(self) -> None:
         """Run a pass, of which the tracker makes nothing yet."""
         self.ironic.listings.clear()
@@ -110,10 +119,8 @@ class _Service:
         """Have the tracker take what the pass has listed."""
         if self.has_pools:
             self.tracker.count(self.result)
-            return
-        self.tracker.drop()
-        for node in self.result.listed:
-            self.tracker.take(node, self.result)
+        else:
+            self.tracker.track(self.result)
 
     def shards(self) -> frozenset[str]:
         return self.memory.standing.ring.shards(self.current.me)

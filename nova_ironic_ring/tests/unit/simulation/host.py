@@ -23,6 +23,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import datetime
@@ -32,7 +33,6 @@ import typing
 import greenlet
 
 from nova_ironic_ring.core import arrivals
-from nova_ironic_ring.core import builds as core_builds
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import model
@@ -42,6 +42,8 @@ from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import reaction
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core import tracking
 from nova_ironic_ring.tests.unit.simulation import builds
 from nova_ironic_ring.tests.unit.simulation import times
 
@@ -248,9 +250,9 @@ class Tracker(clouds.Tracker):
 
         :param host: the service
         """
+        self._service = host
         super().__init__(host.world.cloud, host.process, host.ports,
                          host.settings)
-        self._service = host
         #: What was written of each: what has not changed is not written.
         self._written: dict[str, tuple[object, ...]] = {}
 
@@ -265,28 +267,47 @@ class Tracker(clouds.Tracker):
                          if node in rows}
         return rows
 
-    def take(self, node: str, result: passes.Result) -> core_builds.Settled:
+    @property
+    def memory(self) -> observation.Memory:
+        """What the service remembers."""
+        return self._service.memory
+
+    @memory.setter
+    def memory(self, memory: observation.Memory) -> None:
+        self._service.memory = memory
+
+    def look(self, listed: tracking.Listed) -> tracking.Looked:
+        """Look at a node once more, and remember what comes of it.
+
+        :param listed: the node
+        """
+        with self._service.locked():
+            return super().look(listed)
+
+    def take(self, node: str, result: passes.Result
+             ) -> Sequence[takeover.Takeover]:
         """Record a listed node for the service, and write what it says there.
 
         :param node: the node's UUID
         :param result: what has come of the pass
-        :returns: what has come of builds that a dead owner has left behind
+        :returns: instances that have become this service's by it
         """
         said = (result.plan.steps[node].offer,
                 result.work.of(node, self.current),
                 result.memory.held, self.current.by_shards)
         if node in self.process.tracked_nodes and (
                 self._written.get(node) == said):
-            return core_builds.Settled()
+            self.look(tracking.Listed(node, result.plan.steps[node], True))
+            return ()
         self._service.pause()
         self._service.reach()
         # Nova's tracker writes to Placement first.
         self._service.reach_placement()
         self._service.activity.looked_at = self.cloud.now
-        settled = super().take(node, result)
+        taken = super().take(node, result)
         if node in self.process.tracked_nodes and node in self.cloud.rows:
             self._written[node] = said
-        return settled
+        return taken
 
     def take_for_build(self, arrival: arrivals.Arrival) -> bool:
         """Take the node of a build, if another service has it by now.
@@ -493,7 +514,7 @@ class Host:
         stopped.switch()
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Do what a pass must not do at the same time, or a pass."""
         while self._is_locked:
             current = greenlet.getcurrent()
@@ -640,7 +661,7 @@ class Host:
 
     def _pass(self, is_tracking: bool = True) -> None:
         self.tracker.current = current = self.settings
-        with self._locked():
+        with self.locked():
             self._begin()
             try:
                 self.result = passes.run(self.ports, self.memory, current)
@@ -673,7 +694,7 @@ class Host:
 
     def _react(self) -> None:
         """Look at the other services between two passes."""
-        with self._locked():
+        with self.locked():
             self._begin()
             try:
                 result = reaction.run(self.ports, self.memory, self.settings)
@@ -709,27 +730,14 @@ class Host:
         for node in sorted(rows.keys() - self.result.listed.keys()):
             self._remove(node)
         for node in self.result.listed:
-            step = self.result.plan.steps[node]
-            is_known = node in self.process.tracked_nodes
-            try:
-                if is_known:
-                    with self._locked():
-                        self.memory = dataclasses.replace(
-                            self.memory,
-                            handovers=core_builds.look_at_handover(
-                                self.ports, self.memory.handovers, node))
-                settled = self.tracker.take(node, self.result)
-            except Unreachable:
-                continue
-            if not is_known and node in self.process.tracked_nodes:
-                self.memory = passes.claimed(self.memory, node, step, settled)
-            for each in settled.taken:
-                self._recover(each.instance)
+            with contextlib.suppress(Unreachable):
+                for each in self.tracker.take(node, self.result):
+                    self._recover(each.instance)
 
     def _remove(self, node: str) -> None:
         """Delete the row of a node that Ironic does not have any more."""
         try:
-            with self._locked():
+            with self.locked():
                 is_gone, self.memory, _ = leftovers.look_at_missing(
                     self.ports, self.memory, node)
         except Unreachable:
