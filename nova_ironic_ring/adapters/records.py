@@ -58,7 +58,7 @@ class Nova:
         self._host = host
         self._is_up = liveness()
         #: A row of each service, by canonical name.
-        self._samples: dict[str, str] = {}
+        self.samples: dict[str, str] = {}
         #: The same of services that are not in the ring.
         self._others: dict[str, str] = {}
 
@@ -87,7 +87,7 @@ class Nova:
         # The row that is read of each from now on is the one that says most.
         samples = {model.canonical(host): row for host in hosts
                    if (row := self._sample(host)) is not None}
-        self._samples |= {host: row.uuid for host, row in samples.items()}
+        self.samples |= {host: row.uuid for host, row in samples.items()}
         return {host: said for host, row in samples.items()
                 if (said := row_of(row).last_pass) is not None}
 
@@ -254,8 +254,8 @@ class Nova:
         :returns: with that row
         """
         kept = self._read_samples(
-            self._samples, [service.host for service in services])
-        self._samples = {host: row.uuid for host, row in kept.items()}
+            self.samples, [service.host for service in services])
+        self.samples = {host: row.uuid for host, row in kept.items()}
         return [(service, row) for service in services
                 if (row := kept.get(model.canonical(service.host)))
                 and row.hypervisor_type == fields.HVType.IRONIC]

@@ -265,7 +265,7 @@ class ScopeTestCase(RecordsTestCase):
 
     def test_row_that_its_former_owner_has_written_last(self):
         self._read()
-        (sample,) = {self.nova._samples['b']}
+        (sample,) = {self.nova.samples['b']}
         self.cloud.rows[sample].say_settings(
             settings.Settings('c', scope=self.SHARD), None)
         other = min({*fake_nova.NODES[2:5]} - {sample})

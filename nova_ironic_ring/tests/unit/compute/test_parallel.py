@@ -16,6 +16,7 @@ From Nova 34 on the tracker updates as many nodes at a time as ``[compute]
 update_resources_max_workers`` says.
 """
 
+from collections.abc import Callable
 import logging
 import threading
 import types
@@ -91,8 +92,11 @@ class _TrackerTestCase(base.DriverTestCase):
         self.configure('compute', update_resources_max_workers=_WORKERS)
         self.recovery = self.useFixture(fixtures.MockPatch(
             'nova_ironic_ring.compute.recovery.Recovery.start')).mock
-        self.errors = self.useFixture(
-            fixtures.FakeLogger('nova.compute.manager', logging.ERROR))
+        self.errors = [
+            self.useFixture(fixtures.FakeLogger(name, level))
+            for name, level in (
+                ('nova.compute.manager', logging.ERROR),
+                ('nova_ironic_ring.compute.reactions', logging.WARNING))]
         self._replace_records()
 
     def track(self) -> None:
@@ -130,15 +134,23 @@ class _TrackerTestCase(base.DriverTestCase):
         self.me.manager.update_available_resource(
             nova_context.get_admin_context())
 
-    def run_crowded_pass(self) -> None:
-        """Run a pass, and look as soon as two threads ask for nodes."""
-        crowd = self._crowd = _Crowd(
-            lambda: self.driver._look_between_passes())
-        self.errors.reset_output()
+    def run_crowded_pass(self, before: Callable[[], None] = lambda: None
+                         ) -> None:
+        """Run a pass, and look as soon as two threads ask for nodes.
+
+        :param before: what happens before the look
+        """
+        def look():
+            before()
+            self.driver.ring_reactions.look()
+        crowd = self._crowd = _Crowd(look)
+        for errors in self.errors:
+            errors.reset_output()
         self.run_pass()
         self._crowd = None
         crowd.end()
-        self.assertEqual('', self.errors.output[:100])
+        for errors in self.errors:
+            self.assertEqual('', errors.output[:100])
 
     def _replace_records(self) -> None:
         """Have the tracker's objects be those in memory."""
@@ -146,8 +158,10 @@ class _TrackerTestCase(base.DriverTestCase):
             self.nova.record(row.hypervisor_hostname, row.host, row.stats)
             row.obj_reset_changes()
 
+        found = objects.ComputeNode.get_by_uuid
+
         def read(context, uuid):
-            row = self.nova._row(context, uuid)
+            row = found(context, uuid)
             row.service_id, row.deleted = 1, False
             row.pci_device_pools = objects.PciDevicePoolList(objects=[])
             return row
@@ -204,13 +218,8 @@ class RingTestCase(_TrackerTestCase):
         node = self.first_of_b()
         self.nova.put('theirs', node, 'b')
         self.run_pass()
-        look = self.driver._look_between_passes
-
-        def die():
-            self.nova.change_service('b', forced_down=True)
-            return look()
-        self.driver._look_between_passes = die
-        self.run_crowded_pass()
+        self.run_crowded_pass(
+            lambda: self.nova.change_service('b', forced_down=True))
         self.assertEqual('me', self.nova.host_of('theirs'))
         self.assertEqual(['theirs'], [
             each.instance for call in self.recovery.call_args_list
