@@ -33,6 +33,7 @@ from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import sharder
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import watching
+from nova_ironic_ring.core import plural
 from nova_ironic_ring.core import sharding
 
 _WATCH_INTERVAL = 2
@@ -215,8 +216,8 @@ class Plan(base.Command, lister.Lister):
                 raise errors.CommandError(
                     f'"{parsed_args.svg}" cannot be written '
                     f'({error.strerror}): choose another file.') from error
-        self.say(f'{plan.moved_nodes} free nodes and {plan.moved_instances} '
-                 'instances change hands. Largest share over the mean: '
+            self.say(f'The picture is in {parsed_args.svg}.')
+        self.say(f'{planning.moves(plan)}. Largest share over the mean: '
                  f'{plan.balance:.2f}, then {plan.balance_after:.2f}.')
         if not plan.is_settled:
             self.say('This does not come to an end: the services disagree. '
@@ -224,8 +225,9 @@ class Plan(base.Command, lister.Lister):
         listed = prospect.of(seen, key).listed() if has_costs else {}
         if has_costs:
             after = [share.listed_after for share in plan.shares]
-            self.say(f'All services together list {sum(listed.values())} '
-                     f'nodes in a pass, then {sum(after)}.')
+            self.say('All services together list '
+                     f'{plural.of(sum(listed.values()), "node")} in a '
+                     f'pass, then {sum(after)}.')
         return (('Host', 'Nodes', 'Nodes after', 'Instances',
                  'Instances after',
                  *(('Listed', 'Listed after') if has_costs else ())),

@@ -103,14 +103,23 @@ class ReadingTestCase(base.CommandTestCase):
     def test_node_that_there_is_not(self):
         self.run_command('node', 'show', 'x', status=2)
         self.assertEqual(
-            'Ironic has no node "x": see "openstack baremetal node list" for '
-            'those that it has.\n', self.err)
+            'Ironic has no node "x", and none with such a server: give the '
+            'name or UUID of a node ("nova-ironic-ring node list" has them), '
+            'or of the server on it ("openstack server list '
+            '--all-projects").\n', self.err)
+
+    def test_node_show_by_the_name_of_a_server(self):
+        self.source.seen = make(instances={3: 'a'})
+        self.assertEqual(f'{NODES[3]}\n', self.run_command(
+            'node', 'show', 'server-3', '-f', 'value', '-c', 'Node'))
 
     def test_plan(self):
         path = self.useFixture(fixtures.TempDir()).join('plan.svg')
         table = self.run_command('plan', '--add', 'd', '--svg', path)
         self.assertIn('| d    |     0 |', table)
         self.assertIn('change hands', self.err)
+        self.assertIn(f'The picture is in {path}.\n', self.err)
+        self.assertNotIn('picture', table)
         with open(path, encoding='utf-8') as file:
             self.assertIn('<svg', file.read())
 
@@ -226,8 +235,10 @@ class ReadingTestCase(base.CommandTestCase):
                       'See "nova-ironic-ring check".', self.err)
 
     def test_check(self):
-        self.run_command('check')
+        # Nor is there an empty line.
+        self.assertEqual('', self.run_command('check'))
         self.assertEqual('All is well.\n', self.err)
+        self.assertIn('| Check |', self.run_command('check', '--print-empty'))
         self.source.seen = make(services=[
             service('a'), service('b', 61), service('c')])
         table = self.run_command('check', status=1)
