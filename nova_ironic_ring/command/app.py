@@ -51,6 +51,8 @@ class RingApp(app.App):
             argparse_kwargs: dict | None = None) -> argparse.ArgumentParser:
         parser = super().build_option_parser(
             description, version, argparse_kwargs)
+        # Else it is called by the file that Python runs.
+        parser.prog = self.NAME
         parser.add_argument(
             '--config-file', action='append', default=[], metavar='PATH',
             help='as for nova-manage; more than once for several')

@@ -13,10 +13,12 @@
 """Tests of the command line, on a deployment that only answers."""
 
 import dataclasses
+import io
 import json
 
 import fixtures
 
+from nova_ironic_ring.command import app
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
@@ -273,6 +275,14 @@ class ReadingTestCase(base.CommandTestCase):
         self.source.away = 'Ironic is away: look for it.'
         self.run_command('show', status=2)
         self.assertEqual('Ironic is away: look for it.\n', self.err)
+
+    def test_help_says_how_it_is_run(self):
+        self.assertIn('usage: nova-ironic-ring ',
+                      self.run_command('help', '--help'))
+        out = io.StringIO()
+        self.assertRaises(
+            SystemExit, app.RingApp(stdout=out).run, ['--help'])
+        self.assertTrue(out.getvalue().startswith('usage: nova-ironic-ring '))
 
     def test_unknown_command(self):
         self.run_command('dance', status=2)
