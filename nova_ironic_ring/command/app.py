@@ -85,7 +85,7 @@ class RingApp(app.App):
         self.arguments = list(argv)
         # Cliff's own status of a failure would be that of a finding.
         result = super().run(argv)
-        return self.status or result
+        return max(self.status, result)
 
 
 def configure(files: Sequence[str], directory: str | None) -> None:

@@ -25,6 +25,7 @@ from typing import Any, TextIO
 
 from cliff import columns
 from cliff.formatters import base
+from cliff.formatters import commaseparated
 from rich import console
 from rich import live
 from rich import measure
@@ -138,6 +139,14 @@ def is_live(shown: console.Console) -> bool:
     :param shown: where it is shown
     """
     return shown.is_terminal and not shown.is_dumb_terminal
+
+
+class CsvOfOne(commaseparated.CSVLister, base.SingleFormatter):
+    """Prints the one thing that a command shows as CSV, with its titles."""
+
+    def emit_one(self, column_names: Sequence[str], data: Sequence[Any],
+                 stdout: TextIO, parsed_args: argparse.Namespace) -> None:
+        self.emit_list(column_names, [data], stdout, parsed_args)
 
 
 class LiveTable(base.ListFormatter):

@@ -514,9 +514,11 @@ class Snapshot:
                 f'({", ".join(service.cell for service in found)}): choose '
                 'one with --cell.')
         if not found:
-            raise ValueError(
+            raise ValueError(' '.join([
                 f'There is no nova-compute on "{name}": the hosts are '
-                f'{_list(each.record.host for each in self.services)}.')
+                f'{_list(each.record.host for each in self.services)}.',
+                # It may be in a cell that does not answer.
+                *filter(None, self.unread.values())]))
         if host in self.others:
             raise ValueError(
                 f'The nova-compute on "{name}" does not run an ironic '

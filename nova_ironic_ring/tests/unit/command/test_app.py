@@ -15,10 +15,14 @@
 import dataclasses
 import io
 import json
+from unittest import mock
 
+from cliff import commandmanager
 import fixtures
 
 from nova_ironic_ring.command import app
+from nova_ironic_ring.command import checks
+from nova_ironic_ring.command import upgrade
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
@@ -270,6 +274,48 @@ class ReadingTestCase(base.CommandTestCase):
             service('a'), service('b', 61), service('c')])
         self.assertIn('Result: Warning',
                       self.run_command('upgrade', 'check', status=1))
+
+    def test_upgrade_check_for_scripts(self):
+        lines = json.loads(self.run_command('upgrade', 'check', '-f', 'json'))
+        self.assertIn({'Check': 'Drivers', 'Result': 'Success', 'Details': '',
+                       'Result code': 'SUCCESS'}, lines)
+        self.source.seen = make(services=[
+            service('a'), service('b', 61), service('c')])
+        self.assertIn('WARNING\n', self.run_command(
+            'upgrade', 'check', '-f', 'value', '-c', 'Result code', status=1))
+
+    def test_upgrade_check_runs_all_checks(self):
+        self.assertEqual(
+            list(checks.CHECKS),
+            [how['check'] for _, (_, how)
+             in upgrade.UpgradeChecks._upgrade_checks])
+
+    def test_upgrade_check_that_fails_where_a_cell_does_not_answer(self):
+        seen = make(unread={'cell2': 'The database of cell cell2 is away.'})
+        self.source.seen = dataclasses.replace(seen, rows={
+            node: dataclasses.replace(row, profile=profile.Profile(
+                partitions=64 if row.owner == 'b' else 32))
+            for node, row in seen.rows.items()})
+        # What has to be mended is worse than what was not read.
+        for arguments in (), ('-f', 'json'):
+            self.run_command('upgrade', 'check', *arguments, status=2)
+
+    def test_every_command_is_for_programs_as_well(self):
+        manager = commandmanager.CommandManager('nova_ironic_ring.command')
+        for name, _ in manager:
+            factory, *_ = manager.find_command(name.split())
+            parser = factory(mock.Mock(), None).get_parser(name)
+            (choices,) = [action.choices for action in parser._actions
+                          if action.dest == 'formatter']
+            self.assertLessEqual({'csv', 'json', 'table', 'value', 'yaml'},
+                                 set(choices), name)
+
+    def test_node_show_as_csv(self):
+        titles, values = self.run_command(
+            'node', 'show', 'node-3', '-f', 'csv', '-c', 'Node', '-c',
+            'Decision code').splitlines()
+        self.assertEqual('"Node","Decision code"', titles)
+        self.assertEqual(f'"{NODES[3]}","KEEP"', values)
 
     def test_what_cannot_be_reached(self):
         self.source.away = 'Ironic is away: look for it.'

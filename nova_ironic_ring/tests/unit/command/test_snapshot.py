@@ -65,6 +65,14 @@ class FindTestCase(base.BaseTestCase):
         error = self.assertRaises(ValueError, make().find, '00000000-')
         self.assertIn('fits 30 nodes', str(error))
 
+    def test_service_that_may_be_in_a_cell_that_was_not_read(self):
+        seen = make(unread={'cell2': 'The database of cell cell2 is away.',
+                            'cell3': ''})
+        error = self.assertRaises(ValueError, seen.service, 'x')
+        self.assertEqual(
+            'There is no nova-compute on "x": the hosts are a, b, c. The '
+            'database of cell cell2 is away.', str(error))
+
     def test_words_for_services(self):
         seen = make(services=[
             service('a'), service('b', 61), service('c', disabled=True),
