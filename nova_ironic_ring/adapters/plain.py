@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import functools
 from typing import Any
 from typing import TypeAlias
+from urllib import parse
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as keystone_exceptions
@@ -33,6 +34,8 @@ Node: TypeAlias = Mapping[str, Any]
 _SINCE = {'conductor_group': (1, 46), 'shard': (1, 82), 'sharded': (1, 82)}
 # With names, traits and resource classes.
 _OLDEST = (1, 37)
+# No node has such a name: with these, the URL would be of something else.
+_NO_NODES = ('', '.', '..', 'detail')
 # How often to try again to change a node that Ironic is busy with; the first
 # time after half a second, then after twice as long each.
 _ATTEMPTS = 4
@@ -155,10 +158,13 @@ class Ironic:
         :param fields: as :meth:`nodes`
         :returns: None if there is none
         """
+        if name in _NO_NODES:
+            return None
         client = self._connected()
         try:
             return client.get(
-                f'{self._url}/{name}', params={'fields': self._known(fields)},
+                f'{self._url}/{parse.quote(name, safe="")}',
+                params={'fields': self._known(fields)},
                 microversion=self._version(fields)).json()
         except (keystone_exceptions.NotFound, keystone_exceptions.BadRequest):
             # What cannot be a name is refused.

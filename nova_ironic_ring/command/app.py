@@ -51,6 +51,8 @@ class RingApp(app.App):
             argparse_kwargs: dict | None = None) -> argparse.ArgumentParser:
         parser = super().build_option_parser(
             description, version, argparse_kwargs)
+        # Else it is called by the file that Python runs.
+        parser.prog = self.NAME
         parser.add_argument(
             '--config-file', action='append', default=[], metavar='PATH',
             help='as for nova-manage; more than once for several')
@@ -83,7 +85,7 @@ class RingApp(app.App):
         self.arguments = list(argv)
         # Cliff's own status of a failure would be that of a finding.
         result = super().run(argv)
-        return self.status or result
+        return max(self.status, result)
 
 
 def configure(files: Sequence[str], directory: str | None) -> None:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 DONE, LOOK, FAILED = 0, 1, 2
 
 #: What a node can be called by.
-NODE = ('its name or UUID, the beginning of its UUID, or the UUID of the '
-        'server on it')
+NODE = ('its name or UUID, the name or UUID of the server on it, or the '
+        'beginning of its UUID')
 
 
 class App(Protocol):
@@ -113,6 +113,11 @@ class Codes(Command):
 
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Sequence[str], data: Any) -> int:
+        data = list(data)
+        if parsed_args.formatter == 'table' and not (
+                data or getattr(parsed_args, 'print_empty', False)):
+            # Cliff would print an empty line.
+            return DONE
         if parsed_args.formatter == 'table' and not parsed_args.columns:
             parsed_args = argparse.Namespace(**{
                 **vars(parsed_args), 'columns': [

@@ -21,6 +21,7 @@ from nova_ironic_ring.command import pool_checks
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import plural
 from nova_ironic_ring.core import profile
 
 _State = membership.State
@@ -85,7 +86,8 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
             yield Finding(
                 Code.RING_WITHOUT_MEMBER, str(key),
                 'no service of this ring lives and is '
-                f'enabled, and it has {len(seen.served(key))} nodes',
+                'enabled, and it has '
+                + plural.of(len(seen.served(key)), 'node'),
                 'start one, or enable one: see "nova-ironic-ring show"',
                 key.cell)
         # The list may have those that are dead, or have no node just now.
@@ -133,8 +135,10 @@ def overlaps(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if both:
             yield Finding(
                 Code.SCOPES_OVERLAP, str(one),
-                f'{len(both)} of its nodes, such as {both[0]}, are those of '
-                f'{other} as well: both rings take them from each other',
+                plural.of(
+                    len(both), f'of its nodes, {both[0]}, is one of those of',
+                    f'of its nodes, such as {both[0]}, are those of')
+                + f' {other} as well: both rings take nodes from each other',
                 'give each node to one of the two: set [ironic] '
                 'conductor_group and shard on all of their services, or '
                 'change the nodes', one.cell)
@@ -283,7 +287,8 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
             Code.INSTANCES_OF_LOST_SERVICE if held
             else Code.RECORDS_OF_LOST_SERVICE, host,
             f'it is {seen.word(host)}, and '
-            f'{len(left)} records of nodes are still in its name',
+            + plural.of(len(left), 'record of a node is',
+                        'records of nodes are') + ' still in its name',
             pool_checks.advice_on_lost(seen, host, held), left[0].cell)
     served: dict[str, str] = {}
     for key in seen.keys():

@@ -24,6 +24,7 @@ from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import plural
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import vanished
 
@@ -72,10 +73,10 @@ class Cleaner:
                 _believe(
                     sum(seen.rows[node].owner == owner for node in found),
                     sum(row.owner == owner for row in seen.rows.values()),
-                    f'nodes of {owner}', limit)
+                    f'of {owner}', limit)
         else:
             _believe(len(found), len(seen.providers or ()),
-                     'nodes that have a resource provider', limit)
+                     'with a resource provider', limit)
         planned = [steps.Step(
             _Action.DELETE_RECORD if kind == 'rows'
             else _Action.DELETE_PROVIDER, node,
@@ -161,7 +162,8 @@ def _believe(missing: int, total: int, what: str, limit: int) -> None:
         vanished.Limits(limit, 0), 0)
     if guard.is_closed:
         raise errors.CommandError(
-            f'Ironic does not show {missing} of the {total} {what}: see '
+            f'Ironic does not show {missing} of '
+            f'{plural.of(total, "node")} {what}: see '
             "whether Nova's account in [ironic] may see all nodes. If "
             'they were deleted on purpose, set [ironic_ring] '
             'vanished_nodes_limit = 100 in the nova.conf that this '

@@ -25,11 +25,17 @@ from typing import Any, TextIO
 
 from cliff import columns
 from cliff.formatters import base
+from cliff.formatters import commaseparated
 from rich import console
 from rich import live
+from rich import measure
 from rich import progress
 from rich import table
 from rich import text
+
+
+# Characters of a column in which words are cut.
+_LEAST = 4
 
 
 class Styled(columns.FormattableColumn[str]):
@@ -62,11 +68,12 @@ class Progress(abc.ABC):
     """Shows how far steps are."""
 
     @abc.abstractmethod
-    def show(self, words: str, left: int) -> None:
+    def show(self, words: str, left: int | None, most: int = 0) -> None:
         """Show how far a step is.
 
         :param words: what it does
-        :param left: how much is left
+        :param left: how much is left; None if that is not known yet
+        :param most: how much there was at the beginning, as far as known
         """
 
 
@@ -77,11 +84,18 @@ class _Bars(Progress):
         self._tasks: dict[str, progress.TaskID] = {}
         self._most: dict[str, int] = {}
 
-    def show(self, words: str, left: int) -> None:
+    def show(self, words: str, left: int | None, most: int = 0) -> None:
+        if left is None:
+            # A bar without a total only says that something is going on.
+            if words not in self._tasks:
+                self._tasks[words] = self._shown.add_task(words, total=None)
+            return
         # Where a service comes, there may be more of it after a time.
-        most = self._most[words] = max(left, self._most.get(words, 1))
+        most = self._most[words] = max(
+            left, most, self._most.get(words, 1))
         if words not in self._tasks:
-            self._tasks[words] = self._shown.add_task(words, total=most)
+            self._tasks[words] = self._shown.add_task(
+                words, total=most, completed=most - left)
         self._shown.update(
             self._tasks[words], total=most, completed=most - left)
 
@@ -91,13 +105,15 @@ class _Lines(Progress):
     def __init__(self, shown: console.Console) -> None:
         self._shown = shown
         self._start = time.monotonic()
-        self._left: dict[str, int] = {}
+        self._left: dict[str, int | None] = {}
 
-    def show(self, words: str, left: int) -> None:
-        if self._left.get(words) != left:
+    def show(self, words: str, left: int | None, most: int = 0) -> None:
+        if words not in self._left or self._left[words] != left:
             self._left[words] = left
+            far = ('how much is left is not known yet' if left is None
+                   else f'{left} left')
             self._shown.print(f'[{time.monotonic() - self._start:3.0f} s] '
-                              f'{words}: {left} left')
+                              f'{words}: {far}')
 
 
 @contextlib.contextmanager
@@ -125,6 +141,14 @@ def is_live(shown: console.Console) -> bool:
     return shown.is_terminal and not shown.is_dumb_terminal
 
 
+class CsvOfOne(commaseparated.CSVLister, base.SingleFormatter):
+    """Prints the one thing that a command shows as CSV, with its titles."""
+
+    def emit_one(self, column_names: Sequence[str], data: Sequence[Any],
+                 stdout: TextIO, parsed_args: argparse.Namespace) -> None:
+        self.emit_list(column_names, [data], stdout, parsed_args)
+
+
 class LiveTable(base.ListFormatter):
     """Shows each table of cliff in the place of the one before."""
 
@@ -142,11 +166,13 @@ class LiveTable(base.ListFormatter):
                   data: Iterable[Sequence[Any]], stdout: TextIO,
                   parsed_args: argparse.Namespace) -> None:
         lines = [list(line) for line in data]
+        widths = _widths(column_names, lines, self._shown.console)
         made = table.Table()
         for index, name in enumerate(column_names):
             is_number = all(isinstance(line[index], int) for line in lines)
             made.add_column(
-                name, justify='right' if is_number and lines else 'left')
+                name, justify='right' if is_number and lines else 'left',
+                width=widths[index], overflow='fold')
         for line in lines:
             made.add_row(*map(_cell, line))
         self._shown.update(made, refresh=True)
@@ -156,6 +182,43 @@ def _cell(value: object) -> text.Text:
     if isinstance(value, Styled):
         return text.Text(value.human_readable(), style=value.style)
     return text.Text(str(value))
+
+
+def _widths(titles: Sequence[str], lines: Sequence[Sequence[Any]],
+            shown: console.Console) -> list[int]:
+    """Say how wide each column is, for the table to fit the terminal.
+
+    What has a style is a sentence, and is folded first; then the others, the
+    widest first. Words stay whole as long as there is room for them, and the
+    names of hosts and rings for longer than all else.
+
+    :param titles: those of the columns
+    :param lines: the cells of each line
+    :param shown: the terminal
+    :returns: characters of each column, without what is between columns
+    """
+    found = [measure.measure_renderables(shown, shown.options, [
+        text.Text(title), *(_cell(line[index]) for line in lines)])
+        for index, title in enumerate(titles)]
+    widths = [each.maximum for each in found]
+    # A line and two blanks for each column, and the last line.
+    excess = sum(widths) + 3 * len(widths) + 1 - shown.width
+    places = range(len(widths))
+    are_styled = [any(isinstance(line[index], Styled) for line in lines)
+                  for index in places]
+    are_names = [not are_styled[index] and any(
+        isinstance(line[index], str) for line in lines) for index in places]
+    by_words = sorted(places, key=lambda index: (
+        not are_styled[index], -widths[index]))
+    for index, least in (
+            *((index, found[index].minimum) for index in by_words),
+            *((index, _LEAST) for index in reversed(places)
+              if not are_names[index]),
+            *((index, 1) for index in reversed(places))):
+        cut = max(0, min(excess, widths[index] - least))
+        widths[index] -= cut
+        excess -= cut
+    return widths
 
 
 def watching(shown: console.Console) -> live.Live:

@@ -78,7 +78,7 @@ class Mover:
                            f'of {instance.host} to {target.record.host}'),
                 steps.Step(_Action.WAIT_FOR_NODE, node.uuid,
                            f'wait until {target.record.host} has node '
-                           f'{node.uuid}'))]
+                           f'{node.uuid}', 1))]
 
     def move(self, planned: Sequence[steps.Step], host: str, timeout: float
              ) -> steps.Outcomes:

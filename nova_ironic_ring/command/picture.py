@@ -37,8 +37,7 @@ def svg(plan: planning.Plan) -> str:
         f'height="{height}" font-family="sans-serif" font-size="12">',
         '<title>Nodes and instances of each service, before and after'
         '</title>',
-        f'<text x="10" y="20">{plan.moved_nodes} free nodes and '
-        f'{plan.moved_instances} instances change hands; largest share over '
+        f'<text x="10" y="20">{planning.moves(plan)}; largest share over '
         f'the mean: {plan.balance:.2f}, then {plan.balance_after:.2f}</text>',
         *_legend(),
         *(element for number, share in enumerate(plan.shares)

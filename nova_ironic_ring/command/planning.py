@@ -21,6 +21,7 @@ from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import plural
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +106,15 @@ def plan(seen: snapshot.Snapshot, key: snapshot.Key,
         balance({share.host: share.nodes_after + share.instances_after
                  for share in shares if share.host in after}),
         outcome.is_settled)
+
+
+def moves(plan: Plan) -> str:
+    """Say how much changes hands, without a full stop.
+
+    :param plan: the plan
+    """
+    return (f'{plural.of(plan.moved_nodes, "free node")} and '
+            f'{plural.of(plan.moved_instances, "instance")} change hands')
 
 
 def _owners(wanted: Iterable[str], owners: Mapping[str, str]

@@ -20,6 +20,7 @@ from nova_ironic_ring.command.findings import Code
 from nova_ironic_ring.command.findings import Finding
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import plural
 from nova_ironic_ring.core import pools as core_pools
 
 _State = membership.State
@@ -59,8 +60,9 @@ def pools(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if count:
             yield Finding(
                 Code.INSTANCES_OF_LOST_SERVICE, host,
-                f'it is {seen.word(host)}, and {count} instances are still in '
-                'its pools', advice_on_lost(seen, host, True),
+                f'it is {seen.word(host)}, and ' + plural.of(
+                    count, 'instance is', 'instances are')
+                + ' still in its pools', advice_on_lost(seen, host, True),
                 next(iter(names.values())).cell)
         is_gone = seen.state(host) is _State.GONE
         for name, row in names.items():
@@ -115,7 +117,8 @@ def totals(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 if actual[host] != expected[name])
             yield Finding(
                 Code.POOLS_DIFFER_FROM_IRONIC, str(key),
-                f'Placement has {sum(actual.values())} nodes of resource '
+                'Placement has '
+                f'{plural.of(sum(actual.values()), "node")} of resource '
                 f'class {kind.resource_class} and of one kind in pools, and '
                 f'Ironic has {in_ironic} ({words})',
                 'wait for a pass of each service; if it stays so, look for '

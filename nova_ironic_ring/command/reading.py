@@ -15,10 +15,14 @@
 import argparse
 from collections.abc import Iterable, Sequence
 import dataclasses
+import functools
+from importlib import metadata
+from typing import Any, TYPE_CHECKING
 
-from cliff import command
 from cliff import lister
 from cliff import show
+import stevedore
+from stevedore import extension
 
 from nova_ironic_ring.command import base
 from nova_ironic_ring.command import checks
@@ -33,7 +37,11 @@ from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import sharder
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import watching
+from nova_ironic_ring.core import plural
 from nova_ironic_ring.core import sharding
+
+if TYPE_CHECKING:
+    from nova_ironic_ring.command import upgrade
 
 _WATCH_INTERVAL = 2
 
@@ -93,6 +101,16 @@ class NodeShow(base.Codes, show.ShowOne):
     """Show whose a node is, whose it should be, and what is done about it."""
 
     codes = ('Owner state code', 'Decided by', 'Decision code', 'To move')
+
+    def _load_formatter_plugins(self) -> stevedore.ExtensionManager:
+        # Cliff has CSV for lists alone.
+        found = super()._load_formatter_plugins()
+        found.extensions.append(extension.Extension(
+            'csv', metadata.EntryPoint(
+                'csv', f'{display.__name__}:CsvOfOne',
+                self.formatter_namespace),
+            display.CsvOfOne, display.CsvOfOne()))
+        return found
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -215,8 +233,8 @@ class Plan(base.Command, lister.Lister):
                 raise errors.CommandError(
                     f'"{parsed_args.svg}" cannot be written '
                     f'({error.strerror}): choose another file.') from error
-        self.say(f'{plan.moved_nodes} free nodes and {plan.moved_instances} '
-                 'instances change hands. Largest share over the mean: '
+            self.say(f'The picture is in {parsed_args.svg}.')
+        self.say(f'{planning.moves(plan)}. Largest share over the mean: '
                  f'{plan.balance:.2f}, then {plan.balance_after:.2f}.')
         if not plan.is_settled:
             self.say('This does not come to an end: the services disagree. '
@@ -224,8 +242,9 @@ class Plan(base.Command, lister.Lister):
         listed = prospect.of(seen, key).listed() if has_costs else {}
         if has_costs:
             after = [share.listed_after for share in plan.shares]
-            self.say(f'All services together list {sum(listed.values())} '
-                     f'nodes in a pass, then {sum(after)}.')
+            self.say('All services together list '
+                     f'{plural.of(sum(listed.values()), "node")} in a '
+                     f'pass, then {sum(after)}.')
         return (('Host', 'Nodes', 'Nodes after', 'Instances',
                  'Instances after',
                  *(('Listed', 'Listed after') if has_costs else ())),
@@ -307,15 +326,36 @@ class Check(base.Codes, lister.Lister):
                  for finding in found])
 
 
-class UpgradeCheck(base.Command, command.Command):
+class UpgradeCheck(base.Codes, lister.Lister):
     """Run the checks of "check" as all OpenStack's upgrade checks are.
 
     Exits with 0 if all is well, 1 if there is something to look at, 2 if that
-    has to be mended first.
+    has to be mended first. The table is that of all upgrade checks; the other
+    formats have a line for each.
     """
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    codes = ('Result code',)
+
+    @functools.cached_property
+    def checks(self) -> 'upgrade.UpgradeChecks':
+        """The checks, on what was read."""
         # Only this command needs the library.
         from nova_ironic_ring.command import upgrade
-        seen = self.see(self.source.read(providers=True))
-        return int(upgrade.UpgradeChecks(seen).check())
+        return upgrade.UpgradeChecks(
+            self.see(self.source.read(providers=True)))
+
+    def take_action(self, parsed_args: argparse.Namespace
+                    ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+        found = self.checks.results()
+        self.app.status = max(
+            self.app.status, *(each.status for each in found))
+        return (('Check', 'Result', 'Details', *self.codes),
+                [(each.name, each.words, each.details, each.code)
+                 for each in found])
+
+    def produce_output(self, parsed_args: argparse.Namespace,
+                       column_names: Sequence[str], data: Any) -> int:
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
+            self.checks.check()
+            return base.DONE
+        return super().produce_output(parsed_args, column_names, data)

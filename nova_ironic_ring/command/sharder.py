@@ -25,6 +25,7 @@ from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import plural
 from nova_ironic_ring.core import sharding
 
 if TYPE_CHECKING:
@@ -160,7 +161,8 @@ class Sharder:
         found = sharding.sizes([*made.values(), *given.values()],
                                names, number)
         self._console.print(
-            f'{len(given)} nodes have no shard. {number} shards '
+            plural.of(len(given), 'node has', 'nodes have')
+            + f' no shard. {plural.of(number, "shard")} '
             f'"{names.prefix}..." will have {found} nodes each.')
         if not found.are_even:
             self._console.print(
@@ -203,10 +205,11 @@ class Sharder:
         for node, shard in sorted(shards.items()):
             by_shard.setdefault(shard, []).append(node)
         is_clear = action is _Action.CLEAR_SHARD
-        words = 'take {} nodes out of' if is_clear else 'put {} nodes into'
+        verb, where = ('take', 'out of') if is_clear else ('put', 'into')
         self._nodes = {
             steps.Step(action, shard,
-                       f'{words.format(len(nodes))} shard "{shard}"'):
+                       f'{verb} {plural.of(len(nodes), "node")} {where} '
+                       f'shard "{shard}"'):
             (nodes, shard if is_clear else None)
             for shard, nodes in sorted(by_shard.items())}
         return list(self._nodes)
@@ -232,15 +235,17 @@ class Sharder:
                     except errors.RefusedError as error:
                         outcomes[step] = steps.Outcome(
                             steps.Result.FAILED,
-                            f'{error} {progress.count} nodes were changed '
-                            'before that.')
+                            f'{error} ' + plural.of(
+                                progress.count, 'node was', 'nodes were')
+                            + ' changed before that.')
                         return outcomes
                     except errors.CommandError as error:
                         wrong.append(str(error))
                     progress.another()
                 outcomes[step] = steps.Outcome(
                     steps.Result.FAILED,
-                    f'{len(wrong)} of {len(nodes)} nodes of this step: '
+                    f'{len(wrong)} of '
+                    f'{plural.of(len(nodes), "node")} of this step: '
                     f'{wrong[0]}') if wrong else steps.DONE
         return outcomes
 
@@ -288,4 +293,4 @@ class _Progress:
             self._show()
 
     def _show(self) -> None:
-        self._shown.show('nodes', self._most - self.count)
+        self._shown.show('nodes', self._most - self.count, self._most)

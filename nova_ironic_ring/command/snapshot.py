@@ -20,8 +20,6 @@ import dataclasses
 import datetime
 import functools
 
-from oslo_utils import uuidutils
-
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
@@ -494,11 +492,11 @@ class Snapshot:
     def find(self, name: str) -> Node:
         """Find a node.
 
-        :param name: its UUID, its name, the beginning of its UUID, or the
-            UUID of the instance on it
+        :param name: its UUID, its name, the UUID or the name of the instance
+            on it, or the beginning of its UUID
         :raises ValueError: if there is none, or more than one
         """
-        return find(self.nodes.values(), name)
+        return find(self.nodes.values(), name, self.instances.values())
 
     def service(self, name: str) -> Service:
         """Find a service that may run an ironic driver.
@@ -516,9 +514,11 @@ class Snapshot:
                 f'({", ".join(service.cell for service in found)}): choose '
                 'one with --cell.')
         if not found:
-            raise ValueError(
+            raise ValueError(' '.join([
                 f'There is no nova-compute on "{name}": the hosts are '
-                f'{_list(each.record.host for each in self.services)}.')
+                f'{_list(each.record.host for each in self.services)}.',
+                # It may be in a cell that does not answer.
+                *filter(None, self.unread.values())]))
         if host in self.others:
             raise ValueError(
                 f'The nova-compute on "{name}" does not run an ironic '
@@ -526,29 +526,50 @@ class Snapshot:
         return found[0]
 
 
-def find(nodes: Collection[Node], name: str) -> Node:
+def find(nodes: Collection[Node], name: str,
+         instances: Iterable[Instance]) -> Node:
     """Find a node.
 
     :param nodes: the nodes
     :param name: as :meth:`Snapshot.find` has it
+    :param instances: those of Nova
     :raises ValueError: if there is none, or more than one
     """
     found = [node for node in nodes
              if name in (node.uuid, node.name, node.instance)]
+    if not found:
+        called = named(instances, name)
+        found = [node for node in nodes
+                 if called is not None and node.instance == called]
     found = found or [node for node in nodes
                       if len(name) >= 4 and node.uuid.startswith(name)]
     if not found:
         raise ValueError(
-            f'Ironic has no node "{name}", and no node with such a server'
-            ': see "openstack baremetal node list" for those that it has.'
-            if uuidutils.is_uuid_like(name) else
-            f'Ironic has no node "{name}": see "openstack baremetal node '
-            'list" for those that it has.')
+            f'Ironic has no node "{name}", and none with such a server: give '
+            'the name or UUID of a node ("nova-ironic-ring node list" has '
+            'them), or of the server on it ("openstack server list '
+            '--all-projects").')
     if len(found) > 1:
         raise ValueError(
             f'"{name}" fits {len(found)} nodes, {found[0].uuid} and '
             f'{found[1].uuid} among them: give the whole UUID.')
     return found[0]
+
+
+def named(instances: Iterable[Instance], name: str) -> str | None:
+    """Find the instance that has a name.
+
+    :param instances: all that may have it
+    :param name: the name
+    :returns: its UUID; None if there is none
+    :raises ValueError: if there is more than one
+    """
+    found = sorted(each.uuid for each in instances if each.name == name)
+    if len(found) > 1:
+        raise ValueError(
+            f'There are {len(found)} servers "{name}", {found[0]} and '
+            f'{found[1]} among them: give the UUID of one.')
+    return found[0] if found else None
 
 
 def _key(cell: str, found: profiles.Profile) -> Key:

@@ -214,7 +214,7 @@ class Source:
         seen = self.read(ironic=False)
         if seen.needs_shards:
             seen = self.with_nodes(seen)
-        found = [self._find(name, bool(seen.pools)) for name in names]
+        found = [self._find(name, seen) for name in names]
         more = [node.instance for node in found
                 if node.instance and node.instance not in seen.instances]
         if more:
@@ -348,25 +348,30 @@ class Source:
             return {node['uuid']: make(node)
                     for node in self._ironic.nodes(fields)}
 
-    def _find(self, name: str, has_pools: bool) -> snapshot.Node:
+    def _find(self, name: str, seen: snapshot.Snapshot) -> snapshot.Node:
         """Find a node of Ironic.
 
+        :param name: what to find it by
+        :param seen: what Nova has said
         :raises ValueError: if there is none, or more than one
         :raises CommandError: if it does not answer
         """
-        make, fields = _maker(has_pools)
+        make, fields = _maker(bool(seen.pools))
         with _asking_ironic():
             node = self._ironic.node(name, fields)
-            if node is not None:
-                return make(node)
-            held = list(self._ironic.nodes(fields, instance_uuid=name)) if (
-                uuidutils.is_uuid_like(name)) else []
+        if node is not None:
+            return make(node)
+        server = name if uuidutils.is_uuid_like(name) else (
+            snapshot.named(seen.instances.values(), name))
+        with _asking_ironic():
+            held = [] if server is None else list(
+                self._ironic.nodes(fields, instance_uuid=server))
             if len(held) == 1:
                 return make(held[0])
             # By the beginning of the UUID, or to say that there is none.
             found = {node['uuid']: make(node)
                      for node in self._ironic.nodes(fields)}
-        return snapshot.find(found.values(), name)
+        return snapshot.find(found.values(), name, seen.instances.values())
 
     def place(self, node: str) -> sharding.Place | None:
         """Read where a node of Ironic is just now, and no more of it.

@@ -63,11 +63,13 @@ class Step:
     :ivar subject: the name of the service, of the pool or of the shard, or the
         UUID of the node
     :ivar words: what it does, for people
+    :ivar count: how much it waits for, as far as that is known before
     """
 
     action: Action
     subject: str
     words: str
+    count: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,6 +12,8 @@
 
 """The checks, in the form of all OpenStack's upgrade checks."""
 
+import dataclasses
+
 from oslo_upgradecheck import upgradecheck
 
 from nova_ironic_ring.command import checks
@@ -19,6 +21,24 @@ from nova_ironic_ring.command import pool_checks
 from nova_ironic_ring.command import snapshot
 
 _Code, _Result = upgradecheck.Code, upgradecheck.Result
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What has come of a check.
+
+    :ivar name: the name of the check
+    :ivar words: what has come of it, for people
+    :ivar details: what was found, in sentences; empty for nothing
+    :ivar code: what has come of it, for programs: these names stay
+    :ivar status: the exit status that the command has by this check
+    """
+
+    name: str
+    words: str
+    details: str
+    code: str
+    status: int
 
 
 class UpgradeChecks(upgradecheck.UpgradeCommands):
@@ -38,16 +58,32 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
         return _Result(code, ' '.join(found)) if found else _Result(
             _Code.SUCCESS)
 
+    def results(self) -> list[Outcome]:
+        """Run the checks, and return what has come of each."""
+        return [
+            Outcome(name, str(upgradecheck.UPGRADE_CHECK_MSG_MAP[result.code]),
+                    result.details or '', result.code.name, int(result.code))
+            for name, (run, arguments) in self._upgrade_checks
+            for result in [run(self, **arguments)]]
+
     # Members that disagree may lose nodes to each other.
     _upgrade_checks = (
         ('Configuration of the members', (
             _run, {'check': checks.configuration, 'code': _Code.FAILURE})),
         ('Conductor groups and shards', (
             _run, {'check': checks.groups, 'code': _Code.WARNING})),
+        ('Nodes of two rings', (
+            _run, {'check': checks.overlaps, 'code': _Code.FAILURE})),
+        ('Host aggregates', (
+            _run, {'check': checks.aggregates, 'code': _Code.WARNING})),
         ('Drivers', (
             _run, {'check': checks.drivers, 'code': _Code.WARNING})),
         ('Releases of the services', (
             _run, {'check': checks.protocols, 'code': _Code.WARNING})),
+        ('Passes of the services', (
+            _run, {'check': checks.work, 'code': _Code.WARNING})),
+        ('Handover timeouts', (
+            _run, {'check': checks.timeouts, 'code': _Code.WARNING})),
         ('Records of nodes', (
             _run, {'check': checks.rows, 'code': _Code.WARNING})),
         ('Resource providers', (

@@ -27,8 +27,8 @@ from nova_ironic_ring.command import steps
 if TYPE_CHECKING:
     from nova_ironic_ring.command import source
 
-#: Counts what is left to wait for.
-Left = Callable[[snapshot.Snapshot], int]
+#: Counts what is left to wait for; None if that is not known yet.
+Left = Callable[[snapshot.Snapshot], int | None]
 
 _POLL = 2
 
@@ -65,14 +65,14 @@ class Waiter:
         """
         with display.progressing(self._console) as shown:
             counts = self._count(seen, left, timeout, shown)
-        return {step: steps.NOT_YET if count else steps.DONE
+        return {step: steps.DONE if count == 0 else steps.NOT_YET
                 for step, count in counts.items()}
 
     def _count(self, seen: snapshot.Snapshot, left: Mapping[steps.Step, Left],
                timeout: float, shown: display.Progress
-               ) -> Mapping[steps.Step, int]:
+               ) -> Mapping[steps.Step, int | None]:
         """Count what is left until nothing is, or the time is over."""
-        counts = dict.fromkeys(left, 1)
+        counts: dict[steps.Step, int | None] = dict.fromkeys(left)
 
         def is_over() -> bool:
             nonlocal seen
@@ -80,12 +80,12 @@ class Waiter:
                 seen = self._source.refresh(seen)
                 for step, count in left.items():
                     counts[step] = count(seen)
-                    shown.show(step.words, counts[step])
+                    shown.show(step.words, counts[step], step.count)
             except errors.CommandError as error:
                 # What was begun goes on without this command.
                 self._console.print(str(error))
                 return False
-            return not any(counts.values())
+            return all(count == 0 for count in counts.values())
 
         try:
             tenacity.Retrying(

@@ -28,6 +28,7 @@ from nova_ironic_ring.command import waiting
 from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import plural
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command import source
@@ -77,12 +78,14 @@ class Worker:
         if not rest and count:
             raise errors.CommandError(
                 f'No other member of the ring of {host} lives: nobody could '
-                f'take its {count} free nodes.')
+                f'take its {plural.of(count, "free node")}.')
         if instances and held and (
                 name not in seen.profiles
                 or seen.profiles[name].mobility != 'follow'):
             raise errors.CommandError(
-                f'The {held} instances of {host} stay with it: set '
+                'The ' + plural.of(
+                    held, f'instance of {host} stays',
+                    f'instances of {host} stay') + ' with it: set '
                 '[ironic_ring] instance_mobility = follow on all services and '
                 f'send SIGHUP, or leave out --instances. {host} says what it '
                 'has set with its next pass.')
@@ -254,15 +257,17 @@ class Worker:
         return counting.missing(
             seen, others, self._inventories(seen, others))
 
-    def _missing(self, seen: snapshot.Snapshot, host: str) -> int:
+    def _missing(self, seen: snapshot.Snapshot, host: str) -> int | None:
         """Count the free nodes that a service should have and has not.
 
         Without a node at all it is not known to its peers, and will be given
         some.
+
+        :returns: None as long as nobody knows how many
         """
         key = seen.key(host)
         if key is None or host not in seen.ring(key).members:
-            return 1
+            return None
         if seen.has_pools(host):
             return counting.missing(
                 seen, [host], self._inventories(seen, [host]))
@@ -308,11 +313,11 @@ def _leaving(host: str, free: int, held: int) -> list[steps.Step]:
     :param held: how many instances are to go
     """
     return [
-        steps.Step(action, host,
-                   f'wait until its {count} {what} are with others')
+        steps.Step(action, host, 'wait until its ' + plural.of(
+            count, f'{what} is', f'{what}s are') + ' with others', count)
         for action, count, what in (
-            (_Action.WAIT_FOR_NODES, free, 'free nodes'),
-            (_Action.WAIT_FOR_INSTANCES, held, 'instances')) if count]
+            (_Action.WAIT_FOR_NODES, free, 'free node'),
+            (_Action.WAIT_FOR_INSTANCES, held, 'instance')) if count]
 
 
 def _recorded(seen: snapshot.Snapshot, host: str) -> int:

@@ -23,6 +23,7 @@ from oslo_log import log as logging
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import plural
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
 
@@ -140,18 +141,20 @@ def _(event: events.InstanceMoved, current: settings.Settings,
 
 @_write.register
 def _(event: events.NodesPooled, *_: object) -> None:
-    LOG.info('%(count)d nodes, such as %(node)s, are in pools now: their own '
-             'records and resource providers are gone.', {
-                 'count': len(event.nodes), 'node': event.nodes[0]})
+    LOG.info('%(nodes)s in pools now, such as %(node)s: the record and the '
+             'resource provider of each are gone.', {
+                 'nodes': plural.of(
+                     len(event.nodes), 'node is', 'nodes are'),
+                 'node': event.nodes[0]})
 
 
 @_write.register
 def _(event: events.NodesNotOffered, *_: object) -> None:
     LOG.warning('Placement does not tell whether something is to be built on '
-                'the %(count)d free nodes that are for other services, such '
-                'as %(node)s: they are not offered until it does: %(error)s', {
-                    'count': len(event.nodes), 'node': event.nodes[0],
-                    'error': event.error})
+                '%(nodes)s for other services, such as %(node)s: nothing is '
+                'offered until it does: %(error)s', {
+                    'nodes': plural.of(len(event.nodes), 'free node'),
+                    'node': event.nodes[0], 'error': event.error})
 
 
 @_write.register
@@ -258,12 +261,13 @@ def _(event: events.DisputeFound, current: settings.Settings, *_: object
 @_write.register
 def _(event: events.NodesVanished, *_: object) -> None:
     LOG.error(
-        'Ironic does not show %(missing)d of the %(total)d nodes of %(host)s, '
+        'Ironic does not show %(missing)d of %(nodes)s of %(host)s, '
         'such as %(node)s: none of their records is deleted. See whether '
         "Nova's account in [ironic] may still see all nodes; if they were "
         'deleted on purpose, set [ironic_ring] vanished_nodes_limit to 100 '
         'and send SIGHUP.', {
-            'missing': len(event.nodes), 'total': event.total,
+            'missing': len(event.nodes),
+            'nodes': plural.of(event.total, 'node'),
             'node': event.nodes[0], 'host': (
                 'this service' if event.is_mine
                 else f'{event.host}, which is absent or dead')})
@@ -395,9 +399,10 @@ def _(event: events.TrustChanged, *_: object) -> None:
 @_write.register
 def _(event: events.PoolsCounted, *_: object) -> None:
     LOG.log(logging.INFO if event.changed else logging.DEBUG,
-            '%(nodes)d nodes are in %(pools)d pools of this service; '
-            '%(free)d of them can be built on.', {
-                'nodes': event.nodes, 'pools': event.pools,
+            '%(nodes)s in %(pools)s of this service; %(free)d of them can be '
+            'built on.', {
+                'nodes': plural.of(event.nodes, 'node is', 'nodes are'),
+                'pools': plural.of(event.pools, 'pool'),
                 'free': event.free})
 
 
@@ -422,8 +427,8 @@ def _pass_done(event: events.PassDone, seconds: float) -> None:
     """Say what has been decided, at INFO if anything moves."""
     LOG.log(
         logging.INFO if event.moves else logging.DEBUG,
-        'Of %(total)d nodes, %(counts)s. This took %(seconds).2f s.', {
-            'total': sum(event.counts.values()),
+        'Of %(nodes)s, %(counts)s. This took %(seconds).2f s.', {
+            'nodes': plural.of(sum(event.counts.values()), 'node'),
             'counts': ', '.join(
                 f'{count} {decision.value}'
                 for decision, count in event.counts.items()) or 'none',

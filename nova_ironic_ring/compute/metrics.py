@@ -33,6 +33,7 @@ from prometheus_client import core
 from prometheus_client import registry
 
 from nova_ironic_ring.compute import counters
+from nova_ironic_ring.compute import pool_service
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import membership
@@ -68,6 +69,8 @@ class Collector(registry.Collector):
         yield from self._passes()
         if isinstance(self._ring, service.RingService):
             yield from self._nodes(self._ring)
+        elif isinstance(self._ring, pool_service.PoolService):
+            yield from self._pools(self._ring)
         yield from self._services()
         yield from self._guards()
         yield from self._happened()
@@ -115,6 +118,17 @@ class Collector(registry.Collector):
         yield _gauge('oldest_wait_seconds',
                      'Since when this service waits for a node.',
                      _age((wait.since for wait in waits.values()), now))
+
+    def _pools(self, ring: pool_service.PoolService) -> Iterator[core.Metric]:
+        found = ring.result.found.values()
+        nodes = sum(len(pool.nodes) for pool in found)
+        free = sum(len(pool.free) for pool in found)
+        used = sum(len(pool.used) for pool in found)
+        yield _gauge('pools', 'Pools of this service.', len(found))
+        yield _labelled(core.GaugeMetricFamily, 'pool_nodes',
+                        'Nodes in its pools, by what they are used for.',
+                        'use', {'free': free, 'instance': used,
+                                'reserved': nodes - free - used})
 
     def _services(self) -> Iterator[core.Metric]:
         standing = self._ring.memory.standing

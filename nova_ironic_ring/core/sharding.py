@@ -22,6 +22,8 @@ import dataclasses
 import string
 from typing import TypeAlias
 
+from nova_ironic_ring.core import plural
+
 #: Shards for each service that make a balance of 1.05 or better.
 ADVISED = 20
 
@@ -131,7 +133,8 @@ def count(places: Places, names: Names, wanted: int | None, services: int
         raise ValueError('--shards has to be 1 at least.')
     if wanted < services:
         raise ValueError(
-            f'{wanted} shards are fewer than the {services} services of a '
+            plural.of(wanted, 'shard is', 'shards are')
+            + f' fewer than the {services} services of a '
             'ring, so that some would have no node: give more with --shards; '
             f'{ADVISED} for each service are {ADVISED * services}.')
     if wanted < there:
@@ -140,8 +143,8 @@ def count(places: Places, names: Names, wanted: int | None, services: int
             f'--shards {there} or more, or take them away with --clear first.')
     if wanted > max(there, nodes):
         raise ValueError(
-            f'{wanted} shards are more than the {nodes} nodes that there are '
-            f'for them: give --shards {nodes} or fewer.')
+            f'{wanted} shards are more than there are nodes for them '
+            f'({nodes}): give --shards {nodes} or fewer.')
     return wanted
 
 
@@ -269,14 +272,16 @@ def warnings(places: Places, names: Names, scopes: Mapping[str, str]
         and names.number(place.shard) is None)
     if others:
         found.append(
-            f'{others.total()} nodes are in {len(others)} shards of other '
-            f'names, such as "{min(others)}": they stay there. With '
+            plural.of(others.total(), 'node is', 'nodes are') + ' in '
+            f'{plural.of(len(others), "shard")} of other names, such as '
+            f'"{min(others)}": they stay there. With '
             '[ironic_ring] listing = shards the ring divides these shards as '
             'well, however large they are.')
     if scopes:
         host = min(scopes)
         found.append(
-            f'[ironic] shard limits {len(scopes)} services, such as {host} to '
+            '[ironic] shard limits '
+            f'{plural.of(len(scopes), "service")}, such as {host} to '
             f'shard "{scopes[host]}": they have none of the nodes that are in '
             'other shards, and cannot have listing = shards.')
     return found

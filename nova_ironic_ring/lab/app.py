@@ -28,6 +28,7 @@ from cliff import lister
 import fixtures
 
 from nova_ironic_ring.command import watching
+from nova_ironic_ring.core import plural
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
@@ -271,7 +272,7 @@ class Enroll(_Lab, command.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         lab = self.lab()
-        self.say(f'Enrolling {parsed_args.count} nodes')
+        self.say(f'Enrolling {plural.of(parsed_args.count, "node")}')
         lab.enroll(parsed_args.count)
 
 
@@ -308,8 +309,9 @@ class Boot(_Lab, lister.Lister):
                 failures.append(str(error))
         if failures:
             raise errors.LabError(
-                f'Of {len(asked)} servers, {len(failures)} have not become '
-                'active, and wait to be deleted ("delete --all" deletes every '
+                f'Of {plural.of(len(asked), "server")}, '
+                + plural.of(len(failures), 'has', 'have') + ' not become '
+                'active, and can be deleted ("delete --all" deletes every '
                 f'server). {failures[0]}')
         return (('Server', 'Status', 'Host', 'Node'),
                 [(server.name, server.status, server.compute_host,
@@ -342,27 +344,28 @@ class Delete(_Lab, command.Command):
             found = [server for server in found
                      if server.name in parsed_args.names]
         servers.delete(connection, found)
-        self.say(f'{len(found)} servers are deleted.')
+        self.say(plural.of(len(found), 'server is', 'servers are')
+                 + ' deleted.')
 
 
 class _Executing(_Lab):
     """A command that becomes another program."""
 
-    def execute(self, lab: cloud.Lab, argv: Sequence[str]) -> NoReturn:
+    def execute(self, lab: cloud.Lab | None, argv: Sequence[str]) -> NoReturn:
         """Become a program that has the lab's cloud before it.
 
-        :param lab: the lab
+        :param lab: the lab; None if it needs none
         :param argv: the program, and its arguments
         :raises LabError: if it cannot be run
         """
         env = {key: value for key, value in os.environ.items()
                if not key.startswith('OS_')}
-        env |= {
-            'OS_CLOUD': tenant.CLOUD,
-            'OS_CLIENT_CONFIG_FILE': str(lab.state.directory / 'clouds.yaml'),
-            'PATH': os.pathsep.join(
-                [os.path.join(sys.prefix, 'bin'),
-                 os.environ.get('PATH', os.defpath)])}
+        env['PATH'] = os.pathsep.join(
+            [os.path.join(sys.prefix, 'bin'),
+             os.environ.get('PATH', os.defpath)])
+        if lab is not None:
+            env |= {'OS_CLOUD': tenant.CLOUD, 'OS_CLIENT_CONFIG_FILE': str(
+                lab.state.directory / 'clouds.yaml')}
         program, *arguments = argv
         try:
             os.execvpe(program, [program, *arguments], env)
@@ -401,13 +404,16 @@ class Ring(_Executing, command.Command):
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'argv', nargs=argparse.REMAINDER, metavar='COMMAND',
-            help='what it is to do, such as: show')
+            help='what it is to do, such as: show; "help" lists all, and '
+                 '"help show" tells of one')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
+        argv = parsed_args.argv or ['--help']
+        if argv[0] in ('help', '--help'):
+            self.execute(None, ['nova-ironic-ring', *argv])
         lab = self.lab()
-        self.execute(lab, [*lab.nova.ring,
-                           *(parsed_args.argv or ['--help'])])
+        self.execute(lab, [*lab.nova.ring, *argv])
 
 
 class Logs(_Lab, command.Command):
@@ -466,6 +472,8 @@ class LabApp(app.App):
             argparse_kwargs: dict | None = None) -> argparse.ArgumentParser:
         parser = super().build_option_parser(
             description, version, argparse_kwargs)
+        # Else it is called by the file that Python runs.
+        parser.prog = self.NAME
         parser.add_argument(
             '--name', default=place.DEFAULT_NAME, type=_name, metavar='NAME',
             help="the lab's name, for more than one (default: lab)")

@@ -24,6 +24,7 @@ from openstack import connection
 import pymysql
 
 from nova_ironic_ring.adapters import conf
+from nova_ironic_ring.core import plural
 from nova_ironic_ring.lab import backends
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import nodes
@@ -370,7 +371,8 @@ class Cloud(fixtures.Fixture):
         tenant.write_clouds(state)
         tenant.register(state)
 
-        self.progress(f'Enrolling {self.node_count} nodes, and starting Nova')
+        self.progress(f'Enrolling {plural.of(self.node_count, "node")}, '
+                      'and starting Nova')
         ironic.wait()
         for group in self.groups:
             self.useFixture(services.IronicConductor(ironic, group))

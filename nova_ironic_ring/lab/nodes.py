@@ -21,6 +21,7 @@ import uuid
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions
 
+from nova_ironic_ring.core import plural
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
@@ -106,6 +107,7 @@ def _wait(baremetal: Any, nodes: Iterable[str], what: str,
 
     if not waiting.until(is_over, _TIMEOUT, _POLL):
         raise errors.LabError(
-            f'{len(left)} nodes are not {what} after {_TIMEOUT} s, '
+            f'{plural.of(len(left), "node is", "nodes are")} not {what} '
+            f'after {_TIMEOUT} s, '
             f'{sorted(left)[0]} among them: see what "openstack baremetal '
             'node show" says of it.')

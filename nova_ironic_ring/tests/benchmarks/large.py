@@ -109,7 +109,9 @@ def main(arguments: Sequence[str]) -> int:
 
     :param arguments: of the command line
     """
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        'python3 -m nova_ironic_ring.tests.benchmarks.large',
+        description=__doc__)
     parser.add_argument('--services', type=int, default=100, metavar='N')
     parser.add_argument('--nodes', type=int, default=100_000, metavar='N')
     chosen = parser.parse_args(arguments)

@@ -139,7 +139,8 @@ def main(arguments: Sequence[str]) -> int:
     :param arguments: of the command line
     :returns: 1 if our driver does more than it may
     """
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        'python3 -m nova_ironic_ring.tests.faults', description=__doc__)
     parser.add_argument('--driver', choices=[*_DRIVERS, 'both'],
                         default='ring', help='whose tables to print')
     parser.add_argument('--only', default='', metavar='REGEX',

@@ -46,7 +46,7 @@ from nova_ironic_ring.lab import view
 _BEAT = 0.5
 
 # What a service with either driver logs of each pass.
-_PASS = re.compile(r'Of \d+ nodes, |\d+ nodes are in \d+ pools')
+_PASS = re.compile(r'Of \d+ nodes?, |\d+ nodes? (is|are) in \d+ pools?')
 
 # Events have details from this version on.
 _OPENSTACK = ('openstack', '--os-compute-api-version', '2.84')

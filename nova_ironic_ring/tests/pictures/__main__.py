@@ -120,7 +120,8 @@ def main(arguments: Sequence[str]) -> int:
     :param arguments: of the command line
     :returns: 2 if something does not come about
     """
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        'python3 -m nova_ironic_ring.tests.pictures', description=__doc__)
     parser.add_argument('directory', nargs='?', type=pathlib.Path,
                         default=_IMAGES, help='where the pictures are '
                         'written (default: those of the documentation)')

@@ -150,7 +150,8 @@ def main(arguments: Sequence[str]) -> int:
     :param arguments: of the command line
     :returns: 2 if a lab does not come up or something does not come about
     """
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        'python3 -m nova_ironic_ring.tests.scale', description=__doc__)
     parser.add_argument('--driver', nargs='+', choices=list(_KINDS),
                         default=list(_KINDS), help='which ones')
     parser.add_argument('--nodes', nargs='+', type=int, metavar='N',

@@ -127,7 +127,8 @@ def main(arguments: Sequence[str]) -> int:
     :param arguments: of the command line
     :returns: 1 if something is wrong in the end, 2 if a lab has failed
     """
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        'python3 -m nova_ironic_ring.tests.soak', description=__doc__)
     parser.add_argument('--driver', nargs='+', choices=list(_DRIVERS),
                         default=list(_DRIVERS), help='which ones')
     parser.add_argument('--minutes', type=float, default=60, metavar='N',

@@ -15,6 +15,7 @@ import http.server
 import importlib.util
 import json
 import pathlib
+import re
 import threading
 import types
 from typing import Any
@@ -290,6 +291,28 @@ class ManifestsTestCase(base.BaseTestCase):
                    if each['name'] == 'OS_DEFAULT__HOST']
         self.assertEqual('metadata.name',
                          host['valueFrom']['fieldRef']['fieldPath'])
+
+
+class UnitsTestCase(base.BaseTestCase):
+
+    def test_systemd_gives_up_on_units_of_others_as_well(self):
+        unit, more = (configparser.ConfigParser(
+            strict=False, interpolation=None) for _ in range(2))
+        path = _DEPLOY / 'systemd/nova-compute-ironic@.service'
+        unit.read(path)
+        more.read(path.with_name(f'{path.name}.d') / 'fence.conf')
+        for option in 'StartLimitIntervalSec', 'StartLimitBurst':
+            self.assertEqual(unit['Unit'][option], more['Unit'][option])
+
+    def test_files_that_the_guides_name_are_there(self):
+        for page in (_ROOT / 'doc/source/deploy').glob('*.rst'):
+            for name in re.findall(r'(?<![\w/])(?:deploy|config)/[\w@./-]+\w',
+                                   page.read_text()):
+                # A Deployment of Kubernetes is called so by kubectl.
+                self.assertTrue(
+                    (_ROOT / name).exists() or (_KUBERNETES / name).exists()
+                    or name == 'deploy/nova-ironic-ring',
+                    f'{name} in {page.name}')
 
 
 class OptionsTestCase(base.BaseTestCase):

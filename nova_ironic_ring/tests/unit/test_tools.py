@@ -12,6 +12,7 @@
 
 """What tools/lab and tools/tox do before anything is installed."""
 
+import contextlib
 import importlib.machinery
 import io
 import os
@@ -22,6 +23,11 @@ from unittest import mock
 
 import fixtures
 from oslotest import base
+
+from nova_ironic_ring.tests.benchmarks import large
+from nova_ironic_ring.tests.faults import __main__ as faults
+from nova_ironic_ring.tests.scale import __main__ as scale
+from nova_ironic_ring.tests.soak import __main__ as soak
 
 TOOLS = pathlib.Path(__file__).resolve().parents[3] / 'tools'
 
@@ -123,6 +129,20 @@ esac''')
                           self._fails(self.bootstrap.tools))
 
 
+class ProgramsTestCase(base.BaseTestCase):
+    """What is run with ``python3 -m`` says so in its help."""
+
+    def test_names_in_the_help(self):
+        for name, program in (
+                ('soak', soak), ('faults', faults), ('scale', scale),
+                ('benchmarks.large', large)):
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                self.assertRaises(SystemExit, program.main, ['--help'])
+            self.assertTrue(output.getvalue().startswith(
+                f'usage: python3 -m nova_ironic_ring.tests.{name} '), name)
+
+
 class LabTestCase(ToolsTestCase):
 
     def setUp(self):
@@ -142,6 +162,23 @@ class LabTestCase(ToolsTestCase):
                 (['shell', '--', 'a', '--name', 'b'], 'shell', {}),
                 (['up', '--nova'], 'up', {'--nova': ''})):
             self.assertEqual((command, values), self.lab.parse(words))
+
+    def test_help_needs_no_lab(self):
+        for words in (['ring', '--help'], ['ring'], ['ring', 'help', 'show'],
+                      ['ring', 'show', '-h'], ['shell', '--help'], ['up'],
+                      ['help', 'ring'], []):
+            self.assertFalse(self.lab.needs_lab(words), words)
+        for words in (['ring', 'show'], ['shell', '--', 'openstack', '--help'],
+                      ['show'], ['down']):
+            self.assertTrue(self.lab.needs_lab(words), words)
+
+    def test_help_without_a_lab(self):
+        self.lab.installed = lambda version: 'python'
+        run = self.useFixture(fixtures.MockPatch('os.execv')).mock
+        self.useFixture(fixtures.MonkeyPatch(
+            'sys.argv', ['tools/lab', 'ring', '--help']))
+        self.lab.main()
+        self.assertEqual(['ring', '--help'], run.call_args.args[1][-2:])
 
     def test_python_of_a_lab(self):
         directory = self.lab.place.directory('a')

@@ -13,10 +13,16 @@
 """Tests of the command line, on a deployment that only answers."""
 
 import dataclasses
+import io
 import json
+from unittest import mock
 
+from cliff import commandmanager
 import fixtures
 
+from nova_ironic_ring.command import app
+from nova_ironic_ring.command import checks
+from nova_ironic_ring.command import upgrade
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
@@ -103,14 +109,23 @@ class ReadingTestCase(base.CommandTestCase):
     def test_node_that_there_is_not(self):
         self.run_command('node', 'show', 'x', status=2)
         self.assertEqual(
-            'Ironic has no node "x": see "openstack baremetal node list" for '
-            'those that it has.\n', self.err)
+            'Ironic has no node "x", and none with such a server: give the '
+            'name or UUID of a node ("nova-ironic-ring node list" has them), '
+            'or of the server on it ("openstack server list '
+            '--all-projects").\n', self.err)
+
+    def test_node_show_by_the_name_of_a_server(self):
+        self.source.seen = make(instances={3: 'a'})
+        self.assertEqual(f'{NODES[3]}\n', self.run_command(
+            'node', 'show', 'server-3', '-f', 'value', '-c', 'Node'))
 
     def test_plan(self):
         path = self.useFixture(fixtures.TempDir()).join('plan.svg')
         table = self.run_command('plan', '--add', 'd', '--svg', path)
         self.assertIn('| d    |     0 |', table)
         self.assertIn('change hands', self.err)
+        self.assertIn(f'The picture is in {path}.\n', self.err)
+        self.assertNotIn('picture', table)
         with open(path, encoding='utf-8') as file:
             self.assertIn('<svg', file.read())
 
@@ -226,8 +241,10 @@ class ReadingTestCase(base.CommandTestCase):
                       'See "nova-ironic-ring check".', self.err)
 
     def test_check(self):
-        self.run_command('check')
+        # Nor is there an empty line.
+        self.assertEqual('', self.run_command('check'))
         self.assertEqual('All is well.\n', self.err)
+        self.assertIn('| Check |', self.run_command('check', '--print-empty'))
         self.source.seen = make(services=[
             service('a'), service('b', 61), service('c')])
         table = self.run_command('check', status=1)
@@ -258,10 +275,60 @@ class ReadingTestCase(base.CommandTestCase):
         self.assertIn('Result: Warning',
                       self.run_command('upgrade', 'check', status=1))
 
+    def test_upgrade_check_for_scripts(self):
+        lines = json.loads(self.run_command('upgrade', 'check', '-f', 'json'))
+        self.assertIn({'Check': 'Drivers', 'Result': 'Success', 'Details': '',
+                       'Result code': 'SUCCESS'}, lines)
+        self.source.seen = make(services=[
+            service('a'), service('b', 61), service('c')])
+        self.assertIn('WARNING\n', self.run_command(
+            'upgrade', 'check', '-f', 'value', '-c', 'Result code', status=1))
+
+    def test_upgrade_check_runs_all_checks(self):
+        self.assertEqual(
+            list(checks.CHECKS),
+            [how['check'] for _, (_, how)
+             in upgrade.UpgradeChecks._upgrade_checks])
+
+    def test_upgrade_check_that_fails_where_a_cell_does_not_answer(self):
+        seen = make(unread={'cell2': 'The database of cell cell2 is away.'})
+        self.source.seen = dataclasses.replace(seen, rows={
+            node: dataclasses.replace(row, profile=profile.Profile(
+                partitions=64 if row.owner == 'b' else 32))
+            for node, row in seen.rows.items()})
+        # What has to be mended is worse than what was not read.
+        for arguments in (), ('-f', 'json'):
+            self.run_command('upgrade', 'check', *arguments, status=2)
+
+    def test_every_command_is_for_programs_as_well(self):
+        manager = commandmanager.CommandManager('nova_ironic_ring.command')
+        for name, _ in manager:
+            factory, *_ = manager.find_command(name.split())
+            parser = factory(mock.Mock(), None).get_parser(name)
+            (choices,) = [action.choices for action in parser._actions
+                          if action.dest == 'formatter']
+            self.assertLessEqual({'csv', 'json', 'table', 'value', 'yaml'},
+                                 set(choices), name)
+
+    def test_node_show_as_csv(self):
+        titles, values = self.run_command(
+            'node', 'show', 'node-3', '-f', 'csv', '-c', 'Node', '-c',
+            'Decision code').splitlines()
+        self.assertEqual('"Node","Decision code"', titles)
+        self.assertEqual(f'"{NODES[3]}","KEEP"', values)
+
     def test_what_cannot_be_reached(self):
         self.source.away = 'Ironic is away: look for it.'
         self.run_command('show', status=2)
         self.assertEqual('Ironic is away: look for it.\n', self.err)
+
+    def test_help_says_how_it_is_run(self):
+        self.assertIn('usage: nova-ironic-ring ',
+                      self.run_command('help', '--help'))
+        out = io.StringIO()
+        self.assertRaises(
+            SystemExit, app.RingApp(stdout=out).run, ['--help'])
+        self.assertTrue(out.getvalue().startswith('usage: nova-ironic-ring '))
 
     def test_unknown_command(self):
         self.run_command('dance', status=2)

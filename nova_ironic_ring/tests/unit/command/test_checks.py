@@ -256,6 +256,14 @@ class CheckTestCase(base.BaseTestCase):
             service('a'), service('b', 61), service('c')]))
         self.assertEqual(('services', 'b'), (finding.kind, finding.subject))
         self.assertEqual('RECORDS_OF_LOST_SERVICE', finding.code.name)
+        seen = make('a', 'b', instances={1: 'b'}, services=[
+            service('a'), service('b', 61)])
+        seen = dataclasses.replace(seen, rows={
+            node: row for node, row in seen.rows.items()
+            if row.owner == 'a' or node == NODES[1]})
+        self.assertIn(
+            'it is down, and 1 record of a node is still in its name',
+            [finding.what for finding in checks.find(seen)])
         finding = checks.find(make(instances={1: 'b'}, services=[
             service('a'), service('b', 61), service('c')]))[0]
         self.assertEqual('INSTANCES_OF_LOST_SERVICE', finding.code.name)

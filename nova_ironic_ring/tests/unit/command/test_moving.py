@@ -142,9 +142,10 @@ class MoveTestCase(base.CommandTestCase):
                 (('node-3', 'c'), 'has no instance: free nodes are where'),
                 (('node-2', 'c'), 'Something is being done with instance'),
                 (('node-1', 'x'), 'There is no nova-compute on "x"'),
-                (('node-99', 'c'), 'Ironic has no node "node-99": see'),
-                ((INSTANCE, 'c'), f'Ironic has no node "{INSTANCE}", and no '
-                 'node with such a server: see')):
+                (('node-99', 'c'), 'Ironic has no node "node-99", and '
+                 'none with such a server: give'),
+                ((INSTANCE, 'c'), f'Ironic has no node "{INSTANCE}", and none '
+                 'with such a server: give')):
             self.run_command('move', *arguments, '--yes', status=2)
             self.assertIn(message, self.err)
 

@@ -146,9 +146,9 @@ class ShardTestCase(base.CommandTestCase):
                 shard='rack-1')) if row.owner == 'c' else row
             for uuid, row in seen.rows.items()})
         self.run_command('shard', '--shards', '3', '--dry-run')
-        self.assertIn('1 nodes are in 1 shards of other names, such as '
+        self.assertIn('1 node is in 1 shard of other names, such as '
                       '"rack-1": they stay there.', self.err)
-        self.assertIn('[ironic] shard limits 1 services, such as c to shard '
+        self.assertIn('[ironic] shard limits 1 service, such as c to shard '
                       '"rack-1"', self.err)
         self.assertIn('29 nodes have no shard', self.err)
 
@@ -176,7 +176,8 @@ class ShardTestCase(base.CommandTestCase):
                  'are 60.'),
                 (('--shards', '0'), '--shards has to be 1 at least.'),
                 (('--shards', '2'), '2 shards are fewer than the 3 services'),
-                (('--shards', '31'), '31 shards are more than the 30 nodes'),
+                (('--shards', '31'), '31 shards are more than there '
+                 'are nodes for them (30)'),
                 (('--shards', '3', '--prefix', 'Bad'),
                  '--prefix cannot be "Bad"'),
                 (('--shards', '3', '--clear'), 'leave out --shards.')):

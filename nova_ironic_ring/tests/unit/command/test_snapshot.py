@@ -37,6 +37,26 @@ class FindTestCase(base.BaseTestCase):
                 'abce-1')})
         self.assertEqual('abcd-1', seen.find('abcd').uuid)
 
+    def test_by_the_server_on_it(self):
+        seen = make(instances={7: 'a', 8: 'b'})
+        self.assertEqual(NODES[7], seen.find('instance-7').uuid)
+        self.assertEqual(NODES[7], seen.find('server-7').uuid)
+        # A node goes before a server of the same name.
+        seen = dataclasses.replace(seen, nodes={
+            **seen.nodes, NODES[9]: snapshot.Node(NODES[9], 'server-7')})
+        self.assertEqual(NODES[9], seen.find('server-7').uuid)
+
+    def test_servers_of_the_same_name(self):
+        seen = make(instances={7: 'a', 8: 'b'})
+        seen = dataclasses.replace(seen, instances={
+            uuid: dataclasses.replace(instance, name='web')
+            for uuid, instance in seen.instances.items()})
+        error = self.assertRaises(ValueError, seen.find, 'web')
+        self.assertEqual(
+            'There are 2 servers "web", instance-7 and instance-8 among '
+            'them: give the UUID of one.', str(error))
+        self.assertEqual(NODES[7], seen.find('instance-7').uuid)
+
     def test_none(self):
         error = self.assertRaises(ValueError, make().find, 'node-77')
         self.assertIn('Ironic has no node "node-77"', str(error))
@@ -44,6 +64,14 @@ class FindTestCase(base.BaseTestCase):
     def test_more_than_one(self):
         error = self.assertRaises(ValueError, make().find, '00000000-')
         self.assertIn('fits 30 nodes', str(error))
+
+    def test_service_that_may_be_in_a_cell_that_was_not_read(self):
+        seen = make(unread={'cell2': 'The database of cell cell2 is away.',
+                            'cell3': ''})
+        error = self.assertRaises(ValueError, seen.service, 'x')
+        self.assertEqual(
+            'There is no nova-compute on "x": the hosts are a, b, c. The '
+            'database of cell cell2 is away.', str(error))
 
     def test_words_for_services(self):
         seen = make(services=[

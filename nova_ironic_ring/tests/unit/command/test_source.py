@@ -305,6 +305,19 @@ class ReadTestCase(SourceTestCase):
         self.assertRaisesRegex(ValueError, 'Ironic has no node "x"',
                                self.source.read_nodes, ['x'])
 
+    def test_a_single_node_by_the_name_of_its_server(self):
+        self.add_service('a')
+        self.add_row(NODES[0], 'a')
+        self.add_instance(INSTANCE, 'a', NODES[0], display_name='web-1')
+        self.ironic.found[0]['instance_uuid'] = INSTANCE
+        _, (found,) = self.source.read_nodes(['web-1'])
+        self.assertEqual(NODES[0], found.uuid)
+        # All nodes are not read for that.
+        self.assertEqual(
+            [('node', 'web-1'), {'instance_uuid': INSTANCE}],
+            [self.ironic.asked[0], *(
+                asked[2] for asked in self.ironic.asked[1:])])
+
     def test_the_databases_alone(self):
         self.add_service('a')
         self.add_row(NODES[0], 'a')

@@ -97,12 +97,13 @@ class DrainTestCase(base.CommandTestCase):
     def test_instances(self):
         self.source.seen = make(instances={1: 'a'})
         self.run_command('drain', 'a', '--instances', '--yes', status=2)
+        self.assertIn('The 1 instance of a stays with it: ', self.err)
         self.assertIn('set [ironic_ring] instance_mobility = follow',
                       self.err)
         self.source.seen = make(instances={1: 'a'}, said=profile.Profile(
             mobility='follow'))
         self.run_command('drain', 'a', '--instances', '--dry-run')
-        self.assertIn('* wait until its 1 instances are with others',
+        self.assertIn('* wait until its 1 instance is with others\n',
                       self.err)
         self.assertEqual(
             [('DISABLE_SERVICE', 'a', 'NOT_DONE'),

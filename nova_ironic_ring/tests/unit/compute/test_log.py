@@ -57,12 +57,12 @@ LINES = [
     (events.PassesWork('b'), 'INFO',
      'The passes of b work again: it is a member of the ring.'),
     (events.NodesVanished('me', True, ['n1', 'n2'], 9), 'ERROR',
-     'Ironic does not show 2 of the 9 nodes of this service, such as n1:'),
+     'Ironic does not show 2 of 9 nodes of this service, such as n1:'),
     (events.NodeKept('n1', 'i1'), 'ERROR',
      'Ironic does not show node n1 any more, and Nova has instance i1 on it'),
     (events.NodesNotOffered(['n1', 'n2'], ERROR), 'WARNING',
-     'to be built on the 2 free nodes that are for other services, such as '
-     'n1: they are not offered until it does: no'),
+     'to be built on 2 free nodes for other services, such as '
+     'n1: nothing is offered until it does: no'),
     (events.NodesBack(), 'INFO', 'that had vanished are there again'),
     (events.DisputeFound('a', ['n1', 'n2']), 'ERROR',
      'a takes back nodes that me has taken, such as n1 (2 in all)'),
@@ -98,8 +98,8 @@ LINES = [
     (events.PoolsCounted(2, 9, 4, True), 'INFO',
      '9 nodes are in 2 pools of this service; 4 of them can be built on.'),
     (events.NodesPooled(['n1', 'n2']), 'INFO',
-     '2 nodes, such as n1, are in pools now: their own records and resource '
-     'providers are gone.'),
+     '2 nodes are in pools now, such as n1: the record and the resource '
+     'provider of each are gone.'),
     (events.InstanceMoved('i1', 'n1', 'me.CUSTOM_GOLD.01234567'), 'INFO',
      'Instance i1 goes from compute node n1 to me.CUSTOM_GOLD.01234567.'),
     (events.PoolsTooSmall(30, 31), 'WARNING',
@@ -128,7 +128,7 @@ MORE = [
      'say of themselves: it leaves out b, alive in the same conductor group. '
      'The'),
     (events.NodesVanished('b', False, ['n1'], 1), 'ERROR',
-     '1 of the 1 nodes of b, which is absent or dead, such as n1'),
+     '1 of 1 node of b, which is absent or dead, such as n1'),
     (events.InstanceTaken('n1', 'i1', 'b', False), 'INFO',
      'is taken over from b with its consent.'),
     (events.BuildNotEnded('n1', None, 'b', ERROR), 'WARNING',
@@ -138,6 +138,11 @@ MORE = [
      'What dead services have left behind cannot be looked for: no'),
     (events.PoolsCounted(2, 9, 4, False), 'DEBUG', '9 nodes are in 2 pools'),
     (events.PassDone({}, False), 'DEBUG', 'Of 0 nodes, none.'),
+    (events.PassDone({Decision.KEEP: 1}, False), 'DEBUG', 'Of 1 node, 1 free'),
+    (events.PoolsCounted(1, 1, 0, True), 'INFO', '1 node is in 1 pool of'),
+    (events.NodesPooled(['n1']), 'INFO', '1 node is in pools now, such as n1'),
+    (events.NodesNotOffered(['n1'], ERROR), 'WARNING',
+     'to be built on 1 free node for other services, such as n1'),
 ]
 
 

@@ -22,6 +22,8 @@ import promql_parser
 import yaml
 
 from nova_ironic_ring.compute import metrics
+from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base
 
 _ROOT = pathlib.Path(__file__).resolve().parents[4]
@@ -40,13 +42,22 @@ class MonitoringTestCase(base.DriverTestCase):
         self.dashboard = json.loads(
             (_SHIPPED / 'nova-ironic-ring.dashboard.json').read_text())
         self.page = (_ROOT / 'doc/source/monitoring.rst').read_text()
-        #: The values of the label of each metric that is exported.
-        self.exported: dict[str, dict[str, set[str]]] = {}
-        for family in metrics.Collector(self.me.ring, lambda: 0).collect():
+        #: The values of the label of each metric, by driver.
+        self.by_ring = self._exported(self.me)
+        self.by_pool = self._exported(self.nova.compute(
+            'me', pool_driver.IronicPoolDriver))
+        self.exported = {**self.by_ring, **self.by_pool}
+
+    def _exported(self, host: fake_nova.Compute
+                  ) -> dict[str, dict[str, set[str]]]:
+        """Return the values of the label of each metric of a service."""
+        found: dict[str, dict[str, set[str]]] = {}
+        for family in metrics.Collector(host.ring, lambda: 0).collect():
             for sample in family.samples:
-                known = self.exported.setdefault(sample.name, {})
+                known = found.setdefault(sample.name, {})
                 for label, value in sample.labels.items():
                     known.setdefault(label, set()).add(value)
+        return found
 
     def _alerts(self) -> list[dict[str, Any]]:
         return [rule for group in self.rules['groups']
@@ -142,6 +153,28 @@ class MonitoringTestCase(base.DriverTestCase):
         for name, labels in self.exported.items():
             label = ''.join(f'{{{each}}}' for each in labels)
             self.assertIn(f'\n   * - ``{name}{label}``\n', self.page)
+
+    def test_what_only_one_driver_exports_is_said(self):
+        _, _, words = self.page.partition('\nWith the pool driver there are ')
+        for lacks, others in ((words.partition(':')[0], self.by_pool),
+                              (words.partition(':')[2].partition('.')[0],
+                               self.by_ring)):
+            self.assertEqual(
+                {name.removeprefix('nova_ironic_ring_')
+                 for name in self.exported if name not in others},
+                set(re.findall('``(\\w+)``', lacks)))
+
+    def test_alerts_that_do_not_work_with_pools_say_so(self):
+        page = (_ROOT / 'doc/source/alerts.rst').read_text()
+        for alert in self._alerts():
+            section = page.partition(
+                f'.. _{alert["alert"].lower()}:')[2].partition('.. _')[0]
+            is_for_both = all(
+                selector.name in self.by_pool
+                for selector in self._selectors(alert['expr']))
+            self.assertEqual(
+                not is_for_both, 'Not with the pool driver' in section,
+                alert['alert'])
 
     def test_panels(self):
         panels = self.dashboard['panels']

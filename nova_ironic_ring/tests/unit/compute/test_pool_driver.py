@@ -91,6 +91,22 @@ class MetricsTestCase(PoolDriverTestCase):
         self.assertEqual([3], values['nova_ironic_ring_instances_to_recover'])
         # It has pools, and decides on no node alone.
         self.assertNotIn('nova_ironic_ring_nodes', values)
+        self.assertEqual([1], values['nova_ironic_ring_pools'])
+        self.assertEqual([len(NODES), 0, 0],
+                         values['nova_ironic_ring_pool_nodes'])
+
+    def test_nodes_of_pools(self):
+        self.nova.put('i', POOL, 'me')
+        self.cloud.nodes[NODES[0]].instance = 'i'
+        self.cloud.nodes[NODES[1]].is_ready = False
+        self.allocate('i')
+        self.settle()
+        values = {
+            sample.labels['use']: sample.value
+            for family in metrics.Collector(self.me.ring, lambda: 0).collect()
+            for sample in family.samples if 'use' in sample.labels}
+        self.assertEqual({'free': len(NODES) - 2, 'instance': 1,
+                          'reserved': 1}, values)
 
 
 class LastPassTestCase(PoolDriverTestCase):

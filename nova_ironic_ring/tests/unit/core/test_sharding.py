@@ -82,8 +82,10 @@ class CountTestCase(base.BaseTestCase):
                 (new, 4, 5, '4 shards are fewer than the 5 services of a '),
                 (old, None, 17, '16 shards are fewer than the 17 services'),
                 (old, 15, 3, 'There are 16 shards "ironic-ring-..." already'),
-                (new, 101, 3, '101 shards are more than the 100 nodes'),
-                (old, 101, 3, '101 shards are more than the 100 nodes')):
+                (new, 101, 3, '101 shards are more than there are '
+                 'nodes for them (100)'),
+                (old, 101, 3, '101 shards are more than there are '
+                 'nodes for them (100)')):
             error = self.assertRaises(
                 ValueError, sharding.count, places, NAMES, wanted, services)
             self.assertIn(words, str(error))

@@ -60,6 +60,25 @@ class CommandLineTestCase(base.BaseTestCase):
                         'stop', 'up'):
             self.assertIn(f'\n  {command} ', self.output.getvalue())
 
+    def test_help_says_how_it_is_run(self):
+        for words in (), ('help',), ('--help',):
+            self.assertEqual(0, self._run(*words))
+        self.assertEqual(3, self.output.getvalue().count('usage: tools/lab '))
+        self.assertNotIn('__main__', self.output.getvalue())
+
+    def test_help_of_the_ring_needs_no_lab(self):
+        run = self.useFixture(fixtures.MockPatch('os.execvpe')).mock
+        self.assertEqual(0, self._run('ring', '--help'))
+        self.assertIn('usage: tools/lab ring', self.output.getvalue())
+        run.assert_not_called()
+        for words, expected in (((), ('--help',)),
+                                (('help', 'show'), ('help', 'show'))):
+            # What replaces the process does not come back.
+            run.side_effect = SystemExit(0)
+            self.assertEqual(0, self._run('ring', *words))
+            self.assertEqual(['nova-ironic-ring', *expected],
+                             run.call_args.args[1])
+
     def test_bad_arguments(self):
         for words in (['--name', '../x', 'show'], ['up', '--nodes', '-1'],
                       ['up', '--nodes', 'many'], ['up', '--driver', 'mine'],
