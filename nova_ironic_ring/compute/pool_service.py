@@ -72,7 +72,8 @@ class PoolService(service.Service):
             configuration
         """
         self._recent.begin()
-        result = self._run(pool_passes.run)
+        result = self._run(functools.partial(
+            pool_passes.run, released=self._recent.released))
         self.nodes = self.ironic.for_nova(
             node for pool in result.found.values() for node in pool.nodes)
         self._sizes = self._read_sizes(result)
@@ -181,7 +182,7 @@ class PoolService(service.Service):
         """
         self._recent.release(node, name)
         pool = self.result.found.get(name)
-        if pool is None or pool.kind is None:
+        if pool is None:
             return
         try:
             self.world.placement.write(
