@@ -91,8 +91,13 @@ class _Seen(pool_failover.Seen):
     unasked: frozenset[str] = frozenset()
 
 
+def _none_released(pool: str) -> frozenset[str]:
+    return frozenset()
+
+
 def run(world: ports.Ports, before: observation.Memory,
-        current: settings.Settings) -> Result:
+        current: settings.Settings,
+        released: pool_failover.Released = _none_released) -> Result:
     """Run a pass.
 
     What is read, is read in the order of :func:`passes.run`, for the same
@@ -101,6 +106,8 @@ def run(world: ports.Ports, before: observation.Memory,
     :param world: the ports
     :param before: what this service remembers
     :param current: its settings
+    :param released: names the nodes that have lost their instance, as some may
+        since they were listed
     :raises UnansweredError: if Nova or Ironic could not be asked
     """
     this = look.Run(world, current)
@@ -133,13 +140,13 @@ def run(world: ports.Ports, before: observation.Memory,
         with look.asking(this, look.Port.NOVA, memory):
             wanted = pool_failover.wanted(this, memory, seen)
             outcome = pool_failover.take_over(this, seen, {
-                name: (pool, pool.inventory())
+                name: (pool, pool.inventory(released(name)))
                 for name, pool in found.items()}, wanted)
             taken += outcome.taken
             memory = pool_failover.forget(memory, wanted)
             found = pool_failover.with_taken(found, outcome)
             _revert(this, seen, found, consumers)
-            _reclaim(this, seen, found)
+            _reclaim(this, seen, found, released)
             taken += _settle(this, memory, seen)
     memory = pool_records.remove(this, memory, _replaced(seen, outcome))
     counted = {pool.uuid: True for pool in found.values()}
@@ -393,8 +400,8 @@ def _revert(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
             this.world, name, (consumers.of(name) or frozenset()) - expected))
 
 
-def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool]
-             ) -> None:
+def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
+             released: pool_failover.Released) -> None:
     """Take back what another has half taken over from this service."""
     missing = {name: held for name, pool in found.items() if (
         held := {uuid: str(node.instance)
@@ -426,7 +433,9 @@ def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool]
         instances = [each for each in held.values() if each in allocated]
         if instances:
             this.happened.extend(pool_takeover.reclaim(
-                this.world, found[name], instances, sources | held.keys()))
+                this.world,
+                (found[name], found[name].inventory(released(name))),
+                instances, sources | held.keys()))
 
 
 def _replaced(seen: _Seen, outcome: pool_takeover.Outcome

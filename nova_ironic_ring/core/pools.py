@@ -101,18 +101,19 @@ class Inventory:
     total: int = 1
     reserved: int = 1
 
-    def with_room(self, used: int) -> 'Inventory':
-        """Return an inventory that has room for one allocation more.
+    def with_room(self, used: int, more: int = 1) -> 'Inventory':
+        """Return an inventory that has room for some allocations more.
 
         As few nodes less as that takes are reserved; where that is not enough,
         more are counted.
 
         :param used: how many nodes are allocated
+        :param more: how many allocations are to come
         """
-        if self.total - self.reserved - used >= 1:
+        if self.total - self.reserved - used >= more:
             return self
-        total = max(self.total, used + 1)
-        return Inventory(total, total - used - 1)
+        total = max(self.total, used + more)
+        return Inventory(total, total - used - more)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -511,6 +511,21 @@ class DeletedTestCase(pool_base.PoolPassTestCase):
     def test_pool_without_nodes_and_instances(self):
         self.assertTrue(self.is_deleted('a.CUSTOM_OLD.01234567'))
 
+    def test_nothing_is_built_there_any_more(self):
+        name = 'a.CUSTOM_OLD.01234567'
+        self.cloud.inventories[pools.uuid_of(name)] = pools.Inventory(3, 1)
+        self.assertTrue(self.is_deleted(name))
+        self.assertEqual(pools.Inventory(3, 3),
+                         self.cloud.inventories[pools.uuid_of(name)])
+
+    def test_build_that_is_sent_there_after_the_look(self):
+        name, placement = (
+            'a.CUSTOM_OLD.01234567', self.services['a'].world.placement)
+        reserve = placement.reserve_all
+        placement.reserve_all = lambda pool: (
+            self.allocate(name, 'i'), reserve(pool))
+        self.assertFalse(self.is_deleted(name))
+
     def test_pool_that_nova_has_an_instance_in(self):
         self.cloud.instances['i'] = model.Instance(
             'a', 'a.CUSTOM_OLD.01234567')

@@ -400,7 +400,8 @@ class Service:
                 self.current, by_shards=self.name in self.world.by_shards)
             try:
                 self.result = pool_passes.run(
-                    self.ports, self.memory, self.current)
+                    self.ports, self.memory, self.current,
+                    self.recent.released)
             except look.UnansweredError as error:
                 self.world.check(False, f'{error.__cause__!r}')
             self.memory = self.result.memory
