@@ -114,7 +114,8 @@ class PoolService(service.Service):
             return None
         described = upstream.describe(self._driver, _example(pool))
         described['stats'] = stats.cleaned(described['stats']) | (
-            self.said_of_itself(pool.uuid)) | self._consent()
+            self.said_of_itself(pool.uuid)) | self._consent() | (
+                self._count(pool))
         # The resource tracker takes off what the flavors of instances say, so
         # that the free nodes are left: the weighers compare these.
         free, flavors = pool.room, sum(
@@ -134,6 +135,11 @@ class PoolService(service.Service):
         """Return what lets others take this service's instances."""
         ring = self.result.consent
         return stats.consent(self.settings.host, ring) if ring else {}
+
+    def _count(self, pool: pools.Pool) -> dict[str, str]:
+        """Return what tells this service after a restart of a pool's nodes."""
+        counted = self.result.counted(pool)
+        return stats.count(self.settings.host, counted) if counted else {}
 
     def update_tree(self, tree: provider_tree.ProviderTree, name: str
                     ) -> None:

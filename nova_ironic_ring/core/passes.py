@@ -102,7 +102,7 @@ def run(world: ports.Ports, before: observation.Memory,
     own = pool_return.Own(current.me, nodes, rows)
     with look.asking(this, look.Port.IRONIC, memory):
         memory = look.at_missing_nodes(
-            this, memory, pools.rows_of_nodes(rows), nodes)
+            this, memory, look.Had(pools.rows_of_nodes(rows)), nodes)
     memory = dataclasses.replace(memory, kept=memory.kept - nodes.keys())
     with look.asking(this, look.Port.NOVA, memory):
         seen, memory = _observe(this, memory, observation.Observation(

@@ -50,7 +50,8 @@ class Result:
 
 
 def run(world: ports.Ports, before: observation.Memory,
-        current: settings.Settings, released: pool_failover.Released) -> Result:
+        current: settings.Settings, released: pool_failover.Released
+        ) -> Result:
     """Look at the services, and take over the instances of dead ones.
 
     No pass may run at the same time.

@@ -126,6 +126,9 @@ class Pool:
     :ivar used: those of them with an instance that has its allocation of the
         pool
     :ivar is_hidden: whether Ironic does not show the nodes that it has
+    :ivar missing: how many nodes more it had when its service was started,
+        which Ironic does not show
+    :ivar missing_used: how many of these have an instance with its allocation
     """
 
     name: str
@@ -133,6 +136,8 @@ class Pool:
     nodes: Mapping[str, Node] = dataclasses.field(default_factory=dict)
     used: frozenset[str] = frozenset()
     is_hidden: bool = False
+    missing: int = 0
+    missing_used: int = 0
 
     @property
     def uuid(self) -> str:
@@ -159,12 +164,12 @@ class Pool:
         :param released: nodes that have lost their instance since the pool
             was counted
         """
-        if not self.nodes:
+        total = len(self.nodes) + self.missing
+        if not total:
             return Inventory()
-        total = len(self.nodes)
         # A build may have got a node that did not count here.
         elsewhere = len(released - self.nodes.keys())
-        countable = len(self.used - released) + len(
+        countable = self.missing_used + len(self.used - released) + len(
             set(self.free) - released) - elsewhere
         return Inventory(total, total - max(countable, 0))
 

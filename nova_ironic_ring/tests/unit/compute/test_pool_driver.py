@@ -709,3 +709,16 @@ class StartTestCase(PoolDriverTestCase):
         self.cloud.nodes.update(nodes)
         again.run_pass()
         self.assertEqual((30, 0), self.counted())
+
+    def test_some_nodes_are_hidden(self):
+        self.me.run_pass()
+        hidden = {node: self.cloud.nodes.pop(node) for node in NODES[:10]}
+        # And when it is started once more.
+        for _ in range(2):
+            again = self.nova.compute('me', pool_driver.IronicPoolDriver)
+            self.driver = again.driver
+            again.run_pass()
+            self.assertEqual((30, 10), self.counted())
+        self.cloud.nodes.update(hidden)
+        again.run_pass()
+        self.assertEqual((30, 0), self.counted())

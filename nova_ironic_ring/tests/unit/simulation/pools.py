@@ -432,6 +432,7 @@ class Service:
             row.say(self.name, self.result.work.of(pool.uuid, self.current))
             row.say_settings(self.current, self.memory.held)
             row.ring = self.result.consent
+            row.counted = self.result.counted(pool)
             # What an interrupted delete has left.
             for uuid in cloud.allocations.get(
                     pool.uuid, set()) - cloud.instances.keys():
