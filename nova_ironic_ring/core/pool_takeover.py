@@ -293,7 +293,7 @@ class Left:
     """A pool that a lost service has left behind.
 
     :ivar pool: its name
-    :ivar host: the name of the service
+    :ivar host: the canonical name of the service
     :ivar is_dead: whether its instances may be taken
     :ivar target: the name of a pool of this service; None if it has none, as
         one with the ring driver
@@ -344,7 +344,7 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     waiting = world.placement.consumers(pools.uuid_of(left.pool)) - deployed
     found = world.nova.instances(waiting) if waiting else {}
     for uuid, instance in found.items():
-        if instance.host_name not in (None, model.canonical(left.host)) or (
+        if instance.host_name not in (None, left.host) or (
                 not (instance.is_deleting or instance.is_given_up
                      or instance.is_building)):
             continue
