@@ -375,7 +375,8 @@ def row_of(row: objects.ComputeNode) -> model.Row:
                      said.scope if said else None,
                      said is not None and said.listing == 'shards',
                      stats.read_held(row.stats, row.host),
-                     stats.read_consent(row.stats, row.host))
+                     stats.read_consent(row.stats, row.host),
+                     stats.read_count(row.stats, row.host))
 
 
 def instance_of(instance: objects.Instance, is_given_up: bool

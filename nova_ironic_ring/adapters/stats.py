@@ -37,6 +37,8 @@ _PASSES = 'ironic_ring:passes'
 _SHARDS = 'ironic_ring:shards'
 # By which ring others may take instances that are in pools.
 _RING = 'ironic_ring:follows'
+# How many nodes a pool has, for its service when it is started again.
+_NODES = 'ironic_ring:nodes'
 # Whoever knows a lower version only does not go by an offer or a consent.
 _PROTOCOL = 'ironic_ring:protocol'
 _OURS = 'ironic_ring'
@@ -212,3 +214,31 @@ def read_held(stats: Mapping[str, str] | None, owner: str) -> frozenset[str]:
                          for first in range(0, len(held), length))
     except (KeyError, TypeError, ValueError):
         return frozenset()
+
+
+def count(host: str, counted: model.Counted) -> dict[str, str]:
+    """Return what tells a service after a restart how many nodes it had.
+
+    :param host: the name of the service
+    :param counted: how many there are
+    """
+    return {_NODES: json.dumps({
+        'from': model.canonical(host), **dataclasses.asdict(counted)},
+        sort_keys=True)}
+
+
+def read_count(stats: Mapping[str, str] | None, owner: str
+               ) -> model.Counted | None:
+    """Return how many nodes the owner of a pool says there were.
+
+    :param stats: the statistics of its row
+    :param owner: the name of its owner
+    :returns: None if it says nothing
+    """
+    try:
+        found = json.loads((stats or {})[_NODES])
+        if found['from'] != model.canonical(owner):
+            return None
+        return model.Counted(int(found['nodes']), int(found['listed']))
+    except (KeyError, TypeError, ValueError):
+        return None

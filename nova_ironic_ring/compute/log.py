@@ -262,13 +262,14 @@ def _(event: events.DisputeFound, current: settings.Settings, *_: object
 def _(event: events.NodesVanished, *_: object) -> None:
     LOG.error(
         'Ironic does not show %(missing)d of %(nodes)s of %(host)s, '
-        'such as %(node)s: none of their records is deleted. See whether '
+        '%(which)s: none of their records is deleted. See whether '
         "Nova's account in [ironic] may still see all nodes; if they were "
         'deleted on purpose, set [ironic_ring] vanished_nodes_limit to 100 '
         'and send SIGHUP.', {
-            'missing': len(event.nodes),
+            'missing': len(event.nodes) + event.unnamed,
             'nodes': plural.of(event.total, 'node'),
-            'node': event.nodes[0], 'host': (
+            'which': (f'such as {event.nodes[0]}' if event.nodes
+                      else 'as it had before its start'), 'host': (
                 'this service' if event.is_mine
                 else f'{event.host}, which is absent or dead')})
 

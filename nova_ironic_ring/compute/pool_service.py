@@ -72,7 +72,8 @@ class PoolService(service.Service):
             configuration
         """
         self._recent.begin()
-        result = self._run(pool_passes.run)
+        result = self._run(functools.partial(
+            pool_passes.run, released=self._recent.released))
         self.nodes = self.ironic.for_nova(
             node for pool in result.found.values() for node in pool.nodes)
         self._sizes = self._read_sizes(result)
@@ -113,7 +114,8 @@ class PoolService(service.Service):
             return None
         described = upstream.describe(self._driver, _example(pool))
         described['stats'] = stats.cleaned(described['stats']) | (
-            self.said_of_itself(pool.uuid)) | self._consent()
+            self.said_of_itself(pool.uuid)) | self._consent() | (
+                self._count(pool))
         # The resource tracker takes off what the flavors of instances say, so
         # that the free nodes are left: the weighers compare these.
         free, flavors = pool.room, sum(
@@ -133,6 +135,11 @@ class PoolService(service.Service):
         """Return what lets others take this service's instances."""
         ring = self.result.consent
         return stats.consent(self.settings.host, ring) if ring else {}
+
+    def _count(self, pool: pools.Pool) -> dict[str, str]:
+        """Return what tells this service after a restart of a pool's nodes."""
+        counted = self.result.counted(pool)
+        return stats.count(self.settings.host, counted) if counted else {}
 
     def update_tree(self, tree: provider_tree.ProviderTree, name: str
                     ) -> None:
@@ -181,7 +188,7 @@ class PoolService(service.Service):
         """
         self._recent.release(node, name)
         pool = self.result.found.get(name)
-        if pool is None or pool.kind is None:
+        if pool is None:
             return
         try:
             self.world.placement.write(

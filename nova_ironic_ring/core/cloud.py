@@ -72,6 +72,7 @@ class Row:
     :ivar by_shards: whether it says that it divides them by their shards
     :ivar held: the codes of the shards that it says it holds
     :ivar ring: by which ring it lets others take its instances in pools
+    :ivar counted: how many nodes it says there are
     """
 
     owner: str
@@ -84,6 +85,7 @@ class Row:
     by_shards: bool = False
     held: frozenset[str] = frozenset()
     ring: str | None = None
+    counted: model.Counted | None = None
 
     def say(self, host: str, said: model.LastPass) -> None:
         """Write what a service says of its passes.
@@ -109,7 +111,7 @@ class Row:
     def _say_as(self, host: str) -> None:
         if self.sayer != model.canonical(host):
             self.sayer = model.canonical(host)
-            self.last_pass = self.scope = self.ring = None
+            self.last_pass = self.scope = self.ring = self.counted = None
             self.by_shards, self.held = False, frozenset()
 
 
@@ -581,6 +583,7 @@ class Tracker:
             row.say(host, result.work.of(pool.uuid, self.current))
             row.say_settings(self.current, result.memory.held)
             row.ring = result.consent
+            row.counted = result.counted(pool)
             self.cloud.inventories[pool.uuid] = pool.inventory()
 
     def record(self, node: str) -> None:
@@ -619,4 +622,5 @@ def _read(row: Row) -> model.Row:
         row.scope if row.sayer == owner else None,
         row.by_shards and row.sayer == owner,
         row.held if row.sayer == owner else frozenset(),
-        row.ring if row.sayer == owner else None)
+        row.ring if row.sayer == owner else None,
+        row.counted if row.sayer == owner else None)

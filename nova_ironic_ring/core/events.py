@@ -147,12 +147,14 @@ class NodesVanished(Event):
     :ivar is_mine: whether it is this one
     :ivar nodes: UUIDs of the missing nodes, in order
     :ivar total: how many nodes the service has
+    :ivar unnamed: how many more are missing of which the names are not known
     """
 
     host: str
     is_mine: bool
     nodes: Sequence[str]
     total: int
+    unnamed: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -201,7 +201,8 @@ def _settle_pools(world: ports.Ports, lost: _Lost, seen: Seen
             continue
         try:
             outcome = pool_takeover.settle(world, pool_takeover.Left(
-                pool, lost.host, lost.fails_over, None), deployed)
+                pool, model.canonical(lost.host), lost.fails_over, None),
+                deployed)
         except Exception as error:
             # What was taken out of others has to be looked after all the same.
             happened.append(events.RecordNotRemoved(pool, lost.host, error))

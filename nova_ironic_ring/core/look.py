@@ -380,27 +380,40 @@ def _timeout_is_short(this: Run, before: observation.Memory,
         yield events.TimeoutTooShort(host, needed, current.handover_timeout)
 
 
-def at_missing_nodes(this: Run, memory: observation.Memory,
-                     before: Collection[str], listed: Collection[str]
-                     ) -> observation.Memory:
+@dataclasses.dataclass(frozen=True)
+class Had:
+    """The nodes that this service has had.
+
+    :ivar nodes: their UUIDs
+    :ivar unnamed: how many more are missing of which no more is known than
+        that they were there
+    """
+
+    nodes: Collection[str]
+    unnamed: int = 0
+
+
+def at_missing_nodes(this: Run, memory: observation.Memory, had: Had,
+                     listed: Collection[str]) -> observation.Memory:
     """Find out whether too many nodes have vanished to believe it.
 
     :param this: the pass
     :param memory: what is remembered
-    :param before: UUIDs of the nodes that this service has had
+    :param had: the nodes that this service has had
     :param listed: UUIDs of the nodes that Ironic has listed
     """
-    missing = sorted(set(before) - set(listed))
+    missing = sorted(set(had.nodes) - set(listed))
+    total = len(had.nodes) + had.unnamed
     was, current = memory.vanished, this.current
     guard = vanished.look(
         was, vanished.Missing(
-            missing, len(before), this.world.ironic.is_deleted),
+            missing, total, this.world.ironic.is_deleted, had.unnamed),
         vanished.Limits(current.vanished_nodes_limit,
                         _VANISHING_PASSES * current.pass_interval),
         this.world.process.now())
     if guard.has_too_many and not was.has_too_many:
         this.happened.append(events.NodesVanished(
-            current.host, True, missing, len(before)))
+            current.host, True, missing, total, had.unnamed))
     elif was.has_too_many and not guard.has_too_many:
         this.happened.append(events.NodesBack())
     return dataclasses.replace(memory, vanished=guard)

@@ -131,6 +131,18 @@ class Service:
         return canonical(self.host)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counted:
+    """How many nodes there were, as the row of a pool says.
+
+    :ivar nodes: in the pool
+    :ivar listed: in all that its owner lists of Ironic
+    """
+
+    nodes: int
+    listed: int
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """What the ``compute_nodes`` row of a node says.
@@ -151,6 +163,8 @@ class Row:
         holds
     :ivar ring: a fingerprint of the ring by which the owner lets others take
         its instances that are in pools; None if it lets nobody
+    :ivar counted: how many nodes there were in the owner's last pass; None if
+        it says nothing, as in the row of a node
     """
 
     owner: str
@@ -161,6 +175,7 @@ class Row:
     by_shards: bool = False
     held: frozenset[str] = frozenset()
     ring: str | None = None
+    counted: Counted | None = None
 
     @property
     def owner_name(self) -> str:

@@ -183,6 +183,9 @@ class Pooled:
     :ivar occupied: what Ironic has said last of the nodes with an instance, by
         UUID
     :ivar rereads: in how many passes its inventories are to be read anew
+    :ivar started: how many nodes there were by its rows when it was started,
+        by the name of the pool; none as soon as not too many of them are
+        missing; None before that was read
     """
 
     pools: Mapping[str, Pool] = dataclasses.field(default_factory=dict)
@@ -190,6 +193,7 @@ class Pooled:
     dropped: frozenset[str] = frozenset()
     occupied: Mapping[str, Node] = dataclasses.field(default_factory=dict)
     rereads: int = 0
+    started: Mapping[str, model.Counted] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -95,7 +95,7 @@ def run(world: ports.Ports, before: observation.Memory,
     own = pool_return.Own(current.me, nodes, rows)
     with look.asking(this, look.Port.IRONIC, memory):
         memory = look.at_missing_nodes(
-            this, memory, pools.rows_of_nodes(rows), nodes)
+            this, memory, look.Had(pools.rows_of_nodes(rows)), nodes)
     memory = dataclasses.replace(memory, kept=memory.kept - nodes.keys())
     with look.asking(this, look.Port.NOVA, memory):
         seen, memory = _observe(this, memory, observation.Observation(
@@ -123,11 +123,14 @@ def run(world: ports.Ports, before: observation.Memory,
         this.happened.extend(outcome.happened)
         plan, memory = others.after_takeover(plan, memory, outcome)
         plan, memory, from_pools = _take_out_of_pools(
-            this, plan, memory, request)
+            this, plan, memory, _FromPools(request, pools.recorded(rows)))
     this.happened.extend(pool_return.close(world, own))
     if memory.standing.trust is trust.Trust.FULL:
         this.happened.extend(pool_return.take_back(
             world, own, pools.recorded(rows)))
+        this.happened.extend(pool_return.give_back(
+            world, own, begun.mine | {
+                str(nodes[node]) for node in request.decisions}))
     memory = _look_at_givers(this, memory, plan, nodes)
     memory, settled = _clean_up_after_dead_services(this, memory, own)
     listed = {node: nodes[node] for node, step in plan.steps.items()
@@ -193,15 +196,28 @@ def _building(this: look.Run, seen: observation.Observation,
     return frozenset(found)
 
 
+@dataclasses.dataclass(frozen=True)
+class _FromPools:
+    """What is to be taken out of pools.
+
+    :ivar request: what was decided
+    :ivar own: the names of the pools that this service has had, with what it
+        has half taken over
+    """
+
+    request: takeover.Request
+    own: Sequence[str]
+
+
 def _take_out_of_pools(
     this: look.Run, plan: planner.Plan, memory: observation.Memory,
-    request: takeover.Request
+    asked: _FromPools
 ) -> tuple[planner.Plan, observation.Memory, tuple[takeover.Takeover, ...]]:
     """Take over the instances of dead services that are in pools.
 
     An error here does not fail the pass: others may have been taken over.
     """
-    wanted = takeover.in_pools(request)
+    wanted = takeover.in_pools(asked.request)
     if not wanted:
         return plan, memory, ()
     outcome = pool_return.Outcome()
@@ -211,7 +227,7 @@ def _take_out_of_pools(
             pool for host, state in sorted(known.membership.states.items())
             if state.is_lost for pool in this.world.nova.pools_of(host)}
         outcome = pool_return.take_over(
-            this.world, wanted, this.current.me, sources)
+            this.world, wanted, this.current.me, sources.union(asked.own))
         this.happened.extend(outcome.happened)
     except Exception as error:
         this.happened.append(events.InstanceNotTaken(

@@ -18,7 +18,7 @@ consent in a pass. How that is done, step by step, is in
 :mod:`nova_ironic_ring.core.pool_takeover`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 from typing import TypeVar
 
@@ -39,6 +39,8 @@ Nodes = Mapping[str, pools.Node]
 Wanted = dict[str, list[pool_takeover.Wanted]]
 #: Pools, by name, with what Placement is told of them.
 Counted = Mapping[str, tuple[pools.Pool, pools.Inventory]]
+#: Names the nodes of a pool that have lost their instance since the last pass.
+Released = Callable[[str], frozenset[str]]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ that the ring maps it to. While two services see different rings, it counts
 twice or not at all; Ironic gives it to one instance all the same.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import events
@@ -58,6 +58,7 @@ class Result:
         None if nobody may
     :ivar first: the UUID of this service's first compute node, as Nova has
         them; None if it has none
+    :ivar listed: how many nodes Ironic has listed, with those that are hidden
     """
 
     found: Mapping[str, pools.Pool] = dataclasses.field(default_factory=dict)
@@ -68,6 +69,17 @@ class Result:
     work: own_work.Work = own_work.Work()
     consent: str | None = None
     first: str | None = None
+    listed: int = 0
+
+    def counted(self, pool: pools.Pool) -> model.Counted | None:
+        """Return what the row of a pool is to say of its nodes.
+
+        :param pool: the pool
+        :returns: None if nothing is known of them
+        """
+        nodes = len(pool.nodes) + pool.missing
+        return model.Counted(nodes, self.listed) if (
+            nodes or not pool.is_hidden) else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,8 +103,13 @@ class _Seen(pool_failover.Seen):
     unasked: frozenset[str] = frozenset()
 
 
+def _none_released(pool: str) -> frozenset[str]:
+    return frozenset()
+
+
 def run(world: ports.Ports, before: observation.Memory,
-        current: settings.Settings) -> Result:
+        current: settings.Settings,
+        released: pool_failover.Released = _none_released) -> Result:
     """Run a pass.
 
     What is read, is read in the order of :func:`passes.run`, for the same
@@ -101,6 +118,8 @@ def run(world: ports.Ports, before: observation.Memory,
     :param world: the ports
     :param before: what this service remembers
     :param current: its settings
+    :param released: names the nodes that have lost their instance, as some may
+        since they were listed
     :raises UnansweredError: if Nova or Ironic could not be asked
     """
     this = look.Run(world, current)
@@ -133,13 +152,13 @@ def run(world: ports.Ports, before: observation.Memory,
         with look.asking(this, look.Port.NOVA, memory):
             wanted = pool_failover.wanted(this, memory, seen)
             outcome = pool_failover.take_over(this, seen, {
-                name: (pool, pool.inventory())
+                name: (pool, pool.inventory(released(name)))
                 for name, pool in found.items()}, wanted)
             taken += outcome.taken
             memory = pool_failover.forget(memory, wanted)
             found = pool_failover.with_taken(found, outcome)
             _revert(this, seen, found, consumers)
-            _reclaim(this, seen, found)
+            _reclaim(this, seen, found, released)
             taken += _settle(this, memory, seen)
     memory = pool_records.remove(this, memory, _replaced(seen, outcome))
     counted = {pool.uuid: True for pool in found.values()}
@@ -158,7 +177,8 @@ def run(world: ports.Ports, before: observation.Memory,
         # Nova refuses to start a new service that names instances.
         seen.here if begun.is_recorded else frozenset(),
         this.happened, said, pool_failover.consent(memory, current),
-        next(iter(seen.records.own), None))
+        next(iter(seen.records.own), None),
+        len(seen.nodes) + _unseen(memory, seen.nodes))
 
 
 def is_deleted(world: ports.Ports, memory: observation.Memory,
@@ -216,7 +236,33 @@ def _observe(this: look.Run, memory: observation.Memory,
         unasked=begun.unasked)
     return seen, dataclasses.replace(
         memory, instances=of_others, pooled=dataclasses.replace(
-            memory.pooled, places=settled))
+            memory.pooled, places=settled,
+            started=_started(this, memory, own)))
+
+
+def _started(this: look.Run, memory: observation.Memory,
+             own: Mapping[str, model.Row]) -> Mapping[str, model.Counted]:
+    """Say how many nodes there were when this service was started.
+
+    Its rows say so as long as it asks Ironic for the same.
+    """
+    if memory.pooled.started is not None:
+        return memory.pooled.started
+    current = this.current
+    return {row.pool: row.counted for row in own.values()
+            if row.pool and row.counted
+            and current.scope.is_same(row.scope)
+            and row.by_shards == current.by_shards
+            and row.held == (memory.held or frozenset())}
+
+
+def _unseen(memory: observation.Memory, nodes: Collection[str]) -> int:
+    """Say how many nodes more there were when this service was started.
+
+    :param nodes: those that are known now
+    """
+    return max(0, max((each.listed for each in (
+        memory.pooled.started or {}).values()), default=0) - len(nodes))
 
 
 def _free(this: look.Run, memory: observation.Memory, nodes: _Nodes
@@ -267,7 +313,8 @@ def _guard(this: look.Run, memory: observation.Memory, seen: _Seen
               for uuid, node in pool.nodes.items()
               if uuid not in seen.unasked}
     now = this.world.process.now()
-    memory = look.at_missing_nodes(this, memory, before, seen.nodes)
+    memory = look.at_missing_nodes(
+        this, memory, _had(this, memory, seen, before), seen.nodes)
     guard, kept = memory.vanished, {}
     for uuid in sorted(before.keys() - seen.nodes.keys()):
         # A node goes after its instance: the allocation is there still.
@@ -275,7 +322,32 @@ def _guard(this: look.Run, memory: observation.Memory, seen: _Seen
             kept[uuid] = dataclasses.replace(before[uuid], is_ready=False)
         else:
             guard = guard.noted(uuid, now)
-    return kept, dataclasses.replace(memory, vanished=guard)
+    started = memory.pooled.started if guard.has_too_many else {}
+    return kept, dataclasses.replace(
+        memory, vanished=guard, pooled=dataclasses.replace(
+            memory.pooled, started=started))
+
+
+def _had(this: look.Run, memory: observation.Memory, seen: _Seen,
+         before: Collection[str]) -> look.Had:
+    """Say which nodes this service has had.
+
+    Of those that it had when it was started, its rows say how many they were.
+    Where there are as many in Ironic as there were, they count for others.
+
+    :param before: those that it has had since
+    """
+    owner = memory.standing.ring.owner
+    started = memory.pooled.started or {}
+    had = sum(each.nodes for each in started.values())
+    if not had:
+        return look.Had(before)
+    own = {*before, *(
+        uuid for uuid, node in seen.nodes.items()
+        if node.instance in seen.mine
+        or uuid not in seen.narrowed and owner(uuid) == this.current.me)}
+    return look.Had(own, max(0, min(had - len(own), _unseen(
+        memory, seen.nodes.keys() | before))))
 
 
 def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
@@ -293,8 +365,34 @@ def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
             found[pool] = pools.Pool(pool)
     if not found and this.current.follows:
         found = _first_pool(this, memory, seen)
-    return {name: _completed(pool, memory, consumers, is_hidden)
-            for name, pool in sorted(found.items())}
+    return _with_missing({
+        name: _completed(pool, memory, consumers, is_hidden)
+        for name, pool in sorted(found.items())}, memory, seen, consumers)
+
+
+def _with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
+                  seen: _Seen, consumers: '_Consumers'
+                  ) -> dict[str, pools.Pool]:
+    """Count the nodes that pools had when this service was started.
+
+    They count for as long as those of a service that was not would: until the
+    guard takes what is missing for deleted.
+    """
+    shown = {node.instance for node in seen.nodes.values()}
+    left = _unseen(memory, seen.nodes)
+    whole = dict(found)
+    for name, counted in sorted((memory.pooled.started or {}).items()):
+        pool = found.get(name, pools.Pool(name, is_hidden=True))
+        missing = min(left, counted.nodes - len(pool.nodes))
+        if missing <= 0:
+            continue
+        left -= missing
+        used = sum(
+            memory.pooled.places.get(uuid) == name
+            for uuid in (consumers.of(name) or frozenset()) - shown)
+        whole[name] = dataclasses.replace(
+            pool, missing=missing, missing_used=min(missing, used))
+    return whole
 
 
 def _first_pool(this: look.Run, memory: observation.Memory, seen: _Seen
@@ -393,8 +491,8 @@ def _revert(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
             this.world, name, (consumers.of(name) or frozenset()) - expected))
 
 
-def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool]
-             ) -> None:
+def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
+             released: pool_failover.Released) -> None:
     """Take back what another has half taken over from this service."""
     missing = {name: held for name, pool in found.items() if (
         held := {uuid: str(node.instance)
@@ -426,7 +524,9 @@ def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool]
         instances = [each for each in held.values() if each in allocated]
         if instances:
             this.happened.extend(pool_takeover.reclaim(
-                this.world, found[name], instances, sources | held.keys()))
+                this.world,
+                (found[name], found[name].inventory(released(name))),
+                instances, sources | held.keys()))
 
 
 def _replaced(seen: _Seen, outcome: pool_takeover.Outcome

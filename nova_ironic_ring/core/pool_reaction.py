@@ -18,7 +18,7 @@ taken over at once. The free nodes of a dead service count in the next pass,
 which lists the nodes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import events
@@ -31,9 +31,6 @@ from nova_ironic_ring.core import reaction
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.core import trust
-
-#: Names the nodes of a pool that have lost their instance since the last pass.
-Released = Callable[[str], frozenset[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +50,8 @@ class Result:
 
 
 def run(world: ports.Ports, before: observation.Memory,
-        current: settings.Settings, released: Released) -> Result:
+        current: settings.Settings, released: pool_failover.Released
+        ) -> Result:
     """Look at the services, and take over the instances of dead ones.
 
     No pass may run at the same time.

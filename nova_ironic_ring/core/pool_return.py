@@ -28,6 +28,7 @@ import itertools
 
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import takeover
@@ -107,6 +108,28 @@ def take_back(world: ports.Ports, own: Own, left: Collection[str]
     return happened
 
 
+def give_back(world: ports.Ports, own: Own, expected: frozenset[str]
+              ) -> list[events.Event]:
+    """Give back what this service has half taken over into its pools.
+
+    It had the pool driver then. An error here does not fail the pass.
+
+    :param world: the ports
+    :param own: what this service knows of its nodes
+    :param expected: UUIDs of its own instances, and of those that it takes
+        over
+    """
+    happened: list[events.Event] = []
+    for pool in pools.recorded(own.rows):
+        try:
+            consumers = world.placement.consumers(pools.uuid_of(pool))
+        except Exception as error:
+            happened.append(events.AllocationsUnknown(pool, error))
+            continue
+        happened += pool_takeover.revert(world, pool, consumers - expected)
+    return happened
+
+
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """What has come of the takeovers from pools of dead services.
@@ -131,7 +154,9 @@ def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
     :param wanted: the instances; those beyond the limit of a pass are left to
         the next one
     :param me: the canonical name of this service
-    :param sources: the names of pools of lost services
+    :param sources: the names of pools in which their allocations may be:
+        those of lost services, and those that this service has had with the
+        pool driver
     """
     wanted = list(itertools.islice(wanted, takeover.MOST))
     rows = world.nova.rows(sorted(each.node for each in wanted))

@@ -187,10 +187,7 @@ def _of_pool(world: ports.Ports, batch: _Batch, request: Request
     needed = sum(each.instance in batch.allocated
                  for each, _ in batch.instances)
     if needed:
-        # The nodes are counted, and reserved: for as long as it takes they are
-        # not, or Placement refuses the allocations.
-        world.placement.write(pool, dataclasses.replace(
-            counted, reserved=max(0, counted.reserved - needed)))
+        _make_room(world, pool, counted, needed)
     for each, instance in batch.instances:
         try:
             if not world.placement.move(
@@ -207,6 +204,21 @@ def _of_pool(world: ports.Ports, batch: _Batch, request: Request
             # The next pass sees how far it has come.
             yield events.InstanceNotTaken(
                 each.instance, each.host, error), None
+
+
+def _make_room(world: ports.Ports, pool: pools.Pool,
+               counted: pools.Inventory, needed: int) -> None:
+    """Have a pool take some allocations.
+
+    Their nodes are counted, and reserved: for as long as it takes they are
+    not, or Placement refuses the allocations. Builds on nodes that do not
+    count here, and what was not cleaned up, take room as well: so it is made
+    beside all that is allocated.
+    """
+    used = len(world.placement.consumers(pool.uuid))
+    world.placement.write(pool, dataclasses.replace(
+        counted, reserved=max(0, counted.reserved - needed)
+    ).with_room(used, needed))
 
 
 def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
@@ -250,23 +262,24 @@ def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
     return happened
 
 
-def reclaim(world: ports.Ports, pool: pools.Pool, instances: Sequence[str],
-            sources: frozenset[str]) -> list[events.Event]:
+def reclaim(world: ports.Ports, counted: tuple[pools.Pool, pools.Inventory],
+            instances: Sequence[str], sources: frozenset[str]
+            ) -> list[events.Event]:
     """Take back the allocations of this service's own instances.
 
     A service has moved them that took this one for dead, and has ended before
     the next step.
 
     :param world: the ports
-    :param pool: the pool of this service that has the instances
+    :param counted: the pool of this service that has the instances, with its
+        inventory
     :param instances: UUIDs of those without an allocation of it
     :param sources: UUIDs of the providers of lost services' pools
     """
     happened: list[events.Event] = []
-    counted = pool.inventory()
+    pool, inventory = counted
     try:
-        world.placement.write(pool, dataclasses.replace(
-            counted, reserved=max(0, counted.reserved - len(instances))))
+        _make_room(world, pool, inventory, len(instances))
         for uuid in instances:
             world.placement.move(uuid, sources, pool.uuid)
     except Exception as error:
@@ -280,7 +293,7 @@ class Left:
     """A pool that a lost service has left behind.
 
     :ivar pool: its name
-    :ivar host: the name of the service
+    :ivar host: the canonical name of the service
     :ivar is_dead: whether its instances may be taken
     :ivar target: the name of a pool of this service; None if it has none, as
         one with the ring driver
@@ -293,11 +306,21 @@ class Left:
 
 
 def is_unused(world: ports.Ports, pool: str) -> bool:
-    """Say whether a pool has neither instances nor allocations.
+    """Say whether a pool has neither instances nor allocations, and gets none.
+
+    One that has none is reserved, and looked at again: the scheduler may have
+    sent a build there since the first look.
 
     :param world: the ports
     :param pool: its name
     """
+    if not _is_empty(world, pool):
+        return False
+    world.placement.reserve_all(pool)
+    return _is_empty(world, pool)
+
+
+def _is_empty(world: ports.Ports, pool: str) -> bool:
     return not world.nova.instances_on(pool) and (
         not world.placement.consumers(pools.uuid_of(pool)))
 
@@ -321,7 +344,7 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     waiting = world.placement.consumers(pools.uuid_of(left.pool)) - deployed
     found = world.nova.instances(waiting) if waiting else {}
     for uuid, instance in found.items():
-        if instance.host_name not in (None, model.canonical(left.host)) or (
+        if instance.host_name not in (None, left.host) or (
                 not (instance.is_deleting or instance.is_given_up
                      or instance.is_building)):
             continue

@@ -101,18 +101,19 @@ class Inventory:
     total: int = 1
     reserved: int = 1
 
-    def with_room(self, used: int) -> 'Inventory':
-        """Return an inventory that has room for one allocation more.
+    def with_room(self, used: int, more: int = 1) -> 'Inventory':
+        """Return an inventory that has room for some allocations more.
 
         As few nodes less as that takes are reserved; where that is not enough,
         more are counted.
 
         :param used: how many nodes are allocated
+        :param more: how many allocations are to come
         """
-        if self.total - self.reserved - used >= 1:
+        if self.total - self.reserved - used >= more:
             return self
-        total = max(self.total, used + 1)
-        return Inventory(total, total - used - 1)
+        total = max(self.total, used + more)
+        return Inventory(total, total - used - more)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +126,9 @@ class Pool:
     :ivar used: those of them with an instance that has its allocation of the
         pool
     :ivar is_hidden: whether Ironic does not show the nodes that it has
+    :ivar missing: how many nodes more it had when its service was started,
+        which Ironic does not show
+    :ivar missing_used: how many of these have an instance with its allocation
     """
 
     name: str
@@ -132,6 +136,8 @@ class Pool:
     nodes: Mapping[str, Node] = dataclasses.field(default_factory=dict)
     used: frozenset[str] = frozenset()
     is_hidden: bool = False
+    missing: int = 0
+    missing_used: int = 0
 
     @property
     def uuid(self) -> str:
@@ -158,12 +164,12 @@ class Pool:
         :param released: nodes that have lost their instance since the pool
             was counted
         """
-        if not self.nodes:
+        total = len(self.nodes) + self.missing
+        if not total:
             return Inventory()
-        total = len(self.nodes)
         # A build may have got a node that did not count here.
         elsewhere = len(released - self.nodes.keys())
-        countable = len(self.used - released) + len(
+        countable = self.missing_used + len(self.used - released) + len(
             set(self.free) - released) - elsewhere
         return Inventory(total, total - max(countable, 0))
 

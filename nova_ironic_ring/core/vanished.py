@@ -68,14 +68,17 @@ class Missing:
     """The nodes of a service that were not listed.
 
     :ivar nodes: their UUIDs; some may only have left what is listed
-    :ivar total: how many nodes the service has
+    :ivar total: how many nodes the service has, with those without a name
     :ivar is_deleted: says whether Ironic does not have a node; asked only
         where the missing ones are too many, and of no more than needed
+    :ivar unnamed: how many more are missing of which no more is known than
+        that they were there, as after a restart
     """
 
     nodes: Collection[str]
     total: int
     is_deleted: Callable[[str], bool]
+    unnamed: int = 0
 
 
 def look(before: Guard, missing: Missing, limits: Limits, at: float) -> Guard:
@@ -93,7 +96,9 @@ def look(before: Guard, missing: Missing, limits: Limits, at: float) -> Guard:
         _HANDFUL, (missing.total + counted) * limits.percent // 100)
     allowed = max(0, allowed - counted)
     has_too_many = False
-    if len(missing.nodes) > allowed:
+    named = allowed - missing.unnamed
+    if len(missing.nodes) > named:
         gone = filter(missing.is_deleted, missing.nodes)
-        has_too_many = len(list(itertools.islice(gone, allowed + 1))) > allowed
+        has_too_many = named < 0 or len(
+            list(itertools.islice(gone, named + 1))) > named
     return Guard(has_too_many, deleted, allowed)

@@ -34,6 +34,7 @@ from oslotest import base
 from testtools import content
 from testtools import content_type
 
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ring
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
@@ -366,6 +367,20 @@ class LabTestCase(base.BaseTestCase):
         """Return the node that holds a server; None if none does."""
         return next(self.cloud.baremetal.nodes(
             details=True, instance_id=server.id), None)
+
+    def has_place(self, server: sdk_server.Server) -> bool:
+        """Say whether a server's compute node and allocation are in order.
+
+        The compute node is with the server's service, and the allocation is of
+        that one alone.
+
+        :param server: the server, as it is now
+        """
+        place, host = server.hypervisor_hostname, server.compute_host
+        is_there = (pools.is_of(host, place) if pools.is_pool(place)
+                    else self.lab.owners().get(place) == host)
+        return is_there and [pools.provider(place)] == list(
+            self.allocations(server))
 
     def network(self) -> sdk_network.Network:
         """Make a network, which is gone after the test."""

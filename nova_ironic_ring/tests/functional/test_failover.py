@@ -17,7 +17,6 @@ import uuid
 
 from openstack.compute.v2 import server as sdk_server
 
-from nova_ironic_ring.core import pools
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.tests.functional import base
@@ -76,15 +75,7 @@ class _FailoverTestCase(base.LabTestCase):
     def _wait_places(self, *wanted: sdk_server.Server) -> None:
         """Wait until records and allocations are where their servers are."""
         self.lab.wait('The compute nodes of the servers', lambda: all(
-            self._has_place(self.show(server)) for server in wanted))
-
-    def _has_place(self, server: sdk_server.Server) -> bool:
-        """Say whether a server's compute node is with its service."""
-        place, host = server.hypervisor_hostname, server.compute_host
-        is_there = (pools.is_of(host, place) if pools.is_pool(place)
-                    else self.lab.owners().get(place) == host)
-        return is_there and [pools.provider(place)] == list(
-            self.allocations(server))
+            self.has_place(self.show(server)) for server in wanted))
 
     def _wait_for_task(self, server: sdk_server.Server, task: str) -> None:
         """Wait until its service is at something, or has been."""

@@ -59,14 +59,11 @@ class PoolTestCase(base.LabTestCase):
         for server in wanted:
             now = self.show(server)
             self.assertEqual('ACTIVE', now.status)
-            place = now.hypervisor_hostname
-            self.assertEqual([pools.provider(place)],
-                             list(self.allocations(server)))
-            if pools.is_pool(place):
-                self.assertTrue(pools.is_of(now.compute_host, place))
-            else:
-                self.assertEqual(self._node(server), place)
-                self.assertEqual(now.compute_host, self.lab.owners()[place])
+            place, node = now.hypervisor_hostname, self._node(server)
+            self.assertTrue(self.has_place(now), (
+                place, now.compute_host, self.allocations(server)))
+            if not pools.is_pool(place):
+                self.assertEqual(node, place)
 
     def assertHasConfigDrive(self, server: sdk_server.Server) -> None:
         """See that Ironic was given a config drive for a server."""
@@ -357,16 +354,29 @@ class PoolTestCase(base.LabTestCase):
         servers.delete(self.cloud, [server])
         self._wait_free()
 
-    def _change(self, driver: str, *kept: sdk_server.Server) -> None:
-        """Have all services change the driver, one after the other."""
+    def _change(self, driver: str, *kept: sdk_server.Server
+                ) -> list[sdk_server.Server]:
+        """Have all services change the driver, one after the other.
+
+        :param driver: what nova.conf is to say as ``compute_driver``
+        :param kept: servers that have to be whole after each change
+        :returns: what was built while services of both kinds were there
+        """
+        built: list[sdk_server.Server] = []
         for name in self.lab.state.computes:
             self.lab.compute(name).stop()
             self.lab.configure_compute(
                 name, {'DEFAULT': {'compute_driver': driver}})
             self.lab.start_compute(name)
+            # It arrives while nodes and servers are on their way.
+            arriving = self.boot(f'while-{name}-changes')
             self.lab.wait(f'All nodes with {name} changed', lambda: (
-                self._has_changed(name, driver, kept)))
-            self.assertWhole(*kept)
+                self._has_changed(name, driver, (*kept, *built))))
+            built.append(servers.wait_active(self.cloud, arriving))
+            # Until the last one has changed, there are both drivers.
+            built.append(self.boot_active(f'after-{name}-has-changed'))
+            self.assertWhole(*kept, *built)
+        return built
 
     def _has_changed(self, name: str, driver: str,
                      kept: tuple[sdk_server.Server, ...]) -> bool:
@@ -388,19 +398,19 @@ class PoolTestCase(base.LabTestCase):
     def test_change_of_drivers_and_back(self):
         kept, other = (self.boot_active(name) for name in ('kept', 'other'))
         before = self._node(kept)
-        self._change(lab_state.RING_DRIVER, kept, other)
+        built = self._change(lab_state.RING_DRIVER, kept, other)
         self.assertEqual([], self._pools())
         self.assertEqual(self.nodes, len(self.lab.owners()))
         self.assertReboots(kept)
-        servers.delete(self.cloud, [other])
+        servers.delete(self.cloud, [other, *built])
 
         new = self.boot_active('new')
-        self._change(lab_state.POOL_DRIVER, kept, new)
+        built = self._change(lab_state.POOL_DRIVER, kept, new)
         self.assertEqual({}, self.lab.owners())
-        for server in kept, new:
+        for server in kept, new, built[0]:
             self.assertReboots(server)
         self.assertEqual(before, self._node(kept))
-        servers.delete(self.cloud, [kept, new])
+        servers.delete(self.cloud, [kept, new, *built])
         self._wait_free()
 
 

@@ -141,3 +141,23 @@ class ConsentTestCase(base.BaseTestCase):
         for said in None, {}, {'ironic_ring:follows': 'a'}, (
                 stats.consent('a', '')):
             self.assertIsNone(stats.read_consent(said, 'a'))
+
+
+class CountTestCase(base.BaseTestCase):
+
+    def test_what_is_said(self):
+        said = model.Counted(12, 30)
+        self.assertEqual(said, stats.read_count(
+            stats.count('Host A', said), 'host a'))
+
+    def test_what_another_has_said(self):
+        self.assertIsNone(stats.read_count(
+            stats.count('b', model.Counted(12, 30)), 'a'))
+
+    def test_what_cannot_be_read(self):
+        for said in ('x', '7', '{"from": "a"}',
+                     '{"from": "a", "nodes": 1}',
+                     '{"from": "a", "nodes": "x", "listed": 7}'):
+            self.assertIsNone(stats.read_count(
+                {'ironic_ring:nodes': said}, 'a'), said)
+        self.assertIsNone(stats.read_count(None, 'a'))

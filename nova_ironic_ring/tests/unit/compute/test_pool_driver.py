@@ -443,6 +443,27 @@ class DestroyTestCase(PoolDriverTestCase):
         self.destroy(instance, node)
         self.assertEqual((30, 1), self.written())
 
+    def test_pool_of_which_no_node_has_its_kind_any_more(self):
+        instance, node = self.build()
+        self.allocate('i')
+        gold = pools.Kind('CUSTOM_BAREMETAL', frozenset({'CUSTOM_GOLD'}))
+        for each in self.cloud.nodes.values():
+            each.kind = gold
+        # As after a restart.
+        self.me = self.nova.compute('me', pool_driver.IronicPoolDriver)
+        self.driver = self.me.driver
+        self.me.run_pass()
+        self.assertIsNone(self.me.ring.result.found[POOL].kind)
+        tree = provider_tree.ProviderTree()
+        tree.new_root(POOL, pools.uuid_of(POOL))
+        tree.update_inventory(POOL, {
+            'CUSTOM_BAREMETAL': {'total': 1, 'reserved': 0}})
+        self.me.placement.get_provider_tree_and_ensure_root.side_effect = (
+            lambda *_, **__: tree)
+        self.me.placement.set_inventory_for_provider.reset_mock()
+        self.destroy(instance, node)
+        self.assertEqual((1, 1), self.written())
+
     def test_placement_that_does_not_answer(self):
         write = self.me.placement.set_inventory_for_provider
         write.side_effect = ValueError('no')
@@ -702,5 +723,18 @@ class StartTestCase(PoolDriverTestCase):
                          tree.data(POOL).inventory)
         self.assertFalse(self.driver.is_node_deleted(POOL))
         self.cloud.nodes.update(nodes)
+        again.run_pass()
+        self.assertEqual((30, 0), self.counted())
+
+    def test_some_nodes_are_hidden(self):
+        self.me.run_pass()
+        hidden = {node: self.cloud.nodes.pop(node) for node in NODES[:10]}
+        # And when it is started once more.
+        for _ in range(2):
+            again = self.nova.compute('me', pool_driver.IronicPoolDriver)
+            self.driver = again.driver
+            again.run_pass()
+            self.assertEqual((30, 10), self.counted())
+        self.cloud.nodes.update(hidden)
         again.run_pass()
         self.assertEqual((30, 0), self.counted())

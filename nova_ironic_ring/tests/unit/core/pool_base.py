@@ -43,10 +43,10 @@ class Service:
         self.memory = observation.Memory()
         self.result = pool_passes.Result()
 
-    def run_pass(self):
+    def run_pass(self, released=lambda pool: frozenset()):
         try:
             self.result = pool_passes.run(
-                self.world, self.memory, self.current)
+                self.world, self.memory, self.current, released)
         except look.UnansweredError as error:
             self.memory = error.memory
             raise

@@ -313,6 +313,17 @@ class PoolLeftoversTestCase(base.PassTestCase):
         self.assertEqual(before, self.cloud.instances)
         self.assertNotIn('reserve_all', self.asked)
 
+    def test_service_whose_name_has_capitals(self):
+        self.cloud.services['b'] = dataclasses.replace(
+            self.cloud.services['b'], host='B')
+        self._leave('gone', self.pools[0], task='deleting')
+        self._leave('new', self.pools[0], is_building=True)
+        for uuid in 'gone', 'new':
+            self.cloud.instances[uuid] = dataclasses.replace(
+                self.cloud.instances[uuid], host='B')
+        self.assertIn('gone', self._clean())
+        self.assertTrue(self.cloud.instances['new'].is_given_up)
+
     def test_error_after_one_was_taken(self):
         first, second = sorted(self.pools)
         self._leave('a-gone', first, task='deleting')

@@ -654,6 +654,61 @@ class InterruptedTakeoverTestCase(DyingTestCase):
         self._test_takeover(change)
 
 
+class ChangedTakerTestCase(DyingTestCase):
+    """A taker dies in a takeover, and comes back with the ring driver.
+
+    All had pools, and the allocation is in one that the taker had.
+    """
+
+    def begin(self, driver):
+        super().begin('pool')
+        self.die('b')
+        self._interrupt('a', ('nova', 'place_instance'))
+        provider = self.services['a'].pool.uuid
+        (self.half,) = (uuid for uuid, known in self.cloud.instances.items()
+                        if known.host == 'b'
+                        and self.providers_of(uuid) == {provider})
+        self.start('a', 'ring')
+
+    def test_it_goes_on(self):
+        self.run_passes(8)
+        self.assertEqual('a', self.cloud.instances[self.half].host)
+        self.assert_whole()
+
+    def test_the_dead_comes_back(self):
+        for driver in 'pool', 'ring':
+            with self.subTest(driver=driver):
+                self.start('b', driver)
+                self.run_passes(8)
+                self.assertEqual('b', self.cloud.instances[self.half].host)
+                self.assert_whole()
+                self.begin('pool')
+
+    def test_placement_that_does_not_answer(self):
+        self.start('b', 'pool')
+        service = self.services['a']
+        read = service.world.placement.consumers
+
+        def fail(provider):
+            raise ValueError('no')
+        service.world.placement.consumers = fail
+        name = self.services['a'].world.nova.pools_of('a')
+        self.run_passes(3)
+        self.assertLessEqual(name, {each.pool for each in service.happened(
+            events.AllocationsUnknown)})
+        service.world.placement.consumers = read
+        self.run_passes(8)
+        self.assert_whole()
+
+    def test_another_is_to_take_it(self):
+        # One that is disabled takes nothing.
+        self.cloud.services['a'] = dataclasses.replace(
+            self.cloud.services['a'], disabled=True)
+        self.run_passes(8)
+        self.assertEqual('c', self.cloud.instances[self.half].host)
+        self.assert_whole()
+
+
 class StoryTestCase(DyingTestCase):
     """Whatever befalls services of both kinds, told at random from a seed."""
 

@@ -340,13 +340,16 @@ class WorkTestCase(pool_base.PoolPassTestCase):
         self.assertIsNotNone(self.cloud.rows['left'].last_pass.at)
 
 
-class HiddenTestCase(pool_base.PoolPassTestCase):
-    """Nodes that Ironic does not show."""
+class HidingTestCase(pool_base.PoolPassTestCase):
 
     def hide(self, nodes):
-        hidden = {node: self.cloud.nodes.pop(node) for node in nodes}
-        self.addCleanup(self.cloud.nodes.update, hidden)
-        return hidden
+        """Have Ironic not show some nodes."""
+        return {node: self.cloud.nodes.pop(node) for node in list(nodes)
+                if node in self.cloud.nodes}
+
+
+class HiddenTestCase(HidingTestCase):
+    """Nodes that Ironic does not show."""
 
     def test_all_nodes_are_reserved(self):
         self.build('a', 'i')
@@ -414,6 +417,115 @@ class HiddenTestCase(pool_base.PoolPassTestCase):
         pool = self.services['a'].result.found[name]
         self.assertTrue(pool.is_hidden)
         self.assertIsNone(pool.kind)
+
+
+class RestartTestCase(HidingTestCase):
+    """A service is started again while Ironic hides some of its nodes."""
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.services['a']
+        self.used, spare = (
+            self.build('a', f'i{number}', node) for number, node
+            in enumerate(sorted(self.service.pool.free)[:2]))
+        self.run_passes()
+        self.before = self.service.total()
+        self.hidden = [self.used, *sorted(
+            self.service.nodes() - {self.used, spare})[:6]]
+
+    def restart(self, count=3, **options):
+        """Start it again, and have it run passes.
+
+        :returns: what it tells of vanished nodes
+        """
+        self.service.memory = observation.Memory()
+        self.service.current = dataclasses.replace(
+            self.service.current, **options)
+        told = []
+        for _ in range(count):
+            self.run_passes()
+            told += self.service.happened(events.NodesVanished)
+        return told
+
+    def assertCounts(self, total, reserved):
+        self.assertEqual(pools.Inventory(total, reserved),
+                         self.service.pool.inventory())
+        self.assertEqual(pools.Inventory(total, reserved),
+                         self.cloud.inventories[self.service.pool.uuid])
+
+    def test_what_is_hidden_is_reserved(self):
+        hidden = self.hide(self.hidden)
+        # And when it is started once more.
+        for _ in range(2):
+            (told,) = self.restart()
+            self.assertEqual(((), 7, self.before),
+                             (tuple(told.nodes), told.unnamed, told.total))
+            # But for the one with an instance, which has its allocation.
+            self.assertCounts(self.before, 6)
+        self.cloud.nodes.update(hidden)
+        self.run_passes()
+        self.assertEqual([events.NodesBack()],
+                         self.service.happened(events.NodesBack))
+        self.assertCounts(self.before, 0)
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+
+    def test_all_are_hidden(self):
+        hidden = self.hide(NODES)
+        self.assertEqual(1, len(self.restart()))
+        self.assertEqual(self.before, self.service.pool.inventory().total)
+        self.cloud.nodes.update(hidden)
+        self.run_passes()
+        self.assertCounts(self.before, 0)
+
+    def test_more_are_hidden_later(self):
+        hidden = self.hide(self.hidden)
+        self.restart()
+        more = self.hide(sorted(self.service.pool.free))
+        self.run_passes()
+        self.assertCounts(self.before, self.before - 2)
+        self.cloud.nodes.update({**hidden, **more})
+        self.run_passes()
+        self.assertCounts(self.before, 0)
+
+    def test_operator_says_that_they_are_deleted(self):
+        self.hide(self.hidden)
+        self.restart()
+        self.service.current = dataclasses.replace(
+            self.service.current, vanished_nodes_limit=100)
+        self.run_passes()
+        self.assertCounts(self.before - 7, 0)
+        self.service.current = dataclasses.replace(
+            self.service.current, vanished_nodes_limit=20)
+        self.assertEqual([], self.restart())
+        self.assertCounts(self.before - 7, 0)
+
+    def test_few_are_believed_deleted(self):
+        self.hide(self.hidden[1:5])
+        self.assertEqual([], self.restart())
+        self.assertCounts(self.before - 4, 0)
+
+    def test_nodes_that_count_for_others(self):
+        for host in 'def':
+            self.start(host)
+        self.run_passes(3, silent=('a',))
+        self.assertEqual([], self.restart())
+        self.assertLess(self.service.total(), self.before - 5)
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+
+    def test_it_asks_for_other_nodes_than_before(self):
+        for node in self.cloud.nodes.values():
+            node.group = 'rack'
+        for node in self.hidden[1:]:
+            self.cloud.nodes[node].group = ''
+        self.assertEqual([], self.restart(scope=settings.Scope('rack')))
+
+    def test_row_that_says_nothing(self):
+        # As that of an earlier release.
+        self.hide(self.hidden)
+        self.cloud.rows[self.service.pool.uuid].counted = None
+        self.assertEqual([], self.restart())
+        self.assertEqual(
+            self.before - 7, self.service.pool.inventory().total)
 
 
 class ScopeTestCase(pool_base.PoolPassTestCase):
@@ -510,6 +622,21 @@ class DeletedTestCase(pool_base.PoolPassTestCase):
 
     def test_pool_without_nodes_and_instances(self):
         self.assertTrue(self.is_deleted('a.CUSTOM_OLD.01234567'))
+
+    def test_nothing_is_built_there_any_more(self):
+        name = 'a.CUSTOM_OLD.01234567'
+        self.cloud.inventories[pools.uuid_of(name)] = pools.Inventory(3, 1)
+        self.assertTrue(self.is_deleted(name))
+        self.assertEqual(pools.Inventory(3, 3),
+                         self.cloud.inventories[pools.uuid_of(name)])
+
+    def test_build_that_is_sent_there_after_the_look(self):
+        name, placement = (
+            'a.CUSTOM_OLD.01234567', self.services['a'].world.placement)
+        reserve = placement.reserve_all
+        placement.reserve_all = lambda pool: (
+            self.allocate(name, 'i'), reserve(pool))
+        self.assertFalse(self.is_deleted(name))
 
     def test_pool_that_nova_has_an_instance_in(self):
         self.cloud.instances['i'] = model.Instance(

@@ -192,6 +192,27 @@ class DeadServiceTestCase(pool_base.TakeoverTestCase):
         self.assertEqual([], written)
         self.assertEqual(1, taker.pool.inventory().reserved)
 
+    def test_node_that_was_released_in_the_pass_stays_reserved(self):
+        node = self.build('a', 'mine')
+        self.run_passes()
+        self.die()
+        written = []
+        self._watch_writes(self.services['a'], written)
+        self.services['a'].run_pass(lambda pool: frozenset({node}))
+        self.assertEqual([('a', 1)], written)
+
+    def test_room_beside_what_no_node_counts_for(self):
+        # As a build on a node that counts for another service still.
+        service = self.services['a']
+        for number, node in enumerate(sorted(service.pool.free)):
+            self.build('a', f'mine{number}', node)
+        for uuid in 'x', 'y':
+            self.allocate(service.pool.name, uuid)
+        self.run_passes()
+        self.die()
+        self.run_passes()
+        self.assertEqual({'a', 'c'}, self.hosts())
+
     def _watch_writes(self, service, written):
         """Note of which service a pass writes a pool, and what it reserves."""
         write = service.world.placement.write
@@ -400,6 +421,36 @@ class InterruptedTestCase(pool_base.TakeoverTestCase):
         self.run_passes(3)
         self.assertEqual({'b'}, self.hosts())
         self.assert_whole()
+
+    def test_it_is_taken_back_beside_what_no_node_counts_for(self):
+        dead = self.die()
+        self.interrupt('a', 'nova', 'place_instance')
+        self.come_back(dead)
+        self.die('a')
+        # As builds on nodes that count for others still.
+        for number in range(len(NODES)):
+            self.allocate(self.pool_of_b, f'x{number}')
+        self.run_passes(3)
+        self.assertEqual({'b'}, self.hosts())
+        self.assert_whole()
+
+    def test_node_that_is_released_while_it_is_taken_back(self):
+        dead = self.die()
+        self.interrupt('a', 'nova', 'place_instance')
+        self.come_back(dead)
+        self.die('a')
+        written = []
+        write = dead.world.placement.write
+        dead.world.placement.write = lambda pool, found: (
+            written.append(found.reserved), write(pool, found))
+        having = self.cloud.allocations[pools.uuid_of(self.pool_of_b)]
+        node = min(node for node in self.held
+                   if self.cloud.nodes[node].instance in having)
+        for _ in range(3):
+            self.cloud.now += 10
+            self.cloud.beat('b')
+            dead.run_pass(lambda pool: frozenset({node}))
+        self.assertEqual([1], written)
 
     def test_placement_cannot_be_written_to_take_it_back(self):
         dead = self.die()

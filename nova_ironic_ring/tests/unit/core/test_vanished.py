@@ -25,7 +25,7 @@ class GuardTestCase(base.BaseTestCase):
         self.asked: list[str] = []
 
     def _look(self, missing: int, total: int, percent: int = 20,
-              kept: int = 0, at: float = 0) -> bool:
+              kept: int = 0, at: float = 0, unnamed: int = 0) -> bool:
         """Say whether so many are too many, some of which still exist."""
         def is_deleted(node: str) -> bool:
             self.asked.append(node)
@@ -33,7 +33,7 @@ class GuardTestCase(base.BaseTestCase):
         self.asked.clear()
         self.guard = vanished.look(
             self.guard, vanished.Missing(
-                list(map(str, range(missing))), total, is_deleted),
+                list(map(str, range(missing))), total, is_deleted, unnamed),
             vanished.Limits(percent, WINDOW), at)
         return self.guard.has_too_many
 
@@ -62,6 +62,17 @@ class GuardTestCase(base.BaseTestCase):
     def test_those_that_only_left_the_group(self):
         self.assertFalse(self._look(50, 100, kept=30))
         self.assertTrue(self._look(50, 100, kept=29))
+
+    def test_those_without_a_name(self):
+        def look(unnamed, missing=0):
+            self.asked.clear()
+            return self._look(missing, 100, unnamed=unnamed)
+        self.assertFalse(look(20))
+        self.assertTrue(look(21))
+        self.assertFalse(look(15, 5))
+        self.assertEqual([], self.asked)
+        self.assertTrue(look(15, 6))
+        self.assertTrue(look(21, 60))
 
     def test_there_again(self):
         self.assertTrue(self._look(50, 100))

@@ -400,7 +400,8 @@ class Service:
                 self.current, by_shards=self.name in self.world.by_shards)
             try:
                 self.result = pool_passes.run(
-                    self.ports, self.memory, self.current)
+                    self.ports, self.memory, self.current,
+                    self.recent.released)
             except look.UnansweredError as error:
                 self.world.check(False, f'{error.__cause__!r}')
             self.memory = self.result.memory
@@ -431,6 +432,7 @@ class Service:
             row.say(self.name, self.result.work.of(pool.uuid, self.current))
             row.say_settings(self.current, self.memory.held)
             row.ring = self.result.consent
+            row.counted = self.result.counted(pool)
             # What an interrupted delete has left.
             for uuid in cloud.allocations.get(
                     pool.uuid, set()) - cloud.instances.keys():
