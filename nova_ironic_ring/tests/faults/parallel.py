@@ -90,10 +90,9 @@ class Outcome:
         Ironic had it by then. A server whose service had reserved a node and
         not deployed it has that node until the server is deleted.
         """
-        return not (
-            self.building or self.twice or self.left or self.deployed
-        ) and self.died == len(self.reasons) and (
-                self.hosts.total() + self.died == SERVERS)
+        wrong = self.building or self.twice or self.left or self.deployed
+        return not wrong and self.died == len(self.reasons) and (
+            self.hosts.total() + self.died == SERVERS)
 
     def cells(self) -> list[str]:
         """Return the cells of the table."""
