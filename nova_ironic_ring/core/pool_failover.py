@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 from typing import TypeVar
 
+from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import membership
@@ -141,27 +142,29 @@ def ask_consent(this: look.Run, memory: observation.Memory, seen: _Seen
         for uuid, instance in seen.of_others.items()})
 
 
-def is_taken_over(this: look.Run, seen: Seen, instance: model.Instance
-                  ) -> bool:
-    """Say whether an instance of another is to be taken over.
+def decide(this: look.Run, memory: observation.Memory, seen: Seen,
+           node: str) -> decisions.Decision:
+    """Decide on the instance of another on a node, by the table for nodes.
 
     :param this: what shares the ports
+    :param memory: what is remembered
     :param seen: what was read
-    :param instance: the instance
+    :param node: the UUID of the node
     """
-    current, host = this.current, instance.host
-    return host is not None and current.cooperative and (
-        seen.others.fails_over(host, current)
-        or follows(seen, instance))
-
-
-def follows(seen: Seen, instance: model.Instance) -> bool:
-    """Say whether an instance is to be taken over from a service that lives.
-
-    :param seen: what was read
-    :param instance: the instance
-    """
-    return instance.host in seen.consenting and instance.is_idle
+    current, standing = this.current, memory.standing
+    instance = seen.of_others.get(str(seen.nodes[node].instance))
+    host = instance.host_name if instance is not None else None
+    if instance is None or host is None or not current.cooperative:
+        return decisions.Decision.LEAVE_INSTANCE
+    return decisions.decide_on_instance(current.me, decisions.Occupied(
+        standing.ring.owner(node), False, host,
+        # A service that consents says of all nodes what an offer says of one.
+        model.Row(host, current.me)
+        if instance.host in seen.consenting else None,
+        seen.others.fails_over(host, current),
+        current.follows and instance.is_idle,
+        not pools.has(instance, node), standing.trust, standing.is_ending
+    )).decision
 
 
 def wanted(this: look.Run, memory: observation.Memory, seen: Seen
@@ -174,7 +177,7 @@ def wanted(this: look.Run, memory: observation.Memory, seen: Seen
     :param memory: what is remembered
     :param seen: what was read
     """
-    owner, host = memory.standing.ring.owner, this.current.host
+    host = this.current.host
     found: Wanted = {}
     for uuid, node in seen.nodes.items():
         if node.instance is None or node.kind is None:
@@ -184,14 +187,13 @@ def wanted(this: look.Run, memory: observation.Memory, seen: Seen
                 continue
             each = pool_takeover.Wanted(node.instance, uuid, host, True)
         else:
-            instance = seen.of_others.get(node.instance)
-            if instance is None or owner(uuid) != this.current.me or not (
-                    pools.has(instance, uuid)
-                    and is_taken_over(this, seen, instance)):
+            decision = decide(this, memory, seen, uuid)
+            if not decision.takes_instance:
                 continue
             each = pool_takeover.Wanted(
-                node.instance, uuid, str(instance.host),
-                consents=follows(seen, instance))
+                node.instance, uuid,
+                str(seen.of_others[node.instance].host),
+                consents=decision is decisions.Decision.TAKE_INSTANCE)
         found.setdefault(pools.name(host, node.kind), []).append(each)
     return found
 

@@ -157,7 +157,8 @@ def run(world: ports.Ports, before: observation.Memory,
             taken += outcome.taken
             memory = pool_failover.forget(memory, wanted)
             found = pool_failover.with_taken(found, outcome)
-            _revert(this, seen, found, consumers)
+            _revert(this, found, consumers, seen.mine.union(
+                each.instance for batch in wanted.values() for each in batch))
             _reclaim(this, seen, found, released)
             taken += _settle(this, memory, seen)
     memory = pool_records.remove(this, memory, _replaced(seen, outcome))
@@ -474,18 +475,17 @@ def _share(this: look.Run, memory: observation.Memory, seen: _Seen
                 known.host is None):
             if uuid not in seen.narrowed:
                 left.add(uuid)
-        elif pools.has(known, uuid) and pool_failover.is_taken_over(
-                this, seen, known):
+        elif pool_failover.decide(this, memory, seen, uuid).takes_instance:
             left.add(uuid)
     return pools.Share(frozenset(free), held, frozenset(left))
 
 
-def _revert(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
-            consumers: '_Consumers') -> None:
-    """Give back what an earlier pass has half taken over."""
-    expected = seen.mine | {
-        uuid for uuid, instance in seen.of_others.items()
-        if pool_failover.is_taken_over(this, seen, instance)}
+def _revert(this: look.Run, found: Mapping[str, pools.Pool],
+            consumers: '_Consumers', expected: frozenset[str]) -> None:
+    """Give back what an earlier pass has half taken over.
+
+    :param expected: this service's instances, and those to be taken over
+    """
     for name in found:
         this.happened.extend(pool_takeover.revert(
             this.world, name, (consumers.of(name) or frozenset()) - expected))
