@@ -204,10 +204,10 @@ class CacheTestCase(base.DriverTestCase):
         me = self.nova.compute('me')
         node = min(self.own)
         with fixtures.MockPatchObject(
-                me.ring, 'claim', wraps=me.ring.claim) as claim:
+                me.ring, 'look_at', wraps=me.ring.look_at) as look_at:
             self.assertTrue(me.update(node))
             self.assertIn(node, me.ring.result.plan.steps)
-        claim.mock.assert_called_once_with(node)
+        look_at.mock.assert_called_once_with(node)
         me.placement.invalidate_resource_provider.assert_called_once_with(node)
 
 
