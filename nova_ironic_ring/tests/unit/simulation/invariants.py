@@ -428,34 +428,56 @@ class Invariants:
         self._check_unowned()
 
     def _check_unowned(self) -> None:
-        """See that no node stays without an owner while nothing happens.
+        """See that no node stays without an owner that lives and works.
 
-        Nor with one that lives, and whose passes fail.
+        The time begins with the last event, when all have found out who is
+        absent, or with the record of the node.
         """
         services = self.world.services.values()
-        failing = {host.me for host in services if not host.has_ironic}
-        quiet = max(self.world.changed_at, self.world.work_changed_at, *(
+        last = max(self.world.changed_at, *(
             host.disturbed_at for host in services))
         if self.world.is_hidden or self.world.is_placement_down or (
-                self.world.now - quiet <= times.QUIET):
+                self.world.now - last <= times.DETECTION + _UNOWNED):
             return
-        if failing and (
-                self.world.now - quiet <= times.PATIENCE + _UNOWNED
-                or not all(host.IS_OURS for host in services)):
-            return
-        owners = {node: model.canonical(row.owner)
-                  for node, row in self.cloud.rows.items()}
         for node, found in self.cloud.nodes.items():
-            if owners.get(node) not in {None, *failing} or (
-                    self.world.now - self._row_since[node] <= _UNOWNED):
-                continue
-            members = (self.world.members(found.group)
-                       | self.world.members(None)) - failing
-            # Those that have no node do not see each other.
-            if members and members <= set(owners.values()) and (
-                    self.world.is_free(node)):
+            row = self.cloud.rows.get(node)
+            owner = None if row is None else model.canonical(row.owner)
+            if self.world.now - self._row_since[node] > _UNOWNED and (
+                    self._is_without_owner(owner, last)
+                    and self._has_peers(found.group)
+                    and self.world.is_free(node)):
                 self.world.fail(f'node {short(node)} is with '
-                                f'{owners.get(node, "nobody")}')
+                                f'{owner or "nobody"}')
+
+    def _is_without_owner(self, owner: str | None, last: float) -> bool:
+        """Say whether a node has no owner, or one that is not to have it.
+
+        :param owner: the canonical name of the owner; None without one
+        :param last: when something last befell a service
+        """
+        if owner is None:
+            return True
+        if not all(host.IS_OURS for host in self.world.services.values()):
+            return False
+        host = self.world.services.get(owner)
+        if host is None or not host.lives:
+            return owner in self.world.dead_since
+        return not host.has_ironic and self.world.now > _UNOWNED + (
+            times.PATIENCE + max(last, self.world.work_changed_at))
+
+    def _has_peers(self, group: str) -> bool:
+        """Say whether services live and work that a node can be for.
+
+        Those that have no node do not see each other.
+
+        :param group: the conductor group of the node
+        """
+        failing = {host.me for host in self.world.services.values()
+                   if not host.has_ironic}
+        members = (self.world.members(group)
+                   | self.world.members(None)) - failing
+        return bool(members) and members <= {
+            model.canonical(row.owner) for row in self.cloud.rows.values()}
 
     # In the end
 
