@@ -17,7 +17,7 @@ that the ring maps it to. While two services see different rings, it counts
 twice or not at all; Ironic gives it to one instance all the same.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import events
@@ -29,6 +29,7 @@ from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import others
 from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import pool_failover
+from nova_ironic_ring.core import pool_missing
 from nova_ironic_ring.core import pool_records
 from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
@@ -83,24 +84,19 @@ class Result:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Seen(pool_failover.Seen):
+class _Seen(pool_missing.Seen):
     """What was read.
 
     :ivar records: the records of nodes
     :ivar claimed: what has come of those of free nodes that others have
-    :ivar narrowed: the nodes that count for services which are limited to some
-        of this one's
     :ivar free: the free nodes that are for this service
     :ivar here: the instances of others on nodes that are for this service
-    :ivar unasked: the nodes that Ironic was not asked for any more
     """
 
     records: pool_records.Records = pool_records.Records()
     claimed: pool_records.Claimed = pool_records.Claimed()
-    narrowed: frozenset[str] = frozenset()
     free: frozenset[str] = frozenset()
     here: frozenset[str] = frozenset()
-    unasked: frozenset[str] = frozenset()
 
 
 def _none_released(pool: str) -> frozenset[str]:
@@ -131,7 +127,7 @@ def run(world: ports.Ports, before: observation.Memory,
         seen, memory = _observe(this, memory, begun, nodes)
     memory = look.at_silent_owners(this, memory, seen.records.others)
     with look.asking(this, look.Port.IRONIC, memory):
-        kept, memory = _guard(this, memory, seen)
+        kept, memory = pool_missing.guard(this, memory, seen)
     memory = look.at_own_heartbeat(this, memory)
     with look.asking(this, look.Port.NOVA, memory):
         claimed, memory = pool_records.claim(
@@ -179,7 +175,7 @@ def run(world: ports.Ports, before: observation.Memory,
         seen.here if begun.is_recorded else frozenset(),
         this.happened, said, pool_failover.consent(memory, current),
         next(iter(seen.records.own), None),
-        len(seen.nodes) + _unseen(memory, seen.nodes))
+        len(seen.nodes) + pool_missing.unseen(memory, seen.nodes))
 
 
 def is_deleted(world: ports.Ports, memory: observation.Memory,
@@ -238,32 +234,7 @@ def _observe(this: look.Run, memory: observation.Memory,
     return seen, dataclasses.replace(
         memory, instances=of_others, pooled=dataclasses.replace(
             memory.pooled, places=settled,
-            started=_started(this, memory, own)))
-
-
-def _started(this: look.Run, memory: observation.Memory,
-             own: Mapping[str, model.Row]) -> Mapping[str, model.Counted]:
-    """Say how many nodes there were when this service was started.
-
-    Its rows say so as long as it asks Ironic for the same.
-    """
-    if memory.pooled.started is not None:
-        return memory.pooled.started
-    current = this.current
-    return {row.pool: row.counted for row in own.values()
-            if row.pool and row.counted
-            and current.scope.is_same(row.scope)
-            and row.by_shards == current.by_shards
-            and row.held == (memory.held or frozenset())}
-
-
-def _unseen(memory: observation.Memory, nodes: Collection[str]) -> int:
-    """Say how many nodes more there were when this service was started.
-
-    :param nodes: those that are known now
-    """
-    return max(0, max((each.listed for each in (
-        memory.pooled.started or {}).values()), default=0) - len(nodes))
+            started=pool_missing.started(this, memory, own)))
 
 
 def _free(this: look.Run, memory: observation.Memory, nodes: _Nodes
@@ -304,53 +275,6 @@ def _of_others(this: look.Run, memory: observation.Memory,
     return known | (this.world.nova.instances(unknown) if unknown else {})
 
 
-def _guard(this: look.Run, memory: observation.Memory, seen: _Seen
-           ) -> tuple[dict[str, pools.Node], observation.Memory]:
-    """Find out which of the nodes that counted and are missing count still.
-
-    :returns: these, by UUID; nothing can be built on them
-    """
-    before = {uuid: node for pool in memory.pooled.pools.values()
-              for uuid, node in pool.nodes.items()
-              if uuid not in seen.unasked}
-    now = this.world.process.now()
-    memory = look.at_missing_nodes(
-        this, memory, _had(this, memory, seen, before), seen.nodes)
-    guard, kept = memory.vanished, {}
-    for uuid in sorted(before.keys() - seen.nodes.keys()):
-        # A node goes after its instance: the allocation is there still.
-        if guard.has_too_many or before[uuid].instance in seen.mine:
-            kept[uuid] = dataclasses.replace(before[uuid], is_ready=False)
-        else:
-            guard = guard.noted(uuid, now)
-    started = memory.pooled.started if guard.has_too_many else {}
-    return kept, dataclasses.replace(
-        memory, vanished=guard, pooled=dataclasses.replace(
-            memory.pooled, started=started))
-
-
-def _had(this: look.Run, memory: observation.Memory, seen: _Seen,
-         before: Collection[str]) -> look.Had:
-    """Say which nodes this service has had.
-
-    Of those that it had when it was started, its rows say how many they were.
-    Where there are as many in Ironic as there were, they count for others.
-
-    :param before: those that it has had since
-    """
-    owner = memory.standing.ring.owner
-    started = memory.pooled.started or {}
-    had = sum(each.nodes for each in started.values())
-    if not had:
-        return look.Had(before)
-    own = {*before, *(
-        uuid for uuid, node in seen.nodes.items()
-        if node.instance in seen.mine
-        or uuid not in seen.narrowed and owner(uuid) == this.current.me)}
-    return look.Had(own, max(0, min(had - len(own), _unseen(
-        memory, seen.nodes.keys() | before))))
-
-
 def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
            consumers: '_Consumers') -> dict[str, pools.Pool]:
     """Put the nodes that count for this service into its pools."""
@@ -366,34 +290,9 @@ def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
             found[pool] = pools.Pool(pool)
     if not found and this.current.follows:
         found = _first_pool(this, memory, seen)
-    return _with_missing({
+    return pool_missing.with_missing({
         name: _completed(pool, memory, consumers, is_hidden)
-        for name, pool in sorted(found.items())}, memory, seen, consumers)
-
-
-def _with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
-                  seen: _Seen, consumers: '_Consumers'
-                  ) -> dict[str, pools.Pool]:
-    """Count the nodes that pools had when this service was started.
-
-    They count for as long as those of a service that was not would: until the
-    guard takes what is missing for deleted.
-    """
-    shown = {node.instance for node in seen.nodes.values()}
-    left = _unseen(memory, seen.nodes)
-    whole = dict(found)
-    for name, counted in sorted((memory.pooled.started or {}).items()):
-        pool = found.get(name, pools.Pool(name, is_hidden=True))
-        missing = min(left, counted.nodes - len(pool.nodes))
-        if missing <= 0:
-            continue
-        left -= missing
-        used = sum(
-            memory.pooled.places.get(uuid) == name
-            for uuid in (consumers.of(name) or frozenset()) - shown)
-        whole[name] = dataclasses.replace(
-            pool, missing=missing, missing_used=min(missing, used))
-    return whole
+        for name, pool in sorted(found.items())}, memory, seen, consumers.of)
 
 
 def _first_pool(this: look.Run, memory: observation.Memory, seen: _Seen

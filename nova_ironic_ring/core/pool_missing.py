@@ -1,0 +1,154 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The nodes that count in pools, and that Ironic does not show now.
+
+Their pools keep their size, with these nodes reserved, until the guard takes
+them for deleted: in the passes after the one that had them, and after a start
+by what the rows of the pools say.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+import dataclasses
+from typing import TypeAlias
+
+from nova_ironic_ring.core import look
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pool_failover
+from nova_ironic_ring.core import pools
+
+#: Names the consumers of a pool; None if Placement does not answer.
+Consumers: TypeAlias = Callable[[str], frozenset[str] | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen(pool_failover.Seen):
+    """What was read, and which nodes are not looked for.
+
+    :ivar narrowed: the nodes that count for services which are limited to some
+        of this one's
+    :ivar unasked: the nodes that Ironic was not asked for any more
+    """
+
+    narrowed: frozenset[str] = frozenset()
+    unasked: frozenset[str] = frozenset()
+
+
+def started(this: look.Run, memory: observation.Memory,
+            own: Mapping[str, model.Row]) -> Mapping[str, model.Counted]:
+    """Say how many nodes there were when this service was started.
+
+    Its rows say so as long as it asks Ironic for the same.
+
+    :param this: the pass
+    :param memory: what is remembered
+    :param own: the rows of this service, by UUID
+    :returns: by the name of the pool
+    """
+    if memory.pooled.started is not None:
+        return memory.pooled.started
+    current = this.current
+    return {row.pool: row.counted for row in own.values()
+            if row.pool and row.counted
+            and current.scope.is_same(row.scope)
+            and row.by_shards == current.by_shards
+            and row.held == (memory.held or frozenset())}
+
+
+def guard(this: look.Run, memory: observation.Memory, seen: Seen
+          ) -> tuple[dict[str, pools.Node], observation.Memory]:
+    """Find out which of the nodes that counted and are missing count still.
+
+    :param this: the pass
+    :param memory: what is remembered
+    :param seen: what was read
+    :returns: these, by UUID, on which nothing can be built; and what is to be
+        remembered
+    """
+    before = {uuid: node for pool in memory.pooled.pools.values()
+              for uuid, node in pool.nodes.items()
+              if uuid not in seen.unasked}
+    now = this.world.process.now()
+    memory = look.at_missing_nodes(
+        this, memory, _had(this, memory, seen, before), seen.nodes)
+    found, kept = memory.vanished, {}
+    for uuid in sorted(before.keys() - seen.nodes.keys()):
+        # A node goes after its instance: the allocation is there still.
+        if found.has_too_many or before[uuid].instance in seen.mine:
+            kept[uuid] = dataclasses.replace(before[uuid], is_ready=False)
+        else:
+            found = found.noted(uuid, now)
+    return kept, dataclasses.replace(
+        memory, vanished=found, pooled=dataclasses.replace(
+            memory.pooled,
+            started=memory.pooled.started if found.has_too_many else {}))
+
+
+def with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
+                 seen: Seen, consumers: Consumers) -> dict[str, pools.Pool]:
+    """Count the nodes that pools had when this service was started.
+
+    They count for as long as those of a service that was not would: until the
+    guard takes what is missing for deleted.
+
+    :param found: the pools of this service, by name
+    :param memory: what is remembered
+    :param seen: what was read
+    :param consumers: names the consumers of a pool
+    """
+    shown = {node.instance for node in seen.nodes.values()}
+    left = unseen(memory, seen.nodes)
+    whole = dict(found)
+    for name, counted in sorted((memory.pooled.started or {}).items()):
+        pool = found.get(name, pools.Pool(name, is_hidden=True))
+        missing = min(left, counted.nodes - len(pool.nodes))
+        if missing <= 0:
+            continue
+        left -= missing
+        used = sum(
+            memory.pooled.places.get(uuid) == name
+            for uuid in (consumers(name) or frozenset()) - shown)
+        whole[name] = dataclasses.replace(
+            pool, missing=missing, missing_used=min(missing, used))
+    return whole
+
+
+def _had(this: look.Run, memory: observation.Memory, seen: Seen,
+         before: Collection[str]) -> look.Had:
+    """Say which nodes this service has had.
+
+    Of those that it had when it was started, its rows say how many they were.
+    Where there are as many in Ironic as there were, they count for others.
+
+    :param before: those that it has had since
+    """
+    owner = memory.standing.ring.owner
+    had = sum(each.nodes for each in (memory.pooled.started or {}).values())
+    if not had:
+        return look.Had(before)
+    own = {*before, *(
+        uuid for uuid, node in seen.nodes.items()
+        if node.instance in seen.mine
+        or uuid not in seen.narrowed and owner(uuid) == this.current.me)}
+    return look.Had(own, max(0, min(had - len(own), unseen(
+        memory, seen.nodes.keys() | before))))
+
+
+def unseen(memory: observation.Memory, nodes: Collection[str]) -> int:
+    """Say how many nodes more there were when this service was started.
+
+    :param memory: what is remembered
+    :param nodes: those that are known now
+    """
+    return max(0, max((each.listed for each in (
+        memory.pooled.started or {}).values()), default=0) - len(nodes))

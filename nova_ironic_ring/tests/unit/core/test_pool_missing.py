@@ -1,0 +1,212 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Pools whose nodes Ironic does not show, on a cloud in memory."""
+
+import dataclasses
+
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pool_passes
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.unit.core import pool_base
+
+NODES, KIND, OTHER = pool_base.NODES, pool_base.KIND, pool_base.OTHER
+
+
+class HidingTestCase(pool_base.PoolPassTestCase):
+
+    def hide(self, nodes):
+        """Have Ironic not show some nodes."""
+        return {node: self.cloud.nodes.pop(node) for node in list(nodes)
+                if node in self.cloud.nodes}
+
+
+class HiddenTestCase(HidingTestCase):
+    """Nodes that Ironic does not show."""
+
+    def test_all_nodes_are_reserved(self):
+        self.build('a', 'i')
+        self.run_passes()
+        before = {host: service.total()
+                  for host, service in self.services.items()}
+        hidden = self.hide(NODES)
+        self.run_passes(3)
+        self.assertEqual(before, {
+            host: service.total() for host, service in self.services.items()})
+        found = self.services['a'].pool.inventory()
+        # But for the one with an allocation.
+        self.assertEqual(found.total - 1, found.reserved)
+        self.assertFalse(pool_passes.is_deleted(
+            self.services['a'].world, self.services['a'].memory,
+            'a.CUSTOM_BAREMETAL.01234567'))
+        self.cloud.nodes.update(hidden)
+        self.run_passes()
+        self.assertEqual(0, self.services['a'].pool.inventory().reserved)
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+
+    def test_it_is_said_once_and_when_it_is_over(self):
+        hidden = self.hide(NODES)
+        self.run_passes()
+        self.assertEqual(1, len(
+            self.services['a'].happened(events.NodesVanished)))
+        self.run_passes()
+        self.assertEqual([], self.services['a'].happened(events.NodesVanished))
+        self.cloud.nodes.update(hidden)
+        self.run_passes()
+        self.assertEqual([events.NodesBack()],
+                         self.services['a'].happened(events.NodesBack))
+
+    def test_some_nodes_are_believed_deleted(self):
+        gone = sorted(self.services['a'].pool.free)[:2]
+        self.hide(gone)
+        total = self.services['a'].total()
+        self.run_passes()
+        self.assertEqual(total - 2, self.services['a'].total())
+
+    def test_one_by_one_is_like_all_at_once(self):
+        service = self.services['a']
+        for node in sorted(service.pool.free):
+            self.hide([node])
+            self.run_passes(seconds=1)
+        self.assertTrue(service.memory.vanished.has_too_many)
+        self.assertGreater(len(service.nodes()), 2)
+
+    def test_node_goes_after_its_instance(self):
+        node = self.build('a', 'i')
+        self.run_passes()
+        self.hide([node])
+        self.run_passes()
+        self.assertIn(node, self.services['a'].pool.used)
+        del self.cloud.instances['i']
+        self.run_passes(2)
+        self.assertNotIn(node, self.services['a'].nodes())
+
+    def test_start_while_all_are_hidden(self):
+        name = self.services['a'].pool.name
+        self.build('a', 'i')
+        self.hide(NODES)
+        self.services['a'].memory = observation.Memory()
+        self.run_passes(2)
+        pool = self.services['a'].result.found[name]
+        self.assertTrue(pool.is_hidden)
+        self.assertIsNone(pool.kind)
+
+
+class RestartTestCase(HidingTestCase):
+    """A service is started again while Ironic hides some of its nodes."""
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.services['a']
+        self.used, spare = (
+            self.build('a', f'i{number}', node) for number, node
+            in enumerate(sorted(self.service.pool.free)[:2]))
+        self.run_passes()
+        self.before = self.service.total()
+        self.hidden = [self.used, *sorted(
+            self.service.nodes() - {self.used, spare})[:6]]
+
+    def restart(self, count=3, **options):
+        """Start it again, and have it run passes.
+
+        :returns: what it tells of vanished nodes
+        """
+        self.service.memory = observation.Memory()
+        self.service.current = dataclasses.replace(
+            self.service.current, **options)
+        told = []
+        for _ in range(count):
+            self.run_passes()
+            told += self.service.happened(events.NodesVanished)
+        return told
+
+    def assertCounts(self, total, reserved):
+        self.assertEqual(pools.Inventory(total, reserved),
+                         self.service.pool.inventory())
+        self.assertEqual(pools.Inventory(total, reserved),
+                         self.cloud.inventories[self.service.pool.uuid])
+
+    def test_what_is_hidden_is_reserved(self):
+        hidden = self.hide(self.hidden)
+        # And when it is started once more.
+        for _ in range(2):
+            (told,) = self.restart()
+            self.assertEqual(((), 7, self.before),
+                             (tuple(told.nodes), told.unnamed, told.total))
+            # But for the one with an instance, which has its allocation.
+            self.assertCounts(self.before, 6)
+        self.cloud.nodes.update(hidden)
+        self.run_passes()
+        self.assertEqual([events.NodesBack()],
+                         self.service.happened(events.NodesBack))
+        self.assertCounts(self.before, 0)
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+
+    def test_all_are_hidden(self):
+        hidden = self.hide(NODES)
+        self.assertEqual(1, len(self.restart()))
+        self.assertEqual(self.before, self.service.pool.inventory().total)
+        self.cloud.nodes.update(hidden)
+        self.run_passes()
+        self.assertCounts(self.before, 0)
+
+    def test_more_are_hidden_later(self):
+        hidden = self.hide(self.hidden)
+        self.restart()
+        more = self.hide(sorted(self.service.pool.free))
+        self.run_passes()
+        self.assertCounts(self.before, self.before - 2)
+        self.cloud.nodes.update({**hidden, **more})
+        self.run_passes()
+        self.assertCounts(self.before, 0)
+
+    def test_operator_says_that_they_are_deleted(self):
+        self.hide(self.hidden)
+        self.restart()
+        self.service.current = dataclasses.replace(
+            self.service.current, vanished_nodes_limit=100)
+        self.run_passes()
+        self.assertCounts(self.before - 7, 0)
+        self.service.current = dataclasses.replace(
+            self.service.current, vanished_nodes_limit=20)
+        self.assertEqual([], self.restart())
+        self.assertCounts(self.before - 7, 0)
+
+    def test_few_are_believed_deleted(self):
+        self.hide(self.hidden[1:5])
+        self.assertEqual([], self.restart())
+        self.assertCounts(self.before - 4, 0)
+
+    def test_nodes_that_count_for_others(self):
+        for host in 'def':
+            self.start(host)
+        self.run_passes(3, silent=('a',))
+        self.assertEqual([], self.restart())
+        self.assertLess(self.service.total(), self.before - 5)
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
+
+    def test_it_asks_for_other_nodes_than_before(self):
+        for node in self.cloud.nodes.values():
+            node.group = 'rack'
+        for node in self.hidden[1:]:
+            self.cloud.nodes[node].group = ''
+        self.assertEqual([], self.restart(scope=settings.Scope('rack')))
+
+    def test_row_that_says_nothing(self):
+        # As that of an earlier release.
+        self.hide(self.hidden)
+        self.cloud.rows[self.service.pool.uuid].counted = None
+        self.assertEqual([], self.restart())
+        self.assertEqual(
+            self.before - 7, self.service.pool.inventory().total)
