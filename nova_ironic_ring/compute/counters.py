@@ -18,9 +18,19 @@ How these are served is in :mod:`nova_ironic_ring.compute.metrics`.
 import collections
 from collections.abc import Iterable
 import dataclasses
+import enum
+import threading
 
 from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import events
+
+
+class Reservation(enum.Enum):
+    """What can come of the reservation of a node for a build."""
+
+    RESERVED = 'reserved'
+    NO_NODE = 'no_node'
+    FAILED = 'failed'
 
 
 @dataclasses.dataclass
@@ -31,6 +41,8 @@ class Counters:
     :ivar instances_taken: by whether the service that had the instance is dead
     :ivar instances_not_taken: takeovers that have failed
     :ivar disputes: services that were found to see another ring
+    :ivar reservations: those of nodes for builds, by what has come of them
+    :ivar conflicts: nodes that others had when they were to be reserved
     """
 
     nodes_taken: collections.Counter[decisions.Decision] = dataclasses.field(
@@ -39,6 +51,21 @@ class Counters:
         default_factory=collections.Counter)
     instances_not_taken: int = 0
     disputes: int = 0
+    reservations: collections.Counter[Reservation] = dataclasses.field(
+        default_factory=collections.Counter)
+    conflicts: int = 0
+    # Builds run at the same time.
+    _lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
+
+    def reserved(self, result: Reservation, conflicts: int = 0) -> None:
+        """Count a reservation of a node.
+
+        :param result: what has come of it
+        :param conflicts: how many nodes others had by then
+        """
+        with self._lock:
+            self.reservations[result] += 1
+            self.conflicts += conflicts
 
     def count(self, happened: Iterable[events.Event]) -> None:
         """Count events.

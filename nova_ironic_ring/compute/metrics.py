@@ -129,6 +129,13 @@ class Collector(registry.Collector):
                         'Nodes in its pools, by what they are used for.',
                         'use', {'free': free, 'instance': used,
                                 'reserved': nodes - free - used})
+        yield _labelled(
+            core.CounterMetricFamily, 'reservations',
+            'Reservations of nodes for builds, by what has come of them.',
+            'result', {each.value: self._counted.reservations[each]
+                       for each in counters.Reservation})
+        yield _counter('reservation_conflicts', 'Nodes that others had when '
+                       'they were to be reserved.', self._counted.conflicts)
 
     def _services(self) -> Iterator[core.Metric]:
         standing = self._ring.memory.standing

@@ -26,6 +26,7 @@ from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.core import pool_passes
@@ -172,10 +173,18 @@ class PoolService(service.Service):
         :returns: the UUID of the node; None if there is none
         """
         pool = self.result.found.get(instance.node, pools.Pool(instance.node))
-        return reservation.reserve(self.ironic, reservation.Wanted(
-            instance.uuid, pool.kind, self._recent.untried(
-                reservation.in_turn(pool.free, instance.uuid)), avoid),
-            self.settings.scope)
+        count, result = counters.COUNTERS.reserved, counters.Reservation
+        try:
+            found = reservation.reserve(self.ironic, reservation.Wanted(
+                instance.uuid, pool.kind, self._recent.untried(
+                    reservation.in_turn(pool.free, instance.uuid)), avoid),
+                self.settings.scope)
+        except Exception:
+            count(result.FAILED)
+            raise
+        count(result.RESERVED if found.node else result.NO_NODE,
+              found.conflicts)
+        return found.node
 
     def release(self, node: str, name: str) -> None:
         """Have nothing built on a node until it is known to be ready for it.

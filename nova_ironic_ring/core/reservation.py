@@ -43,8 +43,20 @@ class Wanted:
     avoid: frozenset[str] = frozenset()
 
 
+@dataclasses.dataclass(frozen=True)
+class Reserved:
+    """What has come of a reservation.
+
+    :ivar node: the UUID of the node; None if there is none
+    :ivar conflicts: how many nodes were tried that others had by then
+    """
+
+    node: str | None = None
+    conflicts: int = 0
+
+
 def reserve(ironic: ports.Ironic, wanted: Wanted,
-            scope: settings.Scope) -> str | None:
+            scope: settings.Scope) -> Reserved:
     """Reserve a node.
 
     Those of this service's share come first, for its peers do not try them as
@@ -55,19 +67,19 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
     :param ironic: the port
     :param wanted: what is wanted
     :param scope: the nodes that this service and its peers divide
-    :returns: the UUID of the node; None if there is none
     """
     tried: set[str] = set()
     for node in _to_try(ironic, wanted, scope, tried):
         tried.add(node)
         if ironic.reserve(node, wanted.instance):
-            return node
+            return Reserved(node, len(tried) - 1)
         # Ironic gives no second node to an instance that has one: such as one
         # whose answer was lost, or that could not be cleaned up.
         if len(tried) == 1 and (
                 had := ironic.nodes_of([wanted.instance])):
-            return next((each for each in had if each in tried), None)
-    return None
+            return Reserved(next((
+                each for each in had if each in tried), None))
+    return Reserved(conflicts=len(tried))
 
 
 def _to_try(ironic: ports.Ironic, wanted: Wanted, scope: settings.Scope,

@@ -23,6 +23,7 @@ from openstack import exceptions as sdk_exceptions
 
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import metrics
@@ -107,6 +108,29 @@ class MetricsTestCase(PoolDriverTestCase):
             for sample in family.samples if 'use' in sample.labels}
         self.assertEqual({'free': len(NODES) - 2, 'instance': 1,
                           'reserved': 1}, values)
+
+    def test_reservations(self):
+        counted = counters.Counters()
+        self.useFixture(fixtures.MockPatchObject(
+            counters, 'COUNTERS', counted))
+        for number, node in enumerate(NODES[1:]):
+            self.cloud.nodes[node].instance = f'other {number}'
+        for uuid in 'first', 'second':
+            self.me.ring.reserve(mock.Mock(uuid=uuid, node=POOL))
+        with mock.patch.object(self.me.ring.ironic, 'free_nodes',
+                               side_effect=sdk_exceptions.SDKException):
+            self.assertRaises(
+                sdk_exceptions.SDKException, self.me.ring.reserve,
+                mock.Mock(uuid='third', node=POOL))
+        families = {family.name: family.samples for family
+                    in metrics.Collector(
+                        self.me.ring, lambda: 0, counted).collect()}
+        self.assertEqual({'reserved': 1, 'no_node': 1, 'failed': 1}, {
+            sample.labels['result']: sample.value for sample in families[
+                'nova_ironic_ring_reservations']})
+        (conflicts,) = families['nova_ironic_ring_reservation_conflicts']
+        # Each node but the free one, and that one as well for the second.
+        self.assertLessEqual(len(NODES) - 1, conflicts.value)
 
 
 class LastPassTestCase(PoolDriverTestCase):

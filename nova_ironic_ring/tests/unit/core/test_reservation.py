@@ -30,19 +30,22 @@ class ReserveTestCase(base.BaseTestCase):
         self.ironic = clouds.Ironic(self.cloud)
 
     def reserve(self, own='', kind=KIND, instance='i'):
-        return reservation.reserve(
+        self.found = reservation.reserve(
             self.ironic, reservation.Wanted(instance, kind, own),
             settings.Scope())
+        return self.found.node
 
     def test_own_share_first(self):
         self.assertEqual('c', self.reserve('cd'))
         self.assertEqual('i', self.cloud.nodes['c'].instance)
+        self.assertEqual(0, self.found.conflicts)
 
     def test_next_one_where_another_was_faster(self):
         self.cloud.nodes['c'].instance = 'other'
         self.cloud.nodes['d'].is_ready = False
         self.assertEqual('b', self.reserve('cdb'))
         self.assertEqual('other', self.cloud.nodes['c'].instance)
+        self.assertEqual(2, self.found.conflicts)
 
     def test_others_of_the_same_kind_then(self):
         for name in 'cd':
@@ -53,12 +56,12 @@ class ReserveTestCase(base.BaseTestCase):
     def test_not_where_the_deployment_has_failed(self):
         self.assertEqual('d', reservation.reserve(
             self.ironic, reservation.Wanted(
-                'i', KIND, 'cd', frozenset('c')), settings.Scope()))
+                'i', KIND, 'cd', frozenset('c')), settings.Scope()).node)
         for name in 'ab':
             self.cloud.nodes[name].instance = 'other'
         self.assertIsNone(reservation.reserve(
             self.ironic, reservation.Wanted(
-                'j', KIND, '', frozenset('c')), settings.Scope()))
+                'j', KIND, '', frozenset('c')), settings.Scope()).node)
 
     def test_answer_that_was_lost(self):
         give = self.ironic.reserve
@@ -86,7 +89,7 @@ class ReserveTestCase(base.BaseTestCase):
         found = reservation.reserve(
             self.ironic, reservation.Wanted('i', KIND),
             settings.Scope('mine'))
-        self.assertIsNone(found)
+        self.assertIsNone(found.node)
 
     def test_kind_that_is_not_known(self):
         self.assertIsNone(self.reserve(kind=None))

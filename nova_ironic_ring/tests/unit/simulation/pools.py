@@ -457,7 +457,8 @@ class Service:
         found = self.result.found[pool]
         node = reservation.reserve(self.ports.ironic, reservation.Wanted(
             uuid, found.kind, self.recent.untried(
-                reservation.in_turn(found.free, uuid))), self.current.scope)
+                reservation.in_turn(found.free, uuid))),
+            self.current.scope).node
         if self._is_ended(uuid):
             self._release(uuid)
             return
