@@ -239,6 +239,7 @@ def read_count(stats: Mapping[str, str] | None, owner: str
         found = json.loads((stats or {})[_NODES])
         if found['from'] != model.canonical(owner):
             return None
-        return model.Counted(int(found['nodes']), int(found['listed']))
+        return model.Counted(int(found['nodes']), int(found['listed']),
+                             str(found['asked']))
     except (KeyError, TypeError, ValueError):
         return None

@@ -55,7 +55,8 @@ class Counters:
         default_factory=collections.Counter)
     conflicts: int = 0
     # Builds run at the same time.
-    _lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
+    _lock: threading.Lock = dataclasses.field(
+        default_factory=threading.Lock, repr=False, compare=False)
 
     def reserved(self, result: Reservation, conflicts: int = 0) -> None:
         """Count a reservation of a node.

@@ -137,10 +137,12 @@ class Counted:
 
     :ivar nodes: in the pool
     :ivar listed: in all that its owner lists of Ironic
+    :ivar asked: a fingerprint of what its owner asks Ironic for
     """
 
     nodes: int
     listed: int
+    asked: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

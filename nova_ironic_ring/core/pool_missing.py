@@ -19,6 +19,8 @@ by what the rows of the pools say.
 
 from collections.abc import Callable, Collection, Mapping
 import dataclasses
+import datetime
+import hashlib
 from typing import TypeAlias
 
 from nova_ironic_ring.core import look
@@ -26,6 +28,10 @@ from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import pool_failover
 from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import settings
+
+# How long ago a service has worked that goes by its rows after a start.
+_BELIEVED = datetime.timedelta(hours=1)
 
 #: Names the consumers of a pool; None if Placement does not answer.
 Consumers: TypeAlias = Callable[[str], frozenset[str] | None]
@@ -35,43 +41,61 @@ Consumers: TypeAlias = Callable[[str], frozenset[str] | None]
 class Seen(pool_failover.Seen):
     """What was read, and which nodes are not looked for.
 
-    :ivar narrowed: the nodes that count for services which are limited to some
-        of this one's
     :ivar unasked: the nodes that Ironic was not asked for any more
     """
 
-    narrowed: frozenset[str] = frozenset()
     unasked: frozenset[str] = frozenset()
+
+
+def asked(current: settings.Settings, memory: observation.Memory) -> str:
+    """Return a fingerprint of what this service asks Ironic for.
+
+    :param current: its settings
+    :param memory: what is remembered
+    """
+    scope = current.scope
+    group = scope.conductor_group
+    return hashlib.sha256(repr((
+        None if group is None else group.lower(), scope.shard,
+        current.by_shards, sorted(memory.held or ()))).encode()
+    ).hexdigest()[:16]
 
 
 def started(this: look.Run, memory: observation.Memory,
             own: Mapping[str, model.Row]) -> Mapping[str, model.Counted]:
     """Say how many nodes there were when this service was started.
 
-    Its rows say so as long as it asks Ironic for the same.
+    Its rows say so as long as it asks Ironic for the same, if it has worked
+    not long ago: much may be deleted while a service is down.
 
     :param this: the pass
     :param memory: what is remembered
     :param own: the rows of this service, by UUID
     :returns: by the name of the pool
     """
-    if memory.pooled.started is not None:
-        return memory.pooled.started
-    current = this.current
-    return {row.pool: row.counted for row in own.values()
-            if row.pool and row.counted
-            and current.scope.is_same(row.scope)
-            and row.by_shards == current.by_shards
-            and row.held == (memory.held or frozenset())}
+    found = memory.pooled.started
+    if found is None:
+        found = {row.pool: row.counted for row in own.values()
+                 if row.pool and row.counted}
+        said = model.latest(row.last_pass for row in own.values())
+        if said is None or said.at is None or (
+                this.world.process.wall_time() - said.at > _BELIEVED):
+            found = {}
+    wanted = asked(this.current, memory)
+    return {name: counted for name, counted in found.items()
+            if counted.asked == wanted}
 
 
-def guard(this: look.Run, memory: observation.Memory, seen: Seen
+def guard(this: look.Run, memory: observation.Memory, seen: Seen,
+          share: pools.Share
           ) -> tuple[dict[str, pools.Node], observation.Memory]:
     """Find out which of the nodes that counted and are missing count still.
 
     :param this: the pass
     :param memory: what is remembered
     :param seen: what was read
+    :param share: the nodes that count for this service, of those that are
+        listed
     :returns: these, by UUID, on which nothing can be built; and what is to be
         remembered
     """
@@ -80,7 +104,7 @@ def guard(this: look.Run, memory: observation.Memory, seen: Seen
               if uuid not in seen.unasked}
     now = this.world.process.now()
     memory = look.at_missing_nodes(
-        this, memory, _had(this, memory, seen, before), seen.nodes)
+        this, memory, _had(memory, seen, before, share), seen.nodes)
     found, kept = memory.vanished, {}
     for uuid in sorted(before.keys() - seen.nodes.keys()):
         # A node goes after its instance: the allocation is there still.
@@ -123,8 +147,8 @@ def with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
     return whole
 
 
-def _had(this: look.Run, memory: observation.Memory, seen: Seen,
-         before: Collection[str]) -> look.Had:
+def _had(memory: observation.Memory, seen: Seen, before: Collection[str],
+         share: pools.Share) -> look.Had:
     """Say which nodes this service has had.
 
     Of those that it had when it was started, its rows say how many they were.
@@ -132,14 +156,10 @@ def _had(this: look.Run, memory: observation.Memory, seen: Seen,
 
     :param before: those that it has had since
     """
-    owner = memory.standing.ring.owner
     had = sum(each.nodes for each in (memory.pooled.started or {}).values())
     if not had:
         return look.Had(before)
-    own = {*before, *(
-        uuid for uuid, node in seen.nodes.items()
-        if node.instance in seen.mine
-        or uuid not in seen.narrowed and owner(uuid) == this.current.me)}
+    own = share.nodes.union(before)
     return look.Had(own, max(0, min(had - len(own), unseen(
         memory, seen.nodes.keys() | before))))
 

@@ -60,6 +60,7 @@ class Result:
     :ivar first: the UUID of this service's first compute node, as Nova has
         them; None if it has none
     :ivar listed: how many nodes Ironic has listed, with those that are hidden
+    :ivar asked: a fingerprint of what Ironic was asked for
     """
 
     found: Mapping[str, pools.Pool] = dataclasses.field(default_factory=dict)
@@ -71,6 +72,7 @@ class Result:
     consent: str | None = None
     first: str | None = None
     listed: int = 0
+    asked: str = ''
 
     def counted(self, pool: pools.Pool) -> model.Counted | None:
         """Return what the row of a pool is to say of its nodes.
@@ -79,7 +81,7 @@ class Result:
         :returns: None if nothing is known of them
         """
         nodes = len(pool.nodes) + pool.missing
-        return model.Counted(nodes, self.listed) if (
+        return model.Counted(nodes, self.listed, self.asked) if (
             nodes or not pool.is_hidden) else None
 
 
@@ -89,12 +91,15 @@ class _Seen(pool_missing.Seen):
 
     :ivar records: the records of nodes
     :ivar claimed: what has come of those of free nodes that others have
+    :ivar narrowed: the nodes that count for services which are limited to some
+        of this one's
     :ivar free: the free nodes that are for this service
     :ivar here: the instances of others on nodes that are for this service
     """
 
     records: pool_records.Records = pool_records.Records()
     claimed: pool_records.Claimed = pool_records.Claimed()
+    narrowed: frozenset[str] = frozenset()
     free: frozenset[str] = frozenset()
     here: frozenset[str] = frozenset()
 
@@ -127,7 +132,9 @@ def run(world: ports.Ports, before: observation.Memory,
         seen, memory = _observe(this, memory, begun, nodes)
     memory = look.at_silent_owners(this, memory, seen.records.others)
     with look.asking(this, look.Port.IRONIC, memory):
-        kept, memory = pool_missing.guard(this, memory, seen)
+        kept, memory = pool_missing.guard(
+            this, memory, seen, _share(this, memory, seen)
+            if memory.pooled.started else pools.Share())
     memory = look.at_own_heartbeat(this, memory)
     with look.asking(this, look.Port.NOVA, memory):
         claimed, memory = pool_records.claim(
@@ -175,7 +182,8 @@ def run(world: ports.Ports, before: observation.Memory,
         seen.here if begun.is_recorded else frozenset(),
         this.happened, said, pool_failover.consent(memory, current),
         next(iter(seen.records.own), None),
-        len(seen.nodes) + pool_missing.unseen(memory, seen.nodes))
+        len(seen.nodes) + pool_missing.unseen(memory, seen.nodes),
+        pool_missing.asked(current, memory))
 
 
 def is_deleted(world: ports.Ports, memory: observation.Memory,
@@ -352,8 +360,11 @@ def _share(this: look.Run, memory: observation.Memory, seen: _Seen
 
     A node with an instance counts for the service that has the instance; if
     nobody has it, for the one that the ring maps the node to, and so it does
-    before that one takes the instance over.
+    before that one takes the instance over, also while it may take nothing: a
+    pool without nodes would go.
     """
+    memory = dataclasses.replace(memory, standing=dataclasses.replace(
+        memory.standing, trust=trust.Trust.FULL, is_ending=False))
     host, owner = this.current.host, memory.standing.ring.owner
     free, held, left = set(), {}, set()
     for uuid, node in seen.nodes.items():

@@ -264,6 +264,11 @@ class Share:
     held: Mapping[str, str] = dataclasses.field(default_factory=dict)
     left: frozenset[str] = frozenset()
 
+    @property
+    def nodes(self) -> frozenset[str]:
+        """All of them."""
+        return self.free | self.held.keys() | self.left
+
 
 def group(host: str, nodes: Mapping[str, Node], share: Share,
           named: Iterable[str] = ()) -> dict[str, Pool]:

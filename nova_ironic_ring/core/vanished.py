@@ -101,4 +101,4 @@ def look(before: Guard, missing: Missing, limits: Limits, at: float) -> Guard:
         gone = filter(missing.is_deleted, missing.nodes)
         has_too_many = named < 0 or len(
             list(itertools.islice(gone, named + 1))) > named
-    return Guard(has_too_many, deleted, allowed)
+    return Guard(has_too_many, deleted, max(0, named))

@@ -203,6 +203,44 @@ class RestartTestCase(HidingTestCase):
             self.cloud.nodes[node].group = ''
         self.assertEqual([], self.restart(scope=settings.Scope('rack')))
 
+    def test_nodes_with_instances_of_others_do_not_make_up_for_them(self):
+        for number, node in enumerate(self.hidden[1:]):
+            self.build('b', f'of b {number}', node)
+        self.run_passes()
+        self.before = self.service.total()
+        hidden = self.hide(sorted(self.service.nodes()))
+        (told,) = self.restart()
+        self.assertEqual(self.before, told.unnamed)
+        # But for the two with instances.
+        self.assertCounts(self.before, self.before - 2)
+        self.cloud.nodes.update(hidden)
+        self.run_passes()
+        self.assertCounts(self.before, 0)
+
+    def test_it_asks_for_other_nodes_later(self):
+        hidden = self.hide(self.hidden)
+        self.restart()
+        self.cloud.nodes.update(hidden)
+        for node in self.service.pool.nodes:
+            self.cloud.nodes[node].group = 'rack'
+        del self.services['b'], self.services['c']
+        scope = settings.Scope('rack')
+        self.service.current = self.service.tracker.current = (
+            dataclasses.replace(self.service.current, scope=scope))
+        self.run_passes(10)
+        # With the one outside that has an instance of this service.
+        found = 1 + sum(
+            node.group == 'rack' for node in self.cloud.nodes.values())
+        self.assertCounts(found, 0)
+        self.assertEqual([], self.restart())
+        self.assertCounts(found, 0)
+
+    def test_service_that_was_down_for_long(self):
+        self.hide(self.hidden)
+        self.run_passes(361, silent=('a',), failing=('b', 'c'))
+        self.assertEqual([], self.restart())
+        self.assertCounts(self.before - 7, 0)
+
     def test_row_that_says_nothing(self):
         # As that of an earlier release.
         self.hide(self.hidden)

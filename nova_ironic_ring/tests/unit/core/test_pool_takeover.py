@@ -233,6 +233,8 @@ class DeadServiceTestCase(pool_base.TakeoverTestCase):
             service.world.process.is_ending = lambda: True
         self.run_passes(2)
         self.assertEqual({'b'}, self.hosts())
+        # They count: a pool that has no others would go.
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
 
     def test_error_stops_one_and_not_the_others(self):
         move = self.services['a'].world.placement.move
