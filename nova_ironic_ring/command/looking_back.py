@@ -14,11 +14,13 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+import dataclasses
 import datetime
 import re
 from typing import TYPE_CHECKING
 
 from cliff import lister
+from oslo_utils import uuidutils
 
 from nova_ironic_ring.command import base
 from nova_ironic_ring.command import errors
@@ -28,6 +30,18 @@ if TYPE_CHECKING:
     from nova_ironic_ring.command import past
 
 _UNITS = {'m': 'minutes', 'h': 'hours', 'd': 'days'}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    """What is known of a host, a node or a server.
+
+    :ivar lines: that, in the order of time
+    :ivar node: the node of Ironic, where that was asked and has it
+    """
+
+    lines: 'Sequence[past.Line]'
+    node: snapshot.Node | None = None
 
 
 class History(base.Codes, lister.Lister):
@@ -53,12 +67,16 @@ class History(base.Codes, lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+        name = parsed_args.name
         since = parsed_args.since and read_time(
             parsed_args.since, datetime.datetime.now(datetime.timezone.utc))
-        lines = self._find(parsed_args.name, since)
+        found = self._find(name)
+        lines = [line for line in found.lines
+                 if since is None or line.at >= since]
         if not lines:
+            what = f'node {name}' if found.node else name
             later = f' since {parsed_args.since}' if since else ''
-            self.say(f'Nothing is known of {parsed_args.name}{later}.')
+            self.say(f'Nothing is known of {what}{later}.')
         return (('Time', 'Event', 'Server', 'Node', 'From', 'To', 'Reason',
                  'By', *self.codes),
                 [(line.at.isoformat(timespec='seconds'), line.code,
@@ -66,25 +84,36 @@ class History(base.Codes, lister.Lister):
                   line.reason, line.author, line.command, line.request)
                  for line in lines])
 
-    def _find(self, name: str, since: datetime.datetime | None
-              ) -> 'list[past.Line]':
+    def _find(self, name: str) -> _Found:
         """Find out what the records of all cells tell.
 
-        :raises CommandError: if there is none
+        :raises CommandError: if there is none, and Ironic has no such node
         """
-        found = self._of_cells(name, None, since)
-        # Only Ironic knows the names of nodes.
-        if found is None and (node := self._node(name)) is not None:
-            found = self._of_cells(name, node.uuid, since)
-        if found is None:
+        lines = self._of_cells(name)
+        is_node = uuidutils.is_uuid_like(name) and any(
+            line.node == name for line in lines or [])
+        if lines is not None and not is_node:
+            return _Found(lines)
+        # Only Ironic knows the names of nodes, and which instance is on one
+        # that counts in a pool.
+        try:
+            node = self._node(name)
+        except errors.CommandError as error:
+            if lines is None:
+                raise
+            self.say(str(error))
+            node = None
+        if node is not None:
+            lines = self._of_cells(name, node) or []
+        if lines is None:
             raise errors.CommandError(
                 f'Nova has no record of a service, a node or a server '
                 f'"{name}", and Ironic has no such node: see '
                 '"nova-ironic-ring show" and "nova-ironic-ring node list".')
-        return found
+        return _Found(lines, node)
 
-    def _of_cells(self, name: str, node: str | None,
-                  since: datetime.datetime | None) -> 'list[past.Line] | None':
+    def _of_cells(self, name: str, node: snapshot.Node | None = None
+                  ) -> 'list[past.Line] | None':
         # They are dear to import.
         from nova_ironic_ring.adapters import history
         from nova_ironic_ring.command import past
@@ -92,7 +121,7 @@ class History(base.Codes, lister.Lister):
         for cell in self.source.cells():
             with self.source.cell_of(cell.name) as opened:
                 lines = past.find(
-                    history.History(opened.context), name, node, since)
+                    history.History(opened.context), name, node)
             if lines is not None:
                 found = sorted([*(found or []), *lines],
                                key=lambda line: line.at)

@@ -20,6 +20,7 @@ from typing import Any
 
 from nova_ironic_ring.adapters import actions
 from nova_ironic_ring.adapters import history
+from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import model
 
@@ -72,34 +73,33 @@ class Line:
     request: str = ''
 
 
-def find(past: history.History, name: str, node: str | None,
-         since: datetime.datetime | None = None) -> list[Line] | None:
+def find(past: history.History, name: str, node: snapshot.Node | None = None
+         ) -> list[Line] | None:
     """Tell what the records of a cell have of a host, a node or a server.
 
     :param past: the records
     :param name: what it is called by
-    :param node: the UUID of the node of Ironic that is called so; None if
-        there is none
-    :param since: when the first line may be; None for all
+    :param node: the node of Ironic that is called so; None if there is none
     :returns: in the order of time; None if there is no such record
     """
     services = past.services(name)
-    places = [name] + ([node] if node else [])
+    places = [name] + ([node.uuid] if node else [])
     rows = past.rows(places, services[0].name if services else None)
     all_done = past.actions()
-    instances = past.instances(name, places, {
-        action.instance for action in all_done
-        if action.said.get('node') in places})
+    on_node = {action.instance for action in all_done
+               if action.said.get('node') in places}
+    if node and node.instance:
+        # Of an instance in a pool, Nova does not know the node.
+        on_node.add(node.instance)
+    instances = past.instances(name, places, on_node)
     uuids = {each.name for each in instances}
     done = [action for action in all_done
             if action.instance in uuids or _names(action, name)]
     if not (services or rows or instances or done):
         return None
-    lines = [*_of_services(services), *_of_rows(rows),
-             *_of_instances(instances), *_of_actions(done)]
-    return sorted(
-        (line for line in lines if since is None or line.at >= since),
-        key=lambda line: line.at)
+    return sorted([
+        *_of_services(services), *_of_rows(rows), *_of_instances(instances),
+        *_of_actions(done)], key=lambda line: line.at)
 
 
 def _names(action: history.Action, host: str) -> bool:

@@ -36,8 +36,8 @@ from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 
-_DRIVERS = {'pool': lab_state.POOL_DRIVER, 'ring': lab_state.RING_DRIVER,
-            'stock': lab_state.STOCK_DRIVER}
+_DRIVERS = {'nova': lab_state.STOCK_DRIVER, 'pool': lab_state.POOL_DRIVER,
+            'ring': lab_state.RING_DRIVER}
 #: What cliff takes for a table: its columns and its lines.
 _Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
 

@@ -36,10 +36,10 @@ from nova_ironic_ring.tests.faults import handovers
 from nova_ironic_ring.tests.faults import parallel
 from nova_ironic_ring.tests.faults import recoveries
 
-_DRIVERS = {'ring': lab_state.RING_DRIVER, 'stock': lab_state.STOCK_DRIVER,
+_DRIVERS = {'ring': lab_state.RING_DRIVER, 'nova': lab_state.STOCK_DRIVER,
             'pool': lab_state.POOL_DRIVER}
 #: Whose records are those of nodes.
-_OF_NODES = ('ring', 'stock')
+_OF_NODES = ('ring', 'nova')
 _COMPUTES = 3
 _NODES = 30
 _SERVERS = 6
@@ -101,7 +101,7 @@ _Results = list[list[_Outcome]]
 def run(driver: str, tables: Sequence[_Table]) -> _Results:
     """Bring a lab up and let it all happen.
 
-    :param driver: ``ring``, ``stock`` or ``pool``
+    :param driver: ``ring``, ``nova`` or ``pool``
     :param tables: what is to happen
     """
     results: _Results = [[] for _ in tables]
@@ -172,7 +172,7 @@ def main(arguments: Sequence[str]) -> int:
                              for driver, found in results.items()}))
     # Nova's own driver is there to compare with.
     failed = [row.name for driver, found in results.items()
-              if driver != 'stock' for table, outcomes in zip(tables, found)
+              if driver != 'nova' for table, outcomes in zip(tables, found)
               for row in _failed(table, outcomes)]
     if failed:
         print(f'More than is allowed: {", ".join(failed)}.')

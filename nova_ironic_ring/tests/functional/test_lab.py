@@ -217,7 +217,7 @@ class CommandTestCase(base.LabTestCase):
         self.addCleanup(base.run_lab, name, 'down')
         arguments = [sys.executable, '-W', 'ignore', '-m',
                      'nova_ironic_ring.lab', '--name', name, 'up', '--nodes',
-                     '2', '--computes', '1', '--driver', 'stock']
+                     '2', '--computes', '1', '--driver', 'nova']
         first = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
         self.assertTrue(any('Placement' in line for line in first.stdout))
         first.kill()

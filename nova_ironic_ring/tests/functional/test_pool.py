@@ -338,6 +338,8 @@ class PoolTestCase(base.LabTestCase):
             (node, one, self.show(server).hypervisor_hostname),
             (story['Node'], story['Owner'], story['Pool']))
         self.assertIn(server.id, story['Instance'])
+        self.assertIn(server.id, {
+            line['Server'] for line in self.read('history', node)})
         plan = {line['Host']: line['Nodes after']
                 for line in self.read('plan', '--remove', one)}
         # The server fails over, and is no free node.

@@ -12,20 +12,27 @@
 
 """Tests of the history, on Nova's own tables."""
 
+import dataclasses
 import datetime
 import json
 
+import fixtures
 from nova.db.main import models
 from oslo_utils import fixture as time_fixture
 from oslo_utils import timeutils
 
 from nova_ironic_ring.adapters import actions
+from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import looking_back
 from nova_ironic_ring.core import audit
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.tests.fixtures import nova_database
 from nova_ironic_ring.tests.unit.command import base
+from nova_ironic_ring.tests.unit.command import deployment
 
 INSTANCE, NODE = nova_database.INSTANCE, nova_database.NODE
+SECOND = '22222222-2222-2222-2222-222222222222'
+POOL = pools.name('b', deployment.KIND)
 Code = audit.Code
 START = datetime.datetime(2026, 1, 1, 12)
 BY = audit.Author('alice', 'controller', 'bob', 'failover a')
@@ -135,6 +142,47 @@ class HistoryTestCase(base.CommandTestCase):
         self.run_command('history', '00000000', status=2)
         self.assertEqual('Ironic has 30 nodes "00000000": give the UUID.\n',
                          self.err)
+
+    def _pool(self, instance: str | None) -> None:
+        """Have node-1 count in a pool, with an instance or none."""
+        self.nova = self.useFixture(nova_database.NovaDatabase())
+        self.source.context = self.nova.context()
+        with self.nova.writing() as session:
+            session.query(models.Instance).update(
+                {'created_at': _at(1), 'host': 'b', 'node': POOL})
+        self.source.seen = dataclasses.replace(self.source.seen, nodes={
+            **self.source.seen.nodes, NODE: dataclasses.replace(
+                self.source.seen.nodes[NODE], instance=instance)})
+
+    def test_node_in_a_pool_whose_server_never_moved(self):
+        self._pool(INSTANCE)
+        for name in (NODE, 'node-1'):
+            self.assertEqual([self.CREATED], self._lines(name))
+
+    def test_node_in_a_pool_whose_former_server_moved(self):
+        self._pool(SECOND)
+        self.nova.add(models.Instance(
+            uuid=SECOND, host='b', node=POOL, display_name='server-2',
+            created_at=_at(4)))
+        self._write(3.5, record, audit.Entry(
+            Code.INSTANCE_FAILED_OVER, 'b', node=NODE, instance=INSTANCE,
+            source='a', target='b', reason='FORCED_DOWN'))
+        expected = [self.CREATED, self.TAKEN,
+                    ('16', 'SERVER_CREATED', SECOND, 'server-2')]
+        for name in (NODE, 'node-1'):
+            self.assertEqual(expected, self._lines(name))
+        # What Nova has is told without Ironic as well.
+        self.useFixture(fixtures.MockPatchObject(
+            self.source, 'nodes', side_effect=errors.CommandError('No.')))
+        self.assertEqual(expected[:2], self._lines(NODE))
+        self.assertEqual('No.\n', self.err)
+        self.assertEqual(expected[2:], self._lines('server-2'))
+
+    def test_free_node_in_a_pool(self):
+        for instance in (None, SECOND):
+            self._pool(instance)
+            self.assertEqual([], self._lines('node-1'))
+            self.assertEqual('Nothing is known of node node-1.\n', self.err)
 
     def test_table_for_people(self):
         table = self.run_command('history', 'server-1')

@@ -18,12 +18,17 @@ from typing import Any
 import fixtures
 from oslotest import base
 
+from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute import recovery
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ring
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.fixtures import fake_nova
 
 NODES = fake_nova.NODES
+#: The kind of all of them.
+KIND = pools.Kind('CUSTOM_BAREMETAL', frozenset(), frozenset({
+    ('cpu_arch', 'x86_64')}))
 #: A node that is in no ring from the start.
 NEW = '11111111-1111-1111-1111-111111111111'
 
@@ -57,9 +62,13 @@ class DriverTestCase(base.BaseTestCase):
         self.nova.conf.config(host='me')
         self.configure(handover=self.HANDOVER)
         self.nova.add_service('me', 'a', 'b')
-        self.nova.divide('me', 'a', 'b')
-        self.me = self.nova.compute('me')
+        self.me = self.start()
         self.driver = self.me.driver
+
+    def start(self) -> fake_nova.Compute:
+        """Start the service, after its peers."""
+        self.nova.divide('me', 'a', 'b')
+        return self.nova.compute('me')
 
     def configure(self, group: str = 'ironic_ring', **options: object) -> None:
         self.nova.conf.config(group=group, **options)
@@ -70,6 +79,13 @@ class DriverTestCase(base.BaseTestCase):
         self.nova.advance()
         self.me.run_pass()
         self.nova.advance()
+
+    def nodes_after_pass(self) -> set[str]:
+        """Run a pass of the service.
+
+        :returns: UUIDs of the nodes that it has by then
+        """
+        return self.me.run_pass()
 
     def join(self, host: str) -> None:
         """Have one more service in the ring."""
@@ -85,3 +101,19 @@ class DriverTestCase(base.BaseTestCase):
     def first_of_b(self) -> str:
         """Name a node of b that is for this service once b is not there."""
         return min(self.desired('me', 'a') - self.desired('me', 'a', 'b'))
+
+
+class PeersWithPools(DriverTestCase):
+    """The same service with the pool driver, and so its peers.
+
+    It goes in front of a case that is for either driver.
+    """
+
+    def start(self) -> fake_nova.Compute:
+        for host in 'a', 'b':
+            self.nova.record(pools.name(host, KIND), host, {})
+        return self.nova.compute('me', pool_driver.IronicPoolDriver)
+
+    def nodes_after_pass(self) -> set[str]:
+        self.me.run_pass()
+        return set(self.me.ring.nodes)

@@ -38,8 +38,7 @@ from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base
 
 NODES = fake_nova.NODES
-KIND = pools.Kind('CUSTOM_BAREMETAL', frozenset(), frozenset({
-    ('cpu_arch', 'x86_64')}))
+KIND = base.KIND
 POOL = pools.name('me', KIND)
 
 

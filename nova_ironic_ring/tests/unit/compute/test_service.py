@@ -23,6 +23,7 @@ from openstack import exceptions as sdk_exceptions
 
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
 from nova_ironic_ring.tests.unit.compute import base
@@ -59,9 +60,12 @@ class InitHostTestCase(base.DriverTestCase):
         self.cloud.now += 10
         self.me.beat()
         self.assertEqual(before, self.cloud.services['me'].last_seen)
-        # It keeps what it has, and takes nothing more.
+        self._assert_takes_nothing()
+
+    def _assert_takes_nothing(self) -> None:
+        """See that the service keeps what it has, and takes nothing more."""
         self.cloud.services.pop('b')
-        self.assertEqual(self.desired('me', 'a', 'b'), self.me.run_pass())
+        self.assertEqual(self.desired('me', 'a', 'b'), self.nodes_after_pass())
 
     def test_sighup_takes_effect_in_the_next_pass(self):
         path = self.useFixture(fixtures.TempDir()).join('nova.conf')
@@ -89,18 +93,31 @@ class InitHostTestCase(base.DriverTestCase):
         self.me.manager.reset.assert_called_once_with()
 
 
+class PooledInitHostTestCase(base.PeersWithPools, InitHostTestCase):
+
+    def _assert_takes_nothing(self) -> None:
+        # Free nodes are counted, and nobody's: there are instances to take.
+        node, pool = self.first_of_b(), pools.name('b', base.KIND)
+        self.nova.put('theirs', pool, 'b')
+        self.cloud.nodes[node].instance = 'theirs'
+        self.cloud.allocations[pools.uuid_of(pool)] = {'theirs'}
+        self.cloud.services.pop('b')
+        self.nodes_after_pass()
+        self.assertEqual('b', self.nova.host_of('theirs'))
+
+
 class SettingsTestCase(base.DriverTestCase):
 
     def test_configuration_that_goes_bad(self):
         self.configure('ironic', conductor_group='', peer_list=['me', 'a'])
         self.settle()
         before = self.me.ring.settings
-        listed = self.me.run_pass()
+        listed = self.nodes_after_pass()
         self.configure('ironic', peer_list=['a'])
-        self.assertEqual(listed, self.me.run_pass())
+        self.assertEqual(listed, self.nodes_after_pass())
         self.assertEqual(before, self.me.ring.settings)
         self.configure('ironic', peer_list=['me'])
-        self.me.run_pass()
+        self.nodes_after_pass()
         self.assertEqual(frozenset({'me'}), self.me.ring.settings.peers)
 
     def test_each_complaint_is_written_once(self):
@@ -109,7 +126,7 @@ class SettingsTestCase(base.DriverTestCase):
         with fixtures.FakeLogger('nova_ironic_ring.compute.service') as log:
             for peers in ['a'], ['a'], ['me'], ['a']:
                 self.configure('ironic', peer_list=peers)
-                self.me.run_pass()
+                self.nodes_after_pass()
             self.assertEqual(2, log.output.count(
                 'peer_list does not name'))
 
@@ -129,19 +146,23 @@ class SettingsTestCase(base.DriverTestCase):
     def test_what_changed_is_in_force_in_the_next_pass(self):
         self.settle()
         self.configure(failover_after=777)
-        self.me.run_pass()
+        self.nodes_after_pass()
         self.assertEqual(777, self.me.ring.settings.failover_after)
         # No earlier than a service that ends in order has finished.
         self.configure(failover_after=1)
-        self.me.run_pass()
+        self.nodes_after_pass()
         # A release of Nova may leave this to oslo.service.
         self.assertEqual(getattr(CONF, 'graceful_shutdown_timeout', 60),
                          self.me.ring.settings.failover_after)
         self.assertIsInstance(self.me.ring.memory.settings, settings.Settings)
 
 
-class MemoryTestCase(base.DriverTestCase):
-    """What is remembered after a pass that has failed."""
+class PooledSettingsTestCase(base.PeersWithPools, SettingsTestCase):
+    pass
+
+
+class OutageTestCase(base.DriverTestCase):
+    """What is needed to have a pass fail."""
 
     def setUp(self):
         super().setUp()
@@ -164,29 +185,25 @@ class MemoryTestCase(base.DriverTestCase):
             self.assertRaises(
                 exception.ServiceUnavailable, self.me.begin_pass)
 
+
+class MemoryTestCase(OutageTestCase):
+    """What is remembered after a pass that has failed."""
+
     def test_nova_does_not_answer(self):
-        before = self.nova.owned('me')
+        before = self.nodes_after_pass()
         self._break('get_uuids_by_host')
         # What it sees now is not to be trusted.
         self.nova.change_service('b', forced_down=True)
-        self.assertEqual(before, self.me.run_pass())
+        self.assertEqual(before, self.nodes_after_pass())
         self.assertIs(Trust.BLACKOUT, self._trust())
         self.nova.advance(CONF.service_down_time)
-        self.assertEqual(self.desired('me', 'a'), self.me.run_pass())
+        self.assertEqual(self.desired('me', 'a'), self.nodes_after_pass())
         self.assertIs(Trust.FULL, self._trust())
 
     def test_what_happened_until_then_is_written(self):
         self.nova.change_service('b', forced_down=True)
         self._break('get_uuids_by_host')
         self.assertEqual([events.MembersChanged], self._happened())
-
-    def test_vanished_nodes_are_told_of_although_nova_fails_then(self):
-        node = self.first_of_b()
-        self.nova.change_service('b', forced_down=True)
-        self.cloud.nodes = {node: self.cloud.nodes[node]}
-        self.nova.put('theirs', node, 'b')
-        self._break('get_by_filters')
-        self.assertIn(events.NodesVanished, self._happened())
 
     def test_ironic_does_not_answer(self):
         before = self.me.ring.memory
@@ -204,7 +221,7 @@ class MemoryTestCase(base.DriverTestCase):
         self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
         self.nova.ironic.get_node.side_effect = tell
         self.cloud.nodes |= nodes
-        self.me.run_pass()
+        self.nodes_after_pass()
         self.assertIs(Trust.FULL, self._trust())
 
     def _miss_heartbeats(self) -> None:
@@ -215,10 +232,10 @@ class MemoryTestCase(base.DriverTestCase):
 
     def test_missing_heartbeats(self):
         self._miss_heartbeats()
-        self.me.run_pass()
+        self.nodes_after_pass()
         self.assertIs(Trust.BLACKOUT, self._trust())
         self.nova.advance(CONF.service_down_time)
-        self.me.run_pass()
+        self.nodes_after_pass()
         self.assertIs(Trust.FULL, self._trust())
 
     def test_missing_heartbeats_while_ironic_does_not_answer(self):
@@ -228,7 +245,7 @@ class MemoryTestCase(base.DriverTestCase):
         self.nova.ironic.get.side_effect = sdk_exceptions.SDKException('no')
         self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
         self.nova.ironic.get.side_effect = nodes
-        self.me.run_pass()
+        self.nodes_after_pass()
         self.assertIs(Trust.BLACKOUT, self._trust())
 
     def test_start(self):
@@ -242,6 +259,36 @@ class MemoryTestCase(base.DriverTestCase):
         self.assertEqual(1, len(me.run_pass()))
 
 
+class PooledMemoryTestCase(base.PeersWithPools, MemoryTestCase):
+
+    def test_start(self):
+        # Free nodes count at once; an instance is not taken over.
+        node, pool = self.first_of_b(), pools.name('b', base.KIND)
+        self.nova.put('theirs', pool, 'b')
+        self.cloud.nodes[node].instance = 'theirs'
+        self.cloud.allocations[pools.uuid_of(pool)] = {'theirs'}
+        self.nova.change_service('b', forced_down=True)
+        me = self.me = self.start()
+        self.assertEqual(self.desired('me', 'a') - {node},
+                         self.nodes_after_pass())
+        self.assertIs(Trust.STARTING, me.ring.memory.standing.trust)
+        self.assertEqual('b', self.nova.host_of('theirs'))
+        self.nova.advance()
+        self.assertEqual(self.desired('me', 'a'), self.nodes_after_pass())
+        self.assertEqual('me', self.nova.host_of('theirs'))
+
+
+class VanishedTestCase(OutageTestCase):
+
+    def test_vanished_nodes_are_told_of_although_nova_fails_then(self):
+        node = self.first_of_b()
+        self.nova.change_service('b', forced_down=True)
+        self.cloud.nodes = {node: self.cloud.nodes[node]}
+        self.nova.put('theirs', node, 'b')
+        self._break('get_by_filters')
+        self.assertIn(events.NodesVanished, self._happened())
+
+
 class ClaimTestCase(base.DriverTestCase):
 
     def test_builds_that_are_left_are_remembered(self):
@@ -249,7 +296,7 @@ class ClaimTestCase(base.DriverTestCase):
         node = self.first_of_b()
         self.cloud.allocations[node] = {'later'}
         self.nova.change_service('b', forced_down=True)
-        self.me.run_pass()
+        self.nodes_after_pass()
         (left,) = self.me.ring.memory.left_builds
         self.assertEqual((node, 'b', {'later'}),
                          (left.node, left.host, left.consumers))

@@ -79,9 +79,19 @@ class CommandLineTestCase(base.BaseTestCase):
             self.assertEqual(['nova-ironic-ring', *expected],
                              run.call_args.args[1])
 
+    def test_drivers(self):
+        made = self.useFixture(fixtures.MockPatchObject(
+            app.cloud, 'Cloud')).mock
+        made().lab.ring.return_value = []
+        for name, driver in (('nova', 'ironic.IronicDriver'),
+                             ('pool', 'ironic_ring.IronicPoolDriver'),
+                             ('ring', 'ironic_ring.IronicRingDriver')):
+            self.assertEqual(0, self._run('up', '--driver', name))
+            self.assertEqual(driver, made.call_args.kwargs['driver'])
+
     def test_bad_arguments(self):
         for words in (['--name', '../x', 'show'], ['up', '--nodes', '-1'],
-                      ['up', '--nodes', 'many'], ['up', '--driver', 'mine'],
+                      ['up', '--nodes', 'many'], ['up', '--driver', 'stock'],
                       ['enroll', '0'], ['enroll'], ['start'], ['show', '-x'],
                       ['show', '--watch', '0'], ['nothing']):
             self.assertEqual(2, self._run(*words), words)
