@@ -434,7 +434,7 @@ class Invariants:
         absent, or with the record of the node.
         """
         services = self.world.services.values()
-        last = max(self.world.changed_at, *(
+        last = max(self.world.changed_at, self.world.work_changed_at, *(
             host.disturbed_at for host in services))
         if self.world.is_hidden or self.world.is_placement_down or (
                 self.world.now - last <= times.DETECTION + _UNOWNED):
@@ -462,8 +462,8 @@ class Invariants:
         host = self.world.services.get(owner)
         if host is None or not host.lives:
             return owner in self.world.dead_since
-        return not host.has_ironic and self.world.now > _UNOWNED + (
-            times.PATIENCE + max(last, self.world.work_changed_at))
+        return not host.has_ironic and (
+            self.world.now > last + times.PATIENCE + _UNOWNED)
 
     def _has_peers(self, group: str) -> bool:
         """Say whether services live and work that a node can be for.
