@@ -158,7 +158,8 @@ class Ironic:
         :param fields: as :meth:`nodes`
         :returns: None if there is none
         """
-        if name in _NO_NODES:
+        # A slash is one for Ironic however it is written.
+        if name in _NO_NODES or '/' in name:
             return None
         client = self._connected()
         try:

@@ -538,11 +538,12 @@ def find(nodes: Collection[Node], name: str,
     found = [node for node in nodes
              if name in (node.uuid, node.name, node.instance)]
     if not found:
+        # Projects name their servers as they like, such as by the beginning
+        # of a node's UUID: then none of the two is meant for sure.
         called = named(instances, name)
         found = [node for node in nodes
-                 if called is not None and node.instance == called]
-    found = found or [node for node in nodes
-                      if len(name) >= 4 and node.uuid.startswith(name)]
+                 if called is not None and node.instance == called
+                 or is_beginning(name) and node.uuid.startswith(name)]
     if not found:
         raise ValueError(
             f'Ironic has no node "{name}", and none with such a server: give '
@@ -554,6 +555,14 @@ def find(nodes: Collection[Node], name: str,
             f'"{name}" fits {len(found)} nodes, {found[0].uuid} and '
             f'{found[1].uuid} among them: give the whole UUID.')
     return found[0]
+
+
+def is_beginning(name: str) -> bool:
+    """Say whether a name may be the beginning of a node's UUID.
+
+    :param name: the name
+    """
+    return len(name) >= 4 and set(name) <= set('0123456789abcdef-')
 
 
 def named(instances: Iterable[Instance], name: str) -> str | None:

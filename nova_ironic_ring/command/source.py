@@ -361,8 +361,10 @@ class Source:
             node = self._ironic.node(name, fields)
         if node is not None:
             return make(node)
-        server = name if uuidutils.is_uuid_like(name) else (
-            snapshot.named(seen.instances.values(), name))
+        # What may be the beginning of a UUID as well is looked for among all.
+        server = name if uuidutils.is_uuid_like(name) else None if (
+            snapshot.is_beginning(name)) else (
+                snapshot.named(seen.instances.values(), name))
         with _asking_ironic():
             held = [] if server is None else list(
                 self._ironic.nodes(fields, instance_uuid=server))

@@ -50,13 +50,19 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
         :param seen: what was read
         """
         self._seen = seen
+        # The table prints what the codes were made of: no check runs twice.
+        self._results: dict[checks.Check, upgradecheck.Result] = {}
 
     def _run(self, check: checks.Check, code: upgradecheck.Code
              ) -> upgradecheck.Result:
-        found = [f'{finding.subject}: {finding.what}. To do: {finding.advice}.'
-                 for finding in check(self._seen)]
-        return _Result(code, ' '.join(found)) if found else _Result(
-            _Code.SUCCESS)
+        if check not in self._results:
+            found = [
+                f'{finding.subject}: {finding.what}. To do: {finding.advice}.'
+                for finding in check(self._seen)]
+            self._results[check] = (
+                _Result(code, ' '.join(found)) if found
+                else _Result(_Code.SUCCESS))
+        return self._results[check]
 
     def results(self) -> list[Outcome]:
         """Run the checks, and return what has come of each."""

@@ -260,18 +260,20 @@ def _(event: events.DisputeFound, current: settings.Settings, *_: object
 
 @_write.register
 def _(event: events.NodesVanished, *_: object) -> None:
+    named = f', such as {event.nodes[0]}' if event.nodes else ''
     LOG.error(
-        'Ironic does not show %(missing)d of %(nodes)s of %(host)s, '
-        '%(which)s: none of their records is deleted. See whether '
-        "Nova's account in [ironic] may still see all nodes; if they were "
-        'deleted on purpose, set [ironic_ring] vanished_nodes_limit to 100 '
-        'and send SIGHUP.', {
+        'Ironic does not show %(missing)d of %(nodes)s of %(host)s: %(kept)s. '
+        "See whether Nova's account in [ironic] may still see all nodes; if "
+        'they were deleted on purpose, set [ironic_ring] vanished_nodes_limit '
+        'to 100 and send SIGHUP.', {
             'missing': len(event.nodes) + event.unnamed,
             'nodes': plural.of(event.total, 'node'),
-            'which': (f'such as {event.nodes[0]}' if event.nodes
-                      else 'as it had before its start'), 'host': (
-                'this service' if event.is_mine
-                else f'{event.host}, which is absent or dead')})
+            'kept': ('they are still counted, and reserved' if event.unnamed
+                     else 'none of their records is deleted'), 'host': (
+                f'this service{named}' if event.is_mine and not event.unnamed
+                else 'the pools of this service before its start'
+                if event.is_mine
+                else f'{event.host}, which is absent or dead{named}')})
 
 
 @_write.register

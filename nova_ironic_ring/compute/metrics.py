@@ -121,7 +121,7 @@ class Collector(registry.Collector):
 
     def _pools(self, ring: pool_service.PoolService) -> Iterator[core.Metric]:
         found = ring.result.found.values()
-        nodes = sum(len(pool.nodes) for pool in found)
+        nodes = sum(len(pool.nodes) + pool.missing for pool in found)
         free = sum(len(pool.free) for pool in found)
         used = sum(len(pool.used) for pool in found)
         yield _gauge('pools', 'Pools of this service.', len(found))

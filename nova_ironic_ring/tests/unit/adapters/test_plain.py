@@ -146,11 +146,11 @@ class IronicTestCase(base.BaseTestCase):
         self.assertEqual(
             [('http://ironic:6385/v1/nodes/x', {'fields': 'uuid'}, '1.37')],
             self.asked())
-        self.ironic.node('web #1/2?', ('uuid',))
-        self.assertEqual('http://ironic:6385/v1/nodes/web%20%231%2F2%3F',
+        self.ironic.node('web #1?', ('uuid',))
+        self.assertEqual('http://ironic:6385/v1/nodes/web%20%231%3F',
                          self.asked()[-1][0])
         asked = len(self.asked())
-        for name in '', '..', 'detail':
+        for name in '', '..', 'detail', 'x/ports':
             self.assertIsNone(self.ironic.node(name, ('uuid',)))
         self.assertEqual(asked, len(self.asked()))
         for error in (keystone_exceptions.NotFound(),

@@ -46,6 +46,17 @@ class FindTestCase(base.BaseTestCase):
             **seen.nodes, NODES[9]: snapshot.Node(NODES[9], 'server-7')})
         self.assertEqual(NODES[9], seen.find('server-7').uuid)
 
+    def test_server_with_the_name_of_the_beginning_of_a_uuid(self):
+        seen = make(
+            instances={7: 'a'},
+            nodes={NODES[7]: snapshot.Node(NODES[7], instance='instance-7'),
+                   'abcd-1': snapshot.Node('abcd-1')})
+        seen = dataclasses.replace(seen, instances={
+            uuid: dataclasses.replace(instance, name='abcd')
+            for uuid, instance in seen.instances.items()})
+        error = self.assertRaises(ValueError, seen.find, 'abcd')
+        self.assertIn(f'fits 2 nodes, {NODES[7]} and abcd-1', str(error))
+
     def test_servers_of_the_same_name(self):
         seen = make(instances={7: 'a', 8: 'b'})
         seen = dataclasses.replace(seen, instances={

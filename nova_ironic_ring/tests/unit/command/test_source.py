@@ -318,6 +318,15 @@ class ReadTestCase(SourceTestCase):
             [self.ironic.asked[0], *(
                 asked[2] for asked in self.ironic.asked[1:])])
 
+    def test_server_with_the_name_of_the_beginning_of_a_uuid(self):
+        self.add_service('a')
+        self.add_row(NODES[0], 'a')
+        self.add_instance(INSTANCE, 'a', NODES[0], display_name=NODES[1][:-1])
+        self.ironic.found[0]['instance_uuid'] = INSTANCE
+        self.assertRaisesRegex(
+            ValueError, 'give the whole UUID', self.source.read_nodes,
+            [NODES[1][:-1]])
+
     def test_the_databases_alone(self):
         self.add_service('a')
         self.add_row(NODES[0], 'a')

@@ -128,8 +128,8 @@ MORE = [
      'say of themselves: it leaves out b, alive in the same conductor group. '
      'The'),
     (events.NodesVanished('me', True, [], 9, 2), 'ERROR',
-     'Ironic does not show 2 of 9 nodes of this service, as it had '
-     'before its start:'),
+     'Ironic does not show 2 of 9 nodes of the pools of this service before '
+     'its start: they are still counted, and reserved.'),
     (events.NodesVanished('b', False, ['n1'], 1), 'ERROR',
      '1 of 1 node of b, which is absent or dead, such as n1'),
     (events.InstanceTaken('n1', 'i1', 'b', False), 'INFO',
