@@ -34,6 +34,12 @@ from nova.compute import vm_states
 from nova import context as nova_context
 from nova import exception
 from nova import objects
+from nova.scheduler import host_manager
+from nova.scheduler import weights
+from nova.scheduler.weights import cpu
+from nova.scheduler.weights import disk
+from nova.scheduler.weights import io_ops
+from nova.scheduler.weights import ram
 from nova import test
 from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
@@ -347,3 +353,41 @@ class BuildTestCase(NovaTestCase):
         # [scheduler] max_attempts = 1: the service tries all nodes itself.
         self.reserve.return_value = None
         self.assertFails()
+
+
+class SpreadTestCase(test.NoDBTestCase):
+    """One request of many servers, as the scheduler's weighers spread it."""
+
+    def _left(self, servers: int, **free: int) -> list[int]:
+        """Return how many free nodes each service is left with.
+
+        :param servers: how many are asked for
+        :param free: how many each service has, by its name
+        """
+        states = []
+        for host, count in free.items():
+            state = host_manager.HostState(host, host, 'cell')
+            state.free_ram_mb = state.free_disk_mb = count
+            state.vcpus_total, state.cpu_allocation_ratio = count, 1.0
+            states.append(state)
+        weighers = [ram.RAMWeigher(), disk.DiskWeigher(), cpu.CPUWeigher(),
+                    io_ops.IoOpsWeigher()]
+        for _ in range(servers):
+            best = weights.HostWeightHandler().get_weighed_objects(
+                weighers, states, objects.RequestSpec())[0].obj
+            # As the scheduler does before it chooses for the next server.
+            best.free_ram_mb -= 1
+            best.free_disk_mb -= 1
+            best.vcpus_used += 1
+            best.num_io_ops += 1
+        return [state.free_ram_mb for state in states]
+
+    def test_what_is_left_is_about_the_same(self):
+        # Therefore the driver says of a pool what its free nodes have.
+        for servers, free in ((15, (10, 8, 12)), (40, (40, 20, 20)),
+                              (30, (20, 16, 24))):
+            left = self._left(servers, **dict(zip('abc', free)))
+            self.assertEqual(sum(free) - servers, sum(left))
+            self.assertLess(max(left) - min(left), 5, left)
+        # The large one first: this is no spread in proportion.
+        self.assertEqual([10, 5, 5], self._left(10, a=20, b=5, c=5))
