@@ -27,7 +27,8 @@ _POLL = 1
 
 def boot(cloud: connection.Connection, name: str,
          host: str | None = None, node: str | None = None,
-         network: str | None = None, **more: object) -> sdk_server.Server:
+         network: str | None = None, flavor: str = tenant.FLAVOR,
+         **more: object) -> sdk_server.Server:
     """Ask for a server.
 
     :param cloud: the lab's cloud
@@ -35,6 +36,7 @@ def boot(cloud: connection.Connection, name: str,
     :param host: the nova-compute that is to have it
     :param node: the UUID of the node that it is to be on
     :param network: the UUID of the network that it is to have a port on
+    :param flavor: the name or the ID of its flavor
     :param more: what else Nova's API takes, such as ``config_drive``
     :returns: the server, which is still being built
     :raises LabError: if Nova refuses
@@ -46,10 +48,9 @@ def boot(cloud: connection.Connection, name: str,
         arguments['hypervisor_hostname'] = node
     try:
         image = cloud.image.find_image(tenant.IMAGE, ignore_missing=False)
-        flavor = cloud.compute.find_flavor(
-            tenant.FLAVOR, ignore_missing=False)
+        found = cloud.compute.find_flavor(flavor, ignore_missing=False)
         return cloud.compute.create_server(
-            name=name, image_id=image.id, flavor_id=flavor.id,
+            name=name, image_id=image.id, flavor_id=found.id,
             networks=[{'uuid': network}] if network else 'none', **arguments)
     except exceptions.SDKException as error:
         raise errors.LabError(

@@ -42,6 +42,7 @@ from nova_ironic_ring.lab import process
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import view
 
 _BEAT = 0.5
@@ -309,18 +310,19 @@ class LabTestCase(base.BaseTestCase):
 
     def boot(self, name: str, host: str | None = None,
              node: str | None = None,
-             network: str | None = None, **more: object
-             ) -> sdk_server.Server:
+             network: str | None = None, flavor: str = tenant.FLAVOR,
+             **more: object) -> sdk_server.Server:
         """Ask for a server, which is gone after the test.
 
         :param name: its name
         :param host: the nova-compute that is to have it
         :param node: the node that it is to be on
         :param network: the network that it is to have a port on
+        :param flavor: the name of its flavor
         :param more: what else Nova's API takes, such as ``config_drive``
         """
         server = servers.boot(
-            self.cloud, name, host, node, network, **more)
+            self.cloud, name, host, node, network, flavor, **more)
         self.addCleanup(self._delete, server)
         return server
 

@@ -23,13 +23,15 @@ from nova_ironic_ring.core import pools
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import view
 from nova_ironic_ring.tests.functional import base
 from nova_ironic_ring.tests.functional import test_builds
 from nova_ironic_ring.tests.functional import test_failover
 
 _SERVERS = 5
-
+_TRAIT = 'CUSTOM_LEFT_BAY'
+_CAPABILITY = '/properties/capabilities'
 
 _KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=2, nodes=12)
 
@@ -87,6 +89,58 @@ class PoolTestCase(base.LabTestCase):
             pool.total for pool in self._pools()))
         servers.delete(self.cloud, built)
         self._wait_free()
+
+    def _mark(self, node: str) -> None:
+        """Give a node a trait and a capability for the time of the test."""
+        system = self.lab.connect('lab-system').baremetal
+        system.set_node_traits(node, [_TRAIT])
+        self.addCleanup(system.set_node_traits, node, [])
+        system.patch_node(node, [
+            {'op': 'add', 'path': _CAPABILITY, 'value': 'bay:left'}])
+        self.addCleanup(system.patch_node, node, [
+            {'op': 'remove', 'path': _CAPABILITY}])
+
+    def _flavor(self, name: str, **specs: str) -> str:
+        """Make a flavor as the lab's, which asks for more."""
+        compute = self.cloud.compute
+        usual = compute.find_flavor(
+            tenant.FLAVOR, ignore_missing=False, get_extra_specs=True)
+        made = compute.create_flavor(
+            name=name, ram=usual.ram, vcpus=usual.vcpus, disk=usual.disk)
+        self.addCleanup(compute.delete_flavor, made)
+        compute.create_flavor_extra_specs(made, {**usual.extra_specs, **specs})
+        return name
+
+    def _has_trait(self, pool: view.Pool) -> bool:
+        """Say whether Placement has the trait for a pool."""
+        said = self.cloud.placement.get(
+            f'/resource_providers/{pool.uuid}/traits', microversion='1.6')
+        return _TRAIT in said.json().get('traits', ())
+
+    def test_flavors_that_ask_for_a_trait_or_a_capability(self):
+        one, two = self.lab.state.computes
+        share = sorted(node for node, owner in base.divide(
+            {node.id for node in self.cloud.baremetal.nodes()}, one, two
+        ).items() if owner == one)
+        marked = share[:3]
+        for node in marked:
+            self._mark(node)
+        # Ironic changes no node that is being cleaned.
+        self.addCleanup(self._wait_free)
+        self.lab.wait('A pool of the nodes with the trait', lambda: (
+            [3] == [pool.total - pool.reserved for pool in self._pools()
+                    if pool.owner == one and self._has_trait(pool)]
+            and self._total(one) == len(share)))
+        self.lab.wait_settled(self.nodes)
+
+        for flavor in (
+                self._flavor('by-trait', **{f'trait:{_TRAIT}': 'required'}),
+                self._flavor('by-capability', **{'capabilities:bay': 'left'})):
+            server = servers.wait_active(
+                self.cloud, self.boot(flavor, flavor=flavor))
+            self.assertIn(self._node(server), marked, flavor)
+            self.assertEqual(one, server.compute_host)
+            self.assertWhole(server)
 
     def test_service_that_dies(self):
         first, network = self.network(), self.network()

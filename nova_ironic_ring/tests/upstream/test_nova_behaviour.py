@@ -20,15 +20,26 @@ Nova's tests make all threads of the process eventlet's: so this is here, and
 not beside the unit tests.
 """
 
+import functools
+import inspect
 from unittest import mock
 import warnings
 
 import fixtures
+from nova.compute import build_results
+from nova.compute import manager
 from nova.compute import resource_tracker
+from nova.compute import task_states
 from nova.compute import vm_states
 from nova import context as nova_context
 from nova import exception
 from nova import objects
+from nova.scheduler import host_manager
+from nova.scheduler import weights
+from nova.scheduler.weights import cpu
+from nova.scheduler.weights import disk
+from nova.scheduler.weights import io_ops
+from nova.scheduler.weights import ram
 from nova import test
 from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
@@ -36,6 +47,7 @@ from sqlalchemy import exc as sqlalchemy_exc
 
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
@@ -242,3 +254,140 @@ class InstanceTestCase(NovaTestCase):
         self.assertTrue(self.nova.instances([uuid])[uuid].is_given_up)
         self.assertIn('the nova-compute b has died', ended.fault.message)
         self.assertFalse(self.nova.end_build(uuid, 'b'))
+
+
+class BuildTestCase(NovaTestCase):
+    """A build in a pool, as Nova's manager goes through it."""
+
+    POOL = 'me.CUSTOM_GOLD.01234567'
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MockPatch(
+            'nova.compute.utils.notify_about_instance_create'))
+        tracker = self._tracker('me')
+        tracker._init_compute_node(self.context, self._resources() | {
+            'uuid': pools.uuid_of(self.POOL),
+            'hypervisor_hostname': self.POOL})
+        # As the claim leaves it.
+        self.instance = objects.Instance(
+            self.context, uuid=uuidsentinel.instance, host='me',
+            node=self.POOL, compute_id=tracker.compute_nodes[self.POOL].id,
+            project_id='p', user_id='u', vm_state=vm_states.BUILDING,
+            task_state=task_states.SCHEDULING, system_metadata={})
+        self.instance.create()
+        self.compute = mock.MagicMock(host='me')
+        self.compute._get_request_group_mapping.return_value = None
+        for name in ('_build_and_run_instance', '_build_resources',
+                     '_build_resources_cleanup',
+                     '_nil_out_instance_obj_host_and_node'):
+            setattr(self.compute, name, getattr(
+                manager.ComputeManager, name).__get__(self.compute))
+        self.driver = self.compute.driver
+        # Without the guard, which asks whose the instance is.
+        self.driver.prepare_for_spawn = functools.partial(
+            pool_driver._CountingMixin.prepare_for_spawn, self.driver)
+        self.reserve = self.driver.ring_service.reserve
+        self.reserve.return_value = NODE
+
+    def build(self, **properties: object) -> str:
+        """Have the manager build the instance, and say what has come of it."""
+        return inspect.unwrap(
+            manager.ComputeManager._do_build_and_run_instance)(
+                self.compute, self.context, self.instance, image={},
+                request_spec=None, filter_properties=properties,
+                admin_password='', injected_files=[], requested_networks=[],
+                security_groups=[], block_device_mapping=[], node=self.POOL,
+                host_list=['another'], accel_uuids=[])
+
+    def assertTriesAnother(self):
+        """See that Nova sends the build to another service."""
+        self.assertEqual(build_results.RESCHEDULED,
+                         self.build(retry={'num_attempts': 1}))
+        (call,) = self.compute.compute_task_api.build_instances.call_args_list
+        self.assertEqual([['another']], call.kwargs['host_lists'])
+        self.compute.reportclient.delete_allocation_for_instance.\
+            assert_called_once_with(
+                self.context, self.instance.uuid, force=True)
+        found = objects.Instance.get_by_uuid(self.context, self.instance.uuid)
+        self.assertEqual((None, None, task_states.SCHEDULING), (
+            found.host, found.node, found.task_state))
+
+    def assertFails(self, **properties: object):
+        self.assertEqual(build_results.FAILED, self.build(**properties))
+        self.compute.compute_task_api.build_instances.assert_not_called()
+
+    def test_node_that_is_reserved(self):
+        self.assertEqual(build_results.ACTIVE, self.build(retry={}))
+        self.driver.spawn.assert_called_once()
+
+    def test_no_node_is_left(self):
+        # Therefore a service that has run out of nodes may refuse a build.
+        self.reserve.return_value = None
+        self.assertTriesAnother()
+        self.driver.spawn.assert_not_called()
+        # Which it therefore has to bear without a node.
+        self.driver.clean_networks_preparation.assert_called_once()
+        self.driver.failed_spawn_cleanup.assert_called_once_with(
+            self.instance)
+
+    def test_reservation_fails(self):
+        self.reserve.side_effect = ValueError('no answer')
+        self.assertTriesAnother()
+        self.driver.spawn.assert_not_called()
+
+    def test_no_other_error_of_a_reservation_will_do(self):
+        # Therefore the driver makes this one of all errors.
+        self.driver.prepare_for_spawn = mock.Mock(
+            side_effect=exception.InstanceDeployFailure(reason='no'))
+        self.assertFails(retry={'num_attempts': 1})
+
+    def test_deployment_fails(self):
+        # Therefore the other node that is tried is not the last chance.
+        self.driver.spawn.side_effect = exception.InstanceDeployFailure(
+            reason='bad')
+        self.assertTriesAnother()
+        self.compute._shutdown_instance.assert_called_once()
+
+    def test_nova_that_is_to_try_once(self):
+        # [scheduler] max_attempts = 1: the service tries all nodes itself.
+        self.reserve.return_value = None
+        self.assertFails()
+
+
+class SpreadTestCase(test.NoDBTestCase):
+    """One request of many servers, as the scheduler's weighers spread it."""
+
+    def _left(self, servers: int, **free: int) -> list[int]:
+        """Return how many free nodes each service is left with.
+
+        :param servers: how many are asked for
+        :param free: how many each service has, by its name
+        """
+        states = []
+        for host, count in free.items():
+            state = host_manager.HostState(host, host, 'cell')
+            state.free_ram_mb = state.free_disk_mb = count
+            state.vcpus_total, state.cpu_allocation_ratio = count, 1.0
+            states.append(state)
+        weighers = [ram.RAMWeigher(), disk.DiskWeigher(), cpu.CPUWeigher(),
+                    io_ops.IoOpsWeigher()]
+        for _ in range(servers):
+            best = weights.HostWeightHandler().get_weighed_objects(
+                weighers, states, objects.RequestSpec())[0].obj
+            # As the scheduler does before it chooses for the next server.
+            best.free_ram_mb -= 1
+            best.free_disk_mb -= 1
+            best.vcpus_used += 1
+            best.num_io_ops += 1
+        return [state.free_ram_mb for state in states]
+
+    def test_what_is_left_is_about_the_same(self):
+        # Therefore the driver says of a pool what its free nodes have.
+        for servers, free in ((15, (10, 8, 12)), (40, (40, 20, 20)),
+                              (30, (20, 16, 24))):
+            left = self._left(servers, **dict(zip('abc', free)))
+            self.assertEqual(sum(free) - servers, sum(left))
+            self.assertLess(max(left) - min(left), 5, left)
+        # The large one first: this is no spread in proportion.
+        self.assertEqual([10, 5, 5], self._left(10, a=20, b=5, c=5))

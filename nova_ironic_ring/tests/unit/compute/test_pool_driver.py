@@ -17,7 +17,11 @@ from unittest import mock
 import fixtures
 from nova.compute import power_state
 from nova.compute import provider_tree
+from nova.compute import stats as compute_stats
 from nova import exception
+from nova import objects
+from nova.scheduler.filters import compute_capabilities_filter
+from nova.scheduler import host_manager
 from nova.virt.ironic import driver as nova_driver
 from openstack import exceptions as sdk_exceptions
 
@@ -294,6 +298,45 @@ class ResourceTestCase(PoolDriverTestCase):
         self.assertEqual(
             ('x86_64', 'uefi', '1'),
             (found['cpu_arch'], found['boot'], found['raid']))
+
+    def _passing(self, **wanted):
+        """Return what Nova's filter lets a flavor be built on.
+
+        :param wanted: the capabilities that the flavor asks for
+        :returns: the value of the capability boot of each pool that passes
+        """
+        spec = objects.RequestSpec(flavor=objects.Flavor(extra_specs={
+            f'capabilities:{name}': value for name, value in wanted.items()}))
+        passes = compute_capabilities_filter.ComputeCapabilitiesFilter()
+        found = set()
+        for name in self.me.run_pass():
+            said = self.driver.get_available_resource(name)['stats']
+            # As the resource tracker saves it.
+            kept = compute_stats.Stats()
+            kept.digest_stats(said)
+            state = host_manager.HostState('me', name, 'cell')
+            state.stats = {key: str(value) for key, value in kept.items()}
+            if passes.host_passes(state, spec):
+                found.add(said.get('boot'))
+        return found
+
+    def test_what_flavors_with_capabilities_find(self):
+        for node in NODES[:3]:
+            self.nova.properties[node] = {'capabilities': 'boot:uefi,raid:1'}
+        for node in NODES[3:6]:
+            self.nova.properties[node] = {'capabilities': 'boot:bios,raid:5'}
+        every = {'uefi', 'bios', None}
+        self.assertEqual(every, self._passing())
+        self.assertEqual(every, self._passing(cpu_arch='x86_64'))
+        self.assertEqual(set(), self._passing(cpu_arch='aarch64'))
+        self.assertEqual({'uefi'}, self._passing(boot='uefi'))
+        self.assertEqual({'bios'}, self._passing(boot='bios'))
+        self.assertEqual({'bios'}, self._passing(raid='>= 2'))
+        self.assertEqual({'uefi', 'bios'}, self._passing(
+            boot='<or> uefi <or> bios'))
+        # Of one kind each.
+        self.assertEqual(set(), self._passing(boot='uefi', raid='5'))
+        self.assertEqual(set(), self._passing(secure='true'))
 
     def test_capability_cannot_speak_for_the_service(self):
         for node in NODES:

@@ -29,6 +29,13 @@ from nova_ironic_ring.core import settings
 NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(30)]
 KIND = pools.Kind('CUSTOM_BAREMETAL')
 OTHER = pools.Kind('CUSTOM_BAREMETAL', frozenset({'CUSTOM_FAST'}))
+#: What makes the services see different rings, by service.
+DIFFERENT_RINGS = {
+    'partitions': {'a': {'partitions': 1}, 'c': {'partitions': 100}},
+    'peers': {host: {'peers': frozenset({host, 'b'})} for host in 'abc'},
+    'both': {'a': {'peers': frozenset('ab'), 'partitions': 5},
+             'b': {'peers': frozenset('bc')}},
+}
 
 
 class Service:
@@ -102,6 +109,16 @@ class PoolPassTestCase(base.BaseTestCase):
         self.cloud.beat(host)
         self.services[host] = Service(self.cloud, host, **options)
         return self.services[host]
+
+    def differ(self, rings):
+        """Have services see different rings from now on.
+
+        :param rings: one of DIFFERENT_RINGS
+        """
+        for host, options in rings.items():
+            service = self.services[host]
+            service.current = service.tracker.current = dataclasses.replace(
+                service.current, **options)
 
     def run_passes(self, count=1, seconds=10.0, silent=(), failing=()):
         """Let time pass, and the services run their passes.

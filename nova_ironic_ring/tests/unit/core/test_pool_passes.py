@@ -62,6 +62,14 @@ class ShareTestCase(pool_base.PoolPassTestCase):
         self.run_passes()
         self.assertEqual(1, self.services['a'].pool.inventory().reserved)
 
+    def test_peer_lists_that_differ_are_told_of(self):
+        # Disputes are looked for between records of nodes only.
+        self.differ(pool_base.DIFFERENT_RINGS['peers'])
+        self.run_passes()
+        for host, left_out in ('a', 'c'), ('c', 'a'):
+            (event,) = self.services[host].happened(events.PeerListDiffers)
+            self.assertEqual({left_out}, event.unlisted)
+
     def test_instance_that_nobody_has_is_reserved(self):
         for number, node in enumerate(NODES):
             self.cloud.nodes[node].instance = f'i{number}'

@@ -14,13 +14,13 @@
 
 import dataclasses
 
+import ddt
 import fixtures
 
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.unit.core import pool_base
 
@@ -330,6 +330,7 @@ class DeadServiceTestCase(pool_base.TakeoverTestCase):
         self.assertEqual({'a', 'c'}, self.hosts())
 
 
+@ddt.ddt
 class InterruptedTestCase(pool_base.TakeoverTestCase):
     """A taker dies between two steps."""
 
@@ -467,19 +468,69 @@ class InterruptedTestCase(pool_base.TakeoverTestCase):
         self.assertEqual(1, dead.pool.inventory().reserved)
         self.assertEqual(1, len(dead.happened(events.AllocationsUnknown)))
 
-    def test_two_takers_of_different_rings(self):
-        # Each takes every node for its own.
-        self.die()
-        for host in 'ac':
-            self.services[host].current = settings.Settings(
-                host, peers=frozenset({host, 'b'}))
-        self.run_passes(2)
+    def _assert_one_place(self):
+        """See that each instance, and its allocation, is with one service."""
         for uuid in self.instances:
             known = self.cloud.instances[uuid]
             self.assertEqual({pools.uuid_of(known.node)}, {
                 provider for provider, consumers
                 in self.cloud.allocations.items() if uuid in consumers})
             self.assertTrue(pools.is_of(known.host, known.node))
+
+    @ddt.data(*pool_base.DIFFERENT_RINGS)
+    def test_two_takers_of_different_rings(self, rings):
+        before = {host: service.current
+                  for host, service in self.services.items()}
+        self.differ(pool_base.DIFFERENT_RINGS[rings])
+        self.die()
+        taken = []
+        for _ in range(3):
+            self.run_passes()
+            for service in self.services.values():
+                taken += [each.instance for each in service.result.taken]
+            self._assert_one_place()
+        # A node may be for two of them, or for none.
+        self.assertEqual(sorted(
+            str(self.cloud.nodes[node].instance) for node in self.held
+            if any(service.memory.standing.ring.owner(node) == host
+                   for host, service in self.services.items())), sorted(taken))
+
+        for host, service in self.services.items():
+            service.current = service.tracker.current = before[host]
+        self.run_passes(3)
+        self.assertNotIn('b', self.hosts())
+        self._assert_one_place()
+
+    @ddt.data(('placement', 'move'), ('nova', 'place_instance'))
+    @ddt.unpack
+    def test_takers_of_different_rings_at_the_same_time(self, port, call):
+        self.differ(pool_base.DIFFERENT_RINGS['peers'])
+        self.die()
+        first, second = self.services['a'], self.services['c']
+        original = getattr(getattr(first.world, port), call)
+        seconds = []
+
+        def late(*arguments):
+            # All of the other's pass comes between.
+            if not seconds:
+                seconds.append(second.run_pass())
+            return original(*arguments)
+        setattr(getattr(first.world, port), call, late)
+        for host in 'ac':
+            self.cloud.beat(host)
+        taken = [each.instance for each in first.run_pass().taken]
+        taken += [each.instance for each in seconds[0].taken]
+        self.assertEqual(self.instances, sorted(taken))
+        self._assert_one_place()
+        self.run_passes(3)
+        self._assert_one_place()
+        for uuid in self.instances:
+            (holder,) = [
+                host for host, service in self.services.items()
+                for pool in service.result.found.values()
+                if uuid in {str(pool.nodes[node].instance)
+                            for node in pool.used}]
+            self.assertEqual(self.cloud.instances[uuid].host, holder)
 
 
 class BuildsTestCase(pool_base.TakeoverTestCase):

@@ -10,12 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import ddt
 from oslotest import base
 
 from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import reservation
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.unit.core import pool_base
 
 KIND = pools.Kind('CUSTOM_BAREMETAL')
 
@@ -112,3 +115,60 @@ class ReserveTestCase(base.BaseTestCase):
         self.assertGreater(len(orders), 10)
         self.assertEqual({tuple('abcd')}, {
             tuple(sorted(order)) for order in orders})
+
+
+@ddt.ddt
+class DifferentRingsTestCase(pool_base.PoolPassTestCase):
+    """Services whose pools overlap, for they see different rings."""
+
+    def _reserve(self, service, instance):
+        """Have a service reserve as it does, by what its last pass saw."""
+        return reservation.reserve(
+            service.world.ironic, reservation.Wanted(
+                instance, service.pool.kind,
+                reservation.in_turn(service.pool.free, instance)),
+            service.current.scope)
+
+    @ddt.data(*pool_base.DIFFERENT_RINGS)
+    def test_builds(self, rings):
+        self.differ(pool_base.DIFFERENT_RINGS[rings])
+        self.run_passes(2)
+        # More than one service offers them to the scheduler.
+        shared = {node for node, count in self.counts().items() if count > 1}
+        self.assertNotEqual(set(), shared)
+        built = {}
+        for number in range(len(pool_base.NODES)):
+            for host, service in self.services.items():
+                uuid = f'{host}-{number}'
+                node = self._reserve(service, uuid)
+                if node is None:
+                    continue
+                # No node of another instance, and no second one for its own,
+                # whoever tries the build again.
+                self.assertNotIn(node, built)
+                for other in self.services.values():
+                    self.assertIn(self._reserve(other, uuid), (node, None))
+                built[node] = uuid
+                self.cloud.instances[uuid] = model.Instance(
+                    host, service.pool.name)
+                self.allocate(service.pool.name, uuid)
+        self.assertEqual(set(pool_base.NODES), set(built))
+        self.assertEqual(built, {
+            node: known.instance for node, known in self.cloud.nodes.items()})
+
+        hosts = {uuid: known.host
+                 for uuid, known in self.cloud.instances.items()}
+        for _ in range(3):
+            self.run_passes()
+            for service in self.services.values():
+                self.assertEqual((), tuple(service.result.taken))
+                # They are looked for between records of nodes alone.
+                self.assertEqual(
+                    frozenset(), frozenset(service.memory.disputes.hosts))
+        self.assertEqual(hosts, {
+            uuid: known.host for uuid, known in self.cloud.instances.items()})
+        # Each counts where it is, and nowhere else.
+        self.assertEqual(
+            dict.fromkeys(pool_base.NODES, 1), self.counts())
+        for node, uuid in built.items():
+            self.assertIn(node, self.services[hosts[uuid]].pool.used)
