@@ -262,16 +262,17 @@ class MemoryTestCase(OutageTestCase):
 class PooledMemoryTestCase(base.PeersWithPools, MemoryTestCase):
 
     def test_start(self):
-        # Free nodes count at once; an instance is not taken over.
+        # Its nodes count at once; an instance is not taken over.
         node, pool = self.first_of_b(), pools.name('b', base.KIND)
         self.nova.put('theirs', pool, 'b')
         self.cloud.nodes[node].instance = 'theirs'
         self.cloud.allocations[pools.uuid_of(pool)] = {'theirs'}
         self.nova.change_service('b', forced_down=True)
         me = self.me = self.start()
-        self.assertEqual(self.desired('me', 'a') - {node},
-                         self.nodes_after_pass())
+        self.assertEqual(self.desired('me', 'a'), self.nodes_after_pass())
         self.assertIs(Trust.STARTING, me.ring.memory.standing.trust)
+        (counted,) = me.ring.result.found.values()
+        self.assertEqual(1, counted.inventory().reserved)
         self.assertEqual('b', self.nova.host_of('theirs'))
         self.nova.advance()
         self.assertEqual(self.desired('me', 'a'), self.nodes_after_pass())

@@ -127,7 +127,7 @@ class DifferentRingsTestCase(pool_base.PoolPassTestCase):
             service.world.ironic, reservation.Wanted(
                 instance, service.pool.kind,
                 reservation.in_turn(service.pool.free, instance)),
-            service.current.scope)
+            service.current.scope).node
 
     @ddt.data(*pool_base.DIFFERENT_RINGS)
     def test_builds(self, rings):
