@@ -22,9 +22,7 @@ from nova_ironic_ring.tests.soak import world as worlds
 LASTING = ('nova-conductor', *(hosts[0] for hosts in worlds.GROUPS.values()))
 # A process of Python grows by what it has had at once.
 _MOST_MEMORY = 1.3
-# oslo.messaging starts up to 64 threads and Nova up to 10, when there is work
-# for them, and both keep them. One leaked a pass is hundreds an hour.
-_MOST_THREADS = 64 + 10 + 10
+_MOST_THREADS = 10
 
 
 @dataclasses.dataclass(frozen=True)
