@@ -22,6 +22,7 @@ from collections.abc import Collection, Mapping
 import dataclasses
 import datetime
 import json
+from typing import Any
 
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import profile
@@ -114,9 +115,7 @@ def publish(host: str, said: profile.Profile) -> dict[str, str]:
     :param host: the name of the service
     :param said: its profile
     """
-    return {_PROFILE: json.dumps({
-        'from': model.canonical(host), **dataclasses.asdict(said)},
-        sort_keys=True)}
+    return _say(host, _PROFILE, dataclasses.asdict(said))
 
 
 def read_profile(stats: Mapping[str, str] | None, owner: str
@@ -159,9 +158,9 @@ def say_last_pass(host: str, said: model.LastPass) -> dict[str, str]:
     :param host: the name of the service
     :param said: what it says of its passes
     """
-    return {_PASSES: json.dumps({
-        'from': model.canonical(host), 'cycle': round(said.cycle),
-        **({'at': said.at.isoformat()} if said.at else {})}, sort_keys=True)}
+    return _say(host, _PASSES, {
+        'cycle': round(said.cycle),
+        **({'at': said.at.isoformat()} if said.at else {})})
 
 
 def read_last_pass(stats: Mapping[str, str] | None, owner: str
@@ -173,9 +172,7 @@ def read_last_pass(stats: Mapping[str, str] | None, owner: str
     :returns: None if it says nothing, as Nova's own driver
     """
     try:
-        found = json.loads((stats or {})[_PASSES])
-        if found['from'] != model.canonical(owner):
-            return None
+        found = _said_by(owner, _PASSES, stats)
         at = found.get('at')
         return model.LastPass(
             float(found['cycle']), datetime.datetime.fromisoformat(at).replace(
@@ -193,9 +190,7 @@ def hold(host: str, held: Collection[str] | None) -> dict[str, str]:
     """
     if held is None:
         return {}
-    return {_SHARDS: json.dumps({
-        'from': model.canonical(host), 'held': ''.join(sorted(held))},
-        sort_keys=True)}
+    return _say(host, _SHARDS, {'held': ''.join(sorted(held))})
 
 
 def read_held(stats: Mapping[str, str] | None, owner: str) -> frozenset[str]:
@@ -206,9 +201,7 @@ def read_held(stats: Mapping[str, str] | None, owner: str) -> frozenset[str]:
     :returns: their codes
     """
     try:
-        found = json.loads((stats or {})[_SHARDS])
-        if found['from'] != model.canonical(owner):
-            return frozenset()
+        found = _said_by(owner, _SHARDS, stats)
         held, length = str(found['held']), shards.CODE_LENGTH
         return frozenset(held[first:first + length]
                          for first in range(0, len(held), length))
@@ -222,9 +215,7 @@ def count(host: str, counted: model.Counted) -> dict[str, str]:
     :param host: the name of the service
     :param counted: how many there are
     """
-    return {_NODES: json.dumps({
-        'from': model.canonical(host), **dataclasses.asdict(counted)},
-        sort_keys=True)}
+    return _say(host, _NODES, dataclasses.asdict(counted))
 
 
 def read_count(stats: Mapping[str, str] | None, owner: str
@@ -236,10 +227,36 @@ def read_count(stats: Mapping[str, str] | None, owner: str
     :returns: None if it says nothing
     """
     try:
-        found = json.loads((stats or {})[_NODES])
-        if found['from'] != model.canonical(owner):
-            return None
+        found = _said_by(owner, _NODES, stats)
         return model.Counted(int(found['nodes']), int(found['listed']),
                              str(found['asked']))
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _say(host: str, key: str, said: Mapping[str, object]) -> dict[str, str]:
+    """Return an entry that names the service that says it.
+
+    :param host: the name of the service
+    :param key: the name of the entry
+    :param said: what it says
+    """
+    return {key: json.dumps(
+        {'from': model.canonical(host), **said}, sort_keys=True)}
+
+
+def _said_by(owner: str, key: str, stats: Mapping[str, str] | None
+             ) -> Mapping[str, Any]:
+    """Return what the owner of a row says in an entry.
+
+    :param owner: the name of the owner
+    :param key: the name of the entry
+    :param stats: the statistics of the row
+    :raises KeyError: if the owner says nothing there
+    :raises TypeError: if the entry is of another shape
+    :raises ValueError: if the entry cannot be read
+    """
+    found = json.loads((stats or {})[key])
+    if found['from'] != model.canonical(owner):
+        raise KeyError(owner)
+    return found
