@@ -261,6 +261,12 @@ def _(event: events.DisputeFound, current: settings.Settings, *_: object
 @_write.register
 def _(event: events.NodesVanished, *_: object) -> None:
     named = f', such as {event.nodes[0]}' if event.nodes else ''
+    if not event.is_mine:
+        host = f'{event.host}, which is absent or dead{named}'
+    elif event.unnamed:
+        host = 'the pools of this service before its start'
+    else:
+        host = f'this service{named}'
     LOG.error(
         'Ironic does not show %(missing)d of %(nodes)s of %(host)s: %(kept)s. '
         "See whether Nova's account in [ironic] may still see all nodes; if "
@@ -269,11 +275,8 @@ def _(event: events.NodesVanished, *_: object) -> None:
             'missing': len(event.nodes) + event.unnamed,
             'nodes': plural.of(event.total, 'node'),
             'kept': ('they are still counted, and reserved' if event.unnamed
-                     else 'none of their records is deleted'), 'host': (
-                f'this service{named}' if event.is_mine and not event.unnamed
-                else 'the pools of this service before its start'
-                if event.is_mine
-                else f'{event.host}, which is absent or dead{named}')})
+                     else 'none of their records is deleted'),
+            'host': host})
 
 
 @_write.register
