@@ -57,7 +57,22 @@ class _Watched:
         return call
 
 
-class PassTestCase(base.BaseTestCase):
+class WithTracker:
+    """Has a service whose memory is where its tracker has it."""
+
+    tracker: clouds.Tracker
+
+    @property
+    def memory(self) -> observation.Memory:
+        """What the service remembers."""
+        return self.tracker.memory
+
+    @memory.setter
+    def memory(self, memory: observation.Memory) -> None:
+        self.tracker.memory = memory
+
+
+class PassTestCase(WithTracker, base.BaseTestCase):
     """The service ``me``, whose peers ``a`` and ``b`` only have heartbeats."""
 
     SETTINGS = settings.Settings('me')
@@ -81,15 +96,6 @@ class PassTestCase(base.BaseTestCase):
         self.memory = forecast.start(self.cloud, self.current)
         self.tracker.process.tracked_nodes = self.owned()
         self.run_pass()
-
-    @property
-    def memory(self) -> observation.Memory:
-        """What the service remembers."""
-        return self.tracker.memory
-
-    @memory.setter
-    def memory(self, memory: observation.Memory) -> None:
-        self.tracker.memory = memory
 
     def restart(self) -> None:
         """Make the service a process that has only started."""

@@ -28,13 +28,14 @@ from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
+from nova_ironic_ring.tests.unit.core import base as core_base
 from nova_ironic_ring.tests.unit.core import pool_base
 
 NODES, KIND = pool_base.NODES, pool_base.KIND
 _STORIES = int(os.environ.get('SIMULATION_EXAMPLES', '40')) // 2
 
 
-class RingService:
+class RingService(core_base.WithTracker):
     """A service with the ring driver, and what Nova's tracker makes of it."""
 
     def __init__(self, cloud, host, **options):
@@ -44,15 +45,6 @@ class RingService:
         self.tracker = clouds.connect(cloud, self.current)
         self.world = self.tracker.world
         self.result = passes.Result()
-
-    @property
-    def memory(self):
-        """What the service remembers."""
-        return self.tracker.memory
-
-    @memory.setter
-    def memory(self, memory):
-        self.tracker.memory = memory
 
     def run_pass(self):
         self.tracker.current = self.current

@@ -31,6 +31,7 @@ from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import ring
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.unit.core import base as core_base
 
 RACKS = {'rack1': [f'r1-{number:02}' for number in range(40)],
          'rack2': [f'r2-{number:02}' for number in range(40)]}
@@ -49,7 +50,7 @@ class _Process(clouds.Process):
         return super().now() - self._began
 
 
-class _Service:
+class _Service(core_base.WithTracker):
     """A service, whose resource tracker takes what a pass lists."""
 
     def __init__(self, cloud: clouds.Cloud, current: settings.Settings
@@ -66,15 +67,6 @@ class _Service:
                 cloud.services.values(), clouds.EPOCH + datetime.timedelta(
                     seconds=cloud.now), current.down_time))
         self.result = passes.Result()
-
-    @property
-    def memory(self) -> observation.Memory:
-        """What the service remembers."""
-        return self.tracker.memory
-
-    @memory.setter
-    def memory(self, memory: observation.Memory) -> None:
-        self.tracker.memory = memory
 
     def decide(self) -> None:
         self.result = passes.run(

@@ -32,6 +32,7 @@ from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.unit.core import base as core_base
 
 SHARDS = [f's{number:02}' for number in range(16)]
 #: The shard of each node: five in each, and five in none.
@@ -72,7 +73,7 @@ class _Ironic(clouds.Ironic):
         return self.is_hidden or super().is_deleted(node)
 
 
-class _Service:
+class _Service(core_base.WithTracker):
     """A service, and what Nova's tracker makes of its passes."""
 
     def __init__(self, cloud: clouds.Cloud, current: settings.Settings,
@@ -93,15 +94,6 @@ class _Service:
                     seconds=cloud.now), current.down_time).restarted(
                         cloud.now))
         self.result: Any = None
-
-    @property
-    def memory(self) -> observation.Memory:
-        """What the service remembers."""
-        return self.tracker.memory
-
-    @memory.setter
-    def memory(self, memory: observation.Memory) -> None:
-        self.tracker.memory = memory
 
     def decide(self) -> None:
         """Run a pass, of which the tracker makes nothing yet."""
