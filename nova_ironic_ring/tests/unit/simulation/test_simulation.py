@@ -43,7 +43,7 @@ hypothesis.settings.register_profile(
     suppress_health_check=list(hypothesis.HealthCheck))
 hypothesis.settings.register_profile(
     'long', hypothesis.settings.get_profile('default'), derandomize=False,
-    max_examples=int(os.environ.get('SIMULATION_EXAMPLES', '400')))
+    max_examples=int(os.environ.get('SIMULATION_EXAMPLES', '60')))
 hypothesis.settings.load_profile(
     os.environ.get('HYPOTHESIS_PROFILE', 'default'))
 
