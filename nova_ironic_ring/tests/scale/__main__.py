@@ -26,6 +26,7 @@ from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.tests.scale import commands
 from nova_ironic_ring.tests.scale import costs
 from nova_ironic_ring.tests.scale import listing
 from nova_ironic_ring.tests.scale import seed
@@ -144,6 +145,22 @@ def _measure_listing(sizes: Sequence[listing.Size]) -> int:
     return 0
 
 
+def _measure_commands(counts: Sequence[int], hosts: int) -> int:
+    """Measure the operator's command alone.
+
+    :param counts: how many nodes the clouds are to have
+    :param hosts: how many services have them
+    :returns: as :func:`main`
+    """
+    for count in counts:
+        try:
+            print(commands.table(commands.measure(count, hosts)), flush=True)
+        except errors.LabError as error:
+            print(f'{count} nodes: {error}', file=sys.stderr)
+            return 2
+    return 0
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure each driver with each number of nodes, and print a table.
 
@@ -156,16 +173,19 @@ def main(arguments: Sequence[str]) -> int:
                         default=list(_KINDS), help='which ones')
     parser.add_argument('--nodes', nargs='+', type=int, metavar='N',
                         help='how many (default: 2000, and 10000 with '
-                        '--listing)')
+                        '--listing or --commands)')
     parser.add_argument('--window', type=float, default=60,
                         metavar='SECONDS', help='how long the steady passes '
                         'are watched (default: 60)')
     parser.add_argument('--listing', action='store_true',
                         help='measure the listing of nodes alone, which needs '
                         'no nova-compute')
+    parser.add_argument('--commands', action='store_true',
+                        help='measure how long nova-ironic-ring takes alone')
     parser.add_argument('--services', type=int, default=10, metavar='N',
                         help='with --listing, how many list the nodes one '
-                        'after the other (default: 10)')
+                        'after the other; with --commands, how many have them '
+                        '(default: 10)')
     parser.add_argument('--shards', type=int, default=64, metavar='N',
                         help='with --listing, how many the nodes are in '
                         '(default: 64)')
@@ -174,6 +194,8 @@ def main(arguments: Sequence[str]) -> int:
         return _measure_listing([
             listing.Size(count, chosen.services, chosen.shards)
             for count in chosen.nodes or [10_000]])
+    if chosen.commands:
+        return _measure_commands(chosen.nodes or [10_000], chosen.services)
     runs = []
     status = 0
     for count in chosen.nodes or [2000]:
