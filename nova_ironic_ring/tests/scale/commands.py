@@ -88,6 +88,7 @@ def measure(nodes: int, hosts: int, rounds: int = 3) -> list[Timing]:
 
 def _measure(lab: cloud.Lab, names: Sequence[str], rounds: int
              ) -> list[Timing]:
+    _let_live(lab)
     node = min(lab.owners())
     asked = [
         ('--version',), ('show', '--no-ironic'), ('show',), ('plan',),
@@ -121,7 +122,6 @@ def _run(lab: cloud.Lab, command: Sequence[str]) -> Timing:
 
     :raises LabError: if it fails
     """
-    _heartbeat(lab)
     before, begun = _ironic(lab), time.monotonic()
     done = subprocess.run(
         _program(lab, command), stdin=subprocess.DEVNULL,
@@ -139,7 +139,6 @@ def _forced_down(lab: cloud.Lab, host: str) -> Timing:
 
     Nothing comes of it in this cloud, so the command is ended then.
     """
-    _heartbeat(lab)
     before, begun = _ironic(lab), time.monotonic()
     with subprocess.Popen(
             _program(lab, ('failover', host, '--alive', '--yes')),
@@ -163,9 +162,11 @@ def _is_forced_down(lab: cloud.Lab, host: str) -> bool:
         return any(forced for forced, in cursor.fetchall())
 
 
-def _heartbeat(lab: cloud.Lab) -> None:
-    """Have all services look alive."""
-    with lab.cell() as opened, opened.cursor() as cursor:
+def _let_live(lab: cloud.Lab) -> None:
+    """Have all services look alive to the command for as long as it takes."""
+    with lab.nova.operator.open('a') as opened:
+        opened.write('\n[DEFAULT]\nservice_down_time = 86400\n')
+    with lab.cell() as connected, connected.cursor() as cursor:
         cursor.execute('UPDATE services SET last_seen_up = UTC_TIMESTAMP()')
 
 
