@@ -17,24 +17,21 @@ them for deleted: in the passes after the one that had them, and after a start
 by what the rows of the pools say.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 import dataclasses
 import datetime
 import hashlib
-from typing import TypeAlias
 
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import pool_failover
+from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
 
 # How long ago a service has worked that goes by its rows after a start.
 _BELIEVED = datetime.timedelta(hours=1)
-
-#: Names the consumers of a pool; None if Placement does not answer.
-Consumers: TypeAlias = Callable[[str], frozenset[str] | None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +116,8 @@ def guard(this: look.Run, memory: observation.Memory, seen: Seen,
 
 
 def with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
-                 seen: Seen, consumers: Consumers) -> dict[str, pools.Pool]:
+                 seen: Seen, consumers: pool_takeover.Consumers
+                 ) -> dict[str, pools.Pool]:
     """Count the nodes that pools had when this service was started.
 
     They count for as long as those of a service that was not would: until the
@@ -128,7 +126,7 @@ def with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
     :param found: the pools of this service, by name
     :param memory: what is remembered
     :param seen: what was read
-    :param consumers: names the consumers of a pool
+    :param consumers: names the consumers of pools
     """
     shown = {node.instance for node in seen.nodes.values()}
     left = unseen(memory, seen.nodes)
@@ -141,7 +139,7 @@ def with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
         left -= missing
         used = sum(
             memory.pooled.places.get(uuid) == name
-            for uuid in (consumers(name) or frozenset()) - shown)
+            for uuid in (consumers.of(name) or frozenset()) - shown)
         whole[name] = dataclasses.replace(
             pool, missing=missing, missing_used=min(missing, used))
     return whole
