@@ -733,6 +733,17 @@ class SpawnTestCase(PoolDriverTestCase):
             'block_device_mapping': [{'mount_device': 'sda'}]})
         self.assertEqual([self.node], self.tried)
 
+    def test_server_that_is_unshelved(self):
+        # Nova has no node reserved for it.
+        self.cloud.nodes[self.node].instance = None
+        self.assertRaises(exception.InstanceNotFound, self.spawn)
+        self.assertEqual([], self.tried)
+
+    def test_server_that_is_shelved(self):
+        self.assertRaises(
+            NotImplementedError, self.driver.snapshot, mock.Mock(),
+            self.instance, 'image', mock.Mock())
+
     def test_instance_that_is_not_wanted_any_more(self):
         self.nova.change_instance('i', task='deleting')
         self.assertGivesUp()
