@@ -81,8 +81,11 @@ class Result:
         :returns: None if nothing is known of them
         """
         nodes = len(pool.nodes) + pool.missing
-        return model.Counted(nodes, self.listed, self.asked) if (
-            nodes or not pool.is_hidden) else None
+        gone = len(self.memory.vanished.deleted)
+        return model.Counted(
+            nodes, self.listed, self.asked, gone,
+            self.memory.pooled.gone_at if gone else None) if (
+                nodes or not pool.is_hidden) else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,10 +244,9 @@ def _observe(this: look.Run, memory: observation.Memory,
         frozenset(pools.recorded(own)), of_others, members,
         records=records, narrowed=begun.narrowed, free=free, here=here,
         unasked=begun.unasked)
-    return seen, dataclasses.replace(
+    return seen, pool_missing.begun(this, dataclasses.replace(
         memory, instances=of_others, pooled=dataclasses.replace(
-            memory.pooled, places=settled,
-            started=pool_missing.started(this, memory, own)))
+            memory.pooled, places=settled)), own)
 
 
 def _free(this: look.Run, memory: observation.Memory, nodes: _Nodes

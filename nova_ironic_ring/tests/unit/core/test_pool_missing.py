@@ -13,6 +13,7 @@
 """Pools whose nodes Ironic does not show, on a cloud in memory."""
 
 import dataclasses
+import datetime
 
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import observation
@@ -187,6 +188,54 @@ class RestartTestCase(HidingTestCase):
         self.hide(self.hidden[1:5])
         self.assertEqual([], self.restart())
         self.assertCounts(self.before - 4, 0)
+
+    def test_restarts_in_a_row_pass_no_limit(self):
+        self.hide(self.hidden[1:6])
+        self.assertEqual([], self.restart())
+        self.assertCounts(self.before - 5, 0)
+        # As many more would be as many as may vanish, but for those before.
+        more = self.hide(sorted(self.service.pool.free)[:3])
+        for _ in range(3):
+            (told,) = self.restart(2)
+            self.assertEqual((3, self.before - 5),
+                             (told.unnamed, told.total))
+            self.assertCounts(self.before - 5, 3)
+        # As without a restart, ten passes after the first ones.
+        self.run_passes(60)
+        self.assertCounts(self.before - 8, 0)
+        self.cloud.nodes.update(more)
+        self.run_passes()
+        self.assertCounts(self.before - 5, 0)
+
+    def test_some_before_the_restart_and_some_after_it(self):
+        gone = self.hidden[1:4]
+        self.hide(gone[:2])
+        self.run_passes()
+        self.hide(gone[2:])
+        self.assertEqual([], self.restart())
+        self.assertCounts(self.before - 3, 0)
+        self.hide(sorted(self.service.pool.free)[:3])
+        self.run_passes()
+        self.assertCounts(self.before - 3, 3)
+        self.assertEqual(1, len(self.restart()))
+        self.assertCounts(self.before - 3, 3)
+
+    def test_restart_long_after_some_have_gone(self):
+        self.hide(self.hidden[1:6])
+        self.run_passes(61)
+        self.hide(sorted(self.service.pool.free)[:3])
+        self.assertEqual([], self.restart())
+        self.assertCounts(self.before - 8, 0)
+
+    def test_clock_that_went_back_meanwhile(self):
+        self.hide(self.hidden[1:6])
+        self.run_passes()
+        row = self.cloud.rows[self.service.pool.uuid]
+        row.counted = dataclasses.replace(
+            row.counted, gone_at=row.counted.gone_at
+            + datetime.timedelta(minutes=5))
+        self.hide(sorted(self.service.pool.free)[:3])
+        self.assertEqual(1, len(self.restart()))
 
     def test_nodes_that_count_for_others(self):
         for host in 'def':
