@@ -29,6 +29,7 @@ from nova_ironic_ring.core import pool_failover
 from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import shards
 
 # How long ago a service has worked that goes by its rows after a start.
 _BELIEVED = datetime.timedelta(hours=1)
@@ -52,10 +53,15 @@ def asked(current: settings.Settings, memory: observation.Memory) -> str:
     """
     scope = current.scope
     group = scope.conductor_group
+    deal = memory.standing.ring.deal
+    # Until it is trusted, it says what it held before.
+    of_others = {
+        shards.code(shard) for shard, owner in deal.owners.items()
+        if owner != current.me} if deal else set()
     return hashlib.sha256(repr((
         None if group is None else group.lower(), scope.shard,
-        current.by_shards, sorted(memory.held or ()))).encode()
-    ).hexdigest()[:16]
+        current.by_shards, sorted((memory.held or frozenset()) - of_others)
+    )).encode()).hexdigest()[:16]
 
 
 def begun(this: look.Run, memory: observation.Memory,

@@ -104,19 +104,12 @@ class HiddenTestCase(HidingTestCase):
         self.assertIsNone(pool.kind)
 
 
-class RestartTestCase(HidingTestCase):
-    """A service is started again while Ironic hides some of its nodes."""
+class _RestartTestCase(HidingTestCase):
+    """The service a is started again."""
 
     def setUp(self):
         super().setUp()
         self.service = self.services['a']
-        self.used, spare = (
-            self.build('a', f'i{number}', node) for number, node
-            in enumerate(sorted(self.service.pool.free)[:2]))
-        self.run_passes()
-        self.before = self.service.total()
-        self.hidden = [self.used, *sorted(
-            self.service.nodes() - {self.used, spare})[:6]]
 
     def restart(self, count=3, **options):
         """Start it again, and have it run passes.
@@ -137,6 +130,20 @@ class RestartTestCase(HidingTestCase):
                          self.service.pool.inventory())
         self.assertEqual(pools.Inventory(total, reserved),
                          self.cloud.inventories[self.service.pool.uuid])
+
+
+class RestartTestCase(_RestartTestCase):
+    """A service is started again while Ironic hides some of its nodes."""
+
+    def setUp(self):
+        super().setUp()
+        self.used, spare = (
+            self.build('a', f'i{number}', node) for number, node
+            in enumerate(sorted(self.service.pool.free)[:2]))
+        self.run_passes()
+        self.before = self.service.total()
+        self.hidden = [self.used, *sorted(
+            self.service.nodes() - {self.used, spare})[:6]]
 
     def test_what_is_hidden_is_reserved(self):
         hidden = self.hide(self.hidden)
@@ -297,3 +304,40 @@ class RestartTestCase(HidingTestCase):
         self.assertEqual([], self.restart())
         self.assertEqual(
             self.before - 7, self.service.pool.inventory().total)
+
+
+class RestartByShardsTestCase(_RestartTestCase):
+    """Services divide the nodes by their shards."""
+
+    def divide(self, count):
+        """Put the nodes into shards, and have the services know these."""
+        for number, node in enumerate(self.cloud.nodes.values()):
+            node.shard = f'shard-{number % count}'
+        for service in self.services.values():
+            service.current = service.tracker.current = dataclasses.replace(
+                service.current, by_shards=True)
+        self.run_passes(5)
+        self.before = self.service.total()
+
+    def test_nodes_of_its_shards_are_hidden(self):
+        self.divide(6)
+        # Of each shard some are left.
+        hidden = self.hide(sorted(self.service.nodes())[:7])
+        for _ in range(2):
+            (told,) = self.restart()
+            self.assertEqual(7, told.unnamed)
+            self.assertCounts(self.before, 7)
+        self.cloud.nodes.update(hidden)
+        self.run_passes()
+        self.assertCounts(self.before, 0)
+
+    def test_others_have_got_its_shards_meanwhile(self):
+        self.divide(30)
+        for host in 'defgh':
+            self.start(host, by_shards=True)
+        self.run_passes(5, silent=('a',))
+        self.assertEqual([], self.restart(1))
+        self.assertLess(self.service.total(), self.before - 5)
+        self.assertEqual(0, self.service.pool.inventory().reserved)
+        self.run_passes(2)
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
