@@ -175,8 +175,7 @@ def read_last_pass(stats: Mapping[str, str] | None, owner: str
         found = _said_by(owner, _PASSES, stats)
         at = found.get('at')
         return model.LastPass(
-            float(found['cycle']), datetime.datetime.fromisoformat(at).replace(
-                tzinfo=datetime.timezone.utc) if at else None)
+            float(found['cycle']), _time(at) if at else None)
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -215,7 +214,11 @@ def count(host: str, counted: model.Counted) -> dict[str, str]:
     :param host: the name of the service
     :param counted: how many there are
     """
-    return _say(host, _NODES, dataclasses.asdict(counted))
+    said = {'nodes': counted.nodes, 'listed': counted.listed,
+            'asked': counted.asked}
+    return _say(host, _NODES, {**said, **({
+        'gone': counted.gone, 'gone_at': counted.gone_at.isoformat(),
+    } if counted.gone_at else {})})
 
 
 def read_count(stats: Mapping[str, str] | None, owner: str
@@ -228,10 +231,22 @@ def read_count(stats: Mapping[str, str] | None, owner: str
     """
     try:
         found = _said_by(owner, _NODES, stats)
-        return model.Counted(int(found['nodes']), int(found['listed']),
-                             str(found['asked']))
+        gone_at = found.get('gone_at')
+        return model.Counted(
+            int(found['nodes']), int(found['listed']), str(found['asked']),
+            int(found.get('gone', 0)), _time(gone_at) if gone_at else None)
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _time(said: str) -> datetime.datetime:
+    """Read a time of the wall clock.
+
+    :raises TypeError: if it is no text
+    :raises ValueError: if it is none
+    """
+    return datetime.datetime.fromisoformat(said).replace(
+        tzinfo=datetime.timezone.utc)
 
 
 def _say(host: str, key: str, said: Mapping[str, object]) -> dict[str, str]:

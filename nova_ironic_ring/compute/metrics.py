@@ -123,7 +123,7 @@ class Collector(registry.Collector):
         found = ring.result.found.values()
         nodes = sum(len(pool.nodes) + pool.missing for pool in found)
         free = sum(len(pool.free) for pool in found)
-        used = sum(len(pool.used) for pool in found)
+        used = sum(len(pool.used) + pool.missing_used for pool in found)
         yield _gauge('pools', 'Pools of this service.', len(found))
         yield _labelled(core.GaugeMetricFamily, 'pool_nodes',
                         'Nodes in its pools, by what they are used for.',

@@ -138,11 +138,15 @@ class Counted:
     :ivar nodes: in the pool
     :ivar listed: in all that its owner lists of Ironic
     :ivar asked: a fingerprint of what its owner asks Ironic for
+    :ivar gone: how many nodes its owner has lately believed deleted, in all
+    :ivar gone_at: when it has done so last, with time zone; None if it has not
     """
 
     nodes: int
     listed: int
     asked: str = ''
+    gone: int = 0
+    gone_at: datetime.datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True)

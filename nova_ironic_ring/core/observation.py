@@ -186,6 +186,8 @@ class Pooled:
     :ivar started: how many nodes there were by its rows when it was started,
         by the name of the pool; none as soon as not too many of them are
         missing; None before that was read
+    :ivar gone_at: when it has last believed nodes deleted, by the wall clock;
+        None if it has not
     """
 
     pools: Mapping[str, Pool] = dataclasses.field(default_factory=dict)
@@ -194,6 +196,7 @@ class Pooled:
     occupied: Mapping[str, Node] = dataclasses.field(default_factory=dict)
     rereads: int = 0
     started: Mapping[str, model.Counted] | None = None
+    gone_at: datetime.datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -44,6 +44,7 @@ from nova_ironic_ring.core import others
 from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import pool_return
+from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
@@ -128,8 +129,9 @@ def run(world: ports.Ports, before: observation.Memory,
     if memory.standing.trust is trust.Trust.FULL:
         this.happened.extend(pool_return.take_back(
             world, own, pools.recorded(rows)))
-        this.happened.extend(pool_return.give_back(
-            world, own, begun.mine | {
+        this.happened.extend(pool_takeover.give_back(
+            world, pools.recorded(rows),
+            pool_takeover.Consumers(world, this.happened), begun.mine | {
                 str(nodes[node]) for node in request.decisions}))
     memory = _look_at_givers(this, memory, plan, nodes)
     memory, settled = _clean_up_after_dead_services(this, memory, own)

@@ -17,24 +17,22 @@ them for deleted: in the passes after the one that had them, and after a start
 by what the rows of the pools say.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 import dataclasses
 import datetime
 import hashlib
-from typing import TypeAlias
 
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import pool_failover
+from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import shards
 
 # How long ago a service has worked that goes by its rows after a start.
 _BELIEVED = datetime.timedelta(hours=1)
-
-#: Names the consumers of a pool; None if Placement does not answer.
-Consumers: TypeAlias = Callable[[str], frozenset[str] | None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,22 +53,59 @@ def asked(current: settings.Settings, memory: observation.Memory) -> str:
     """
     scope = current.scope
     group = scope.conductor_group
+    deal = memory.standing.ring.deal
+    # Until it is trusted, it says what it held before.
+    of_others = {
+        shards.code(shard) for shard, owner in deal.owners.items()
+        if owner != current.me} if deal else set()
     return hashlib.sha256(repr((
         None if group is None else group.lower(), scope.shard,
-        current.by_shards, sorted(memory.held or ()))).encode()
-    ).hexdigest()[:16]
+        current.by_shards, sorted((memory.held or frozenset()) - of_others)
+    )).encode()).hexdigest()[:16]
 
 
-def started(this: look.Run, memory: observation.Memory,
-            own: Mapping[str, model.Row]) -> Mapping[str, model.Counted]:
+def begun(this: look.Run, memory: observation.Memory,
+          own: Mapping[str, model.Row]) -> observation.Memory:
+    """Go on from what the rows say, where this service has only started.
+
+    :param this: the pass
+    :param memory: what is remembered
+    :param own: the rows of this service, by UUID
+    """
+    if memory.pooled.started is None:
+        memory = _with_gone(this, memory, own)
+    return dataclasses.replace(memory, pooled=dataclasses.replace(
+        memory.pooled, started=_started(this, memory, own)))
+
+
+def _with_gone(this: look.Run, memory: observation.Memory,
+               own: Mapping[str, model.Row]) -> observation.Memory:
+    """Remember how many nodes were believed deleted before the start.
+
+    Several restarts in a row let no more go than one that runs on does.
+    """
+    said = max(((row.counted.gone_at, row.counted.gone)
+                for row in own.values()
+                if row.counted and row.counted.gone_at), default=None)
+    if said is None:
+        return memory
+    gone_at, gone = said
+    process = this.world.process
+    # Not later than now, where the clock has gone back.
+    age = max(0.0, (process.wall_time() - gone_at).total_seconds())
+    return dataclasses.replace(
+        memory,
+        vanished=memory.vanished.noted_unnamed(gone, process.now() - age),
+        pooled=dataclasses.replace(memory.pooled, gone_at=gone_at))
+
+
+def _started(this: look.Run, memory: observation.Memory,
+             own: Mapping[str, model.Row]) -> Mapping[str, model.Counted]:
     """Say how many nodes there were when this service was started.
 
     Its rows say so as long as it asks Ironic for the same, if it has worked
     not long ago: much may be deleted while a service is down.
 
-    :param this: the pass
-    :param memory: what is remembered
-    :param own: the rows of this service, by UUID
     :returns: by the name of the pool
     """
     found = memory.pooled.started
@@ -103,23 +138,29 @@ def guard(this: look.Run, memory: observation.Memory, seen: Seen,
               for uuid, node in pool.nodes.items()
               if uuid not in seen.unasked}
     now = this.world.process.now()
-    memory = look.at_missing_nodes(
-        this, memory, _had(memory, seen, before, share), seen.nodes)
+    had = _had(memory, seen, before, share)
+    memory = look.at_missing_nodes(this, memory, had, seen.nodes)
     found, kept = memory.vanished, {}
+    if had.unnamed and not found.has_too_many:
+        found = found.noted_unnamed(had.unnamed, now)
     for uuid in sorted(before.keys() - seen.nodes.keys()):
         # A node goes after its instance: the allocation is there still.
         if found.has_too_many or before[uuid].instance in seen.mine:
             kept[uuid] = dataclasses.replace(before[uuid], is_ready=False)
         else:
             found = found.noted(uuid, now)
+    pooled = memory.pooled
     return kept, dataclasses.replace(
         memory, vanished=found, pooled=dataclasses.replace(
-            memory.pooled,
-            started=memory.pooled.started if found.has_too_many else {}))
+            pooled, started=pooled.started if found.has_too_many else {},
+            gone_at=this.world.process.wall_time()
+            if found.deleted.keys() - memory.vanished.deleted.keys()
+            else pooled.gone_at))
 
 
 def with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
-                 seen: Seen, consumers: Consumers) -> dict[str, pools.Pool]:
+                 seen: Seen, consumers: pool_takeover.Consumers
+                 ) -> dict[str, pools.Pool]:
     """Count the nodes that pools had when this service was started.
 
     They count for as long as those of a service that was not would: until the
@@ -128,7 +169,7 @@ def with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
     :param found: the pools of this service, by name
     :param memory: what is remembered
     :param seen: what was read
-    :param consumers: names the consumers of a pool
+    :param consumers: names the consumers of pools
     """
     shown = {node.instance for node in seen.nodes.values()}
     left = unseen(memory, seen.nodes)
@@ -141,7 +182,7 @@ def with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
         left -= missing
         used = sum(
             memory.pooled.places.get(uuid) == name
-            for uuid in (consumers(name) or frozenset()) - shown)
+            for uuid in (consumers.of(name) or frozenset()) - shown)
         whole[name] = dataclasses.replace(
             pool, missing=missing, missing_used=min(missing, used))
     return whole

@@ -81,8 +81,11 @@ class Result:
         :returns: None if nothing is known of them
         """
         nodes = len(pool.nodes) + pool.missing
-        return model.Counted(nodes, self.listed, self.asked) if (
-            nodes or not pool.is_hidden) else None
+        gone = len(self.memory.vanished.deleted)
+        return model.Counted(
+            nodes, self.listed, self.asked, gone,
+            self.memory.pooled.gone_at if gone else None) if (
+                nodes or not pool.is_hidden) else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +146,7 @@ def run(world: ports.Ports, before: observation.Memory,
         seen, nodes={**kept, **nodes}, claimed=claimed)
     with look.asking(this, look.Port.NOVA, memory):
         seen = pool_failover.ask_consent(this, memory, seen)
-    consumers = _Consumers(this)
+    consumers = pool_takeover.Consumers(world, this.happened)
     found = _pools(this, memory, seen, consumers)
     memory = pool_failover.noticed(before, memory, current)
     if memory.pooled.rereads:
@@ -160,8 +163,10 @@ def run(world: ports.Ports, before: observation.Memory,
             taken += outcome.taken
             memory = pool_failover.forget(memory, wanted)
             found = pool_failover.with_taken(found, outcome)
-            _revert(this, found, consumers, seen.mine.union(
-                each.instance for batch in wanted.values() for each in batch))
+            this.happened.extend(pool_takeover.give_back(
+                world, found, consumers, seen.mine.union(
+                    each.instance for batch in wanted.values()
+                    for each in batch)))
             _reclaim(this, seen, found, released)
             taken += _settle(this, memory, seen)
     memory = pool_records.remove(this, memory, _replaced(seen, outcome))
@@ -239,10 +244,9 @@ def _observe(this: look.Run, memory: observation.Memory,
         frozenset(pools.recorded(own)), of_others, members,
         records=records, narrowed=begun.narrowed, free=free, here=here,
         unasked=begun.unasked)
-    return seen, dataclasses.replace(
+    return seen, pool_missing.begun(this, dataclasses.replace(
         memory, instances=of_others, pooled=dataclasses.replace(
-            memory.pooled, places=settled,
-            started=pool_missing.started(this, memory, own)))
+            memory.pooled, places=settled)), own)
 
 
 def _free(this: look.Run, memory: observation.Memory, nodes: _Nodes
@@ -284,7 +288,7 @@ def _of_others(this: look.Run, memory: observation.Memory,
 
 
 def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
-           consumers: '_Consumers') -> dict[str, pools.Pool]:
+           consumers: pool_takeover.Consumers) -> dict[str, pools.Pool]:
     """Put the nodes that count for this service into its pools."""
     host = this.current.host
     share = _share(this, memory, seen)
@@ -300,7 +304,7 @@ def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
         found = _first_pool(this, memory, seen)
     return pool_missing.with_missing({
         name: _completed(pool, memory, consumers, is_hidden)
-        for name, pool in sorted(found.items())}, memory, seen, consumers.of)
+        for name, pool in sorted(found.items())}, memory, seen, consumers)
 
 
 def _first_pool(this: look.Run, memory: observation.Memory, seen: _Seen
@@ -318,7 +322,8 @@ def _first_pool(this: look.Run, memory: observation.Memory, seen: _Seen
 
 
 def _completed(pool: pools.Pool, memory: observation.Memory,
-               consumers: '_Consumers', is_hidden: bool) -> pools.Pool:
+               consumers: pool_takeover.Consumers, is_hidden: bool
+               ) -> pools.Pool:
     """Say of a pool what its nodes do not tell."""
     before = memory.pooled.pools.get(pool.name)
     used = frozenset(uuid for uuid, node in pool.nodes.items()
@@ -331,27 +336,6 @@ def _completed(pool: pools.Pool, memory: observation.Memory,
     return dataclasses.replace(
         pool, kind=pool.kind or (before.kind if before else None), used=used,
         is_hidden=is_hidden and not pool.nodes)
-
-
-class _Consumers:
-    """Asks Placement who has allocations of a pool, once a pass."""
-
-    def __init__(self, this: look.Run) -> None:
-        self._this = this
-        self._known: dict[str, frozenset[str] | None] = {}
-
-    def of(self, pool: str) -> frozenset[str] | None:
-        """Name the consumers; None if Placement does not answer."""
-        if pool not in self._known:
-            try:
-                self._known[pool] = self._this.world.placement.consumers(
-                    pools.uuid_of(pool))
-            except Exception as error:
-                # Nova and Ironic have answered: the nodes can be counted.
-                self._known[pool] = None
-                self._this.happened.append(
-                    events.AllocationsUnknown(pool, error))
-        return self._known[pool]
 
 
 def _share(this: look.Run, memory: observation.Memory, seen: _Seen
@@ -388,17 +372,6 @@ def _share(this: look.Run, memory: observation.Memory, seen: _Seen
         elif pool_failover.decide(this, memory, seen, uuid).takes_instance:
             left.add(uuid)
     return pools.Share(frozenset(free), held, frozenset(left))
-
-
-def _revert(this: look.Run, found: Mapping[str, pools.Pool],
-            consumers: '_Consumers', expected: frozenset[str]) -> None:
-    """Give back what an earlier pass has half taken over.
-
-    :param expected: this service's instances, and those to be taken over
-    """
-    for name in found:
-        this.happened.extend(pool_takeover.revert(
-            this.world, name, (consumers.of(name) or frozenset()) - expected))
 
 
 def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],

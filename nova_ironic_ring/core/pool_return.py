@@ -28,7 +28,6 @@ import itertools
 
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pool_takeover
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import takeover
@@ -105,28 +104,6 @@ def take_back(world: ports.Ports, own: Own, left: Collection[str]
                 # The next pass sees how far it has come.
                 happened.append(events.InstanceNotTaken(
                     uuid, str(instance.host), error))
-    return happened
-
-
-def give_back(world: ports.Ports, own: Own, expected: frozenset[str]
-              ) -> list[events.Event]:
-    """Give back what this service has half taken over into its pools.
-
-    It had the pool driver then. An error here does not fail the pass.
-
-    :param world: the ports
-    :param own: what this service knows of its nodes
-    :param expected: UUIDs of its own instances, and of those that it takes
-        over
-    """
-    happened: list[events.Event] = []
-    for pool in pools.recorded(own.rows):
-        try:
-            consumers = world.placement.consumers(pools.uuid_of(pool))
-        except Exception as error:
-            happened.append(events.AllocationsUnknown(pool, error))
-            continue
-        happened += pool_takeover.revert(world, pool, consumers - expected)
     return happened
 
 

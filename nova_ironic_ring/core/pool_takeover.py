@@ -29,7 +29,7 @@ comes into a pool by the same steps, be it a dead service's or this one's. The
 node's record goes after that.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import events
@@ -221,17 +221,63 @@ def _make_room(world: ports.Ports, pool: pools.Pool,
     ).with_room(used, needed))
 
 
-def revert(world: ports.Ports, pool: str, consumers: frozenset[str]
-           ) -> list[events.Event]:
-    """Give back allocations of instances that this service does not take.
+class Consumers:
+    """Asks Placement who has allocations of pools, once of each."""
 
-    It has moved them to its pool and has ended before the next step; their
-    service has come back since, or another is to take them.
+    def __init__(self, world: ports.Ports, happened: list[events.Event]
+                 ) -> None:
+        """Begin without an answer.
+
+        :param world: the ports
+        :param happened: the events for the log, to which this adds
+        """
+        self._world = world
+        self._happened = happened
+        self._known: dict[str, frozenset[str] | None] = {}
+
+    def of(self, pool: str) -> frozenset[str] | None:
+        """Name the consumers of a pool.
+
+        :param pool: its name
+        :returns: their UUIDs; None if Placement does not answer
+        """
+        if pool not in self._known:
+            try:
+                self._known[pool] = self._world.placement.consumers(
+                    pools.uuid_of(pool))
+            except Exception as error:
+                # Nova and Ironic have answered: the pass goes on.
+                self._known[pool] = None
+                self._happened.append(
+                    events.AllocationsUnknown(pool, error))
+        return self._known[pool]
+
+
+def give_back(world: ports.Ports, names: Iterable[str], consumers: Consumers,
+              expected: frozenset[str]) -> list[events.Event]:
+    """Give back what this service has half taken over into its pools.
+
+    It has moved allocations to a pool and has ended before the next step; the
+    service of the instances has come back since, or another is to take them. A
+    service with the ring driver had the pool driver then. An error does not
+    fail the pass.
 
     :param world: the ports
+    :param names: the names of this service's pools
+    :param consumers: names their consumers
+    :param expected: UUIDs of this service's instances, and of those that it
+        is to take over
+    """
+    return [event for name in names for event in _give_back(
+        world, name, (consumers.of(name) or frozenset()) - expected)]
+
+
+def _give_back(world: ports.Ports, pool: str, consumers: frozenset[str]
+               ) -> list[events.Event]:
+    """Give back the allocations of some instances.
+
     :param pool: the name of the pool
-    :param consumers: those that are neither this service's instances nor to be
-        taken over by it
+    :param consumers: their UUIDs
     """
     happened: list[events.Event] = []
     try:

@@ -62,6 +62,20 @@ class Guard:
         return dataclasses.replace(
             self, deleted={**self.deleted, node: at}, left=self.left - 1)
 
+    def noted_unnamed(self, count: int, at: float) -> 'Guard':
+        """Return the guard after nodes without a name were believed deleted.
+
+        The look that has let them go has counted them already.
+
+        :param count: how many they are
+        :param at: when that was, in seconds
+        """
+        names = (name for name in map('unnamed-{}'.format, itertools.count())
+                 if name not in self.deleted)
+        return dataclasses.replace(self, deleted={
+            **self.deleted,
+            **dict.fromkeys(itertools.islice(names, count), at)})
+
 
 @dataclasses.dataclass(frozen=True)
 class Missing:

@@ -216,6 +216,11 @@ class Lab:
         with self.cell() as opened:
             return {row.node: row.owner for row in view.read(opened).rows}
 
+    def shares(self) -> dict[str, int]:
+        """Count the nodes of each service, also of one with pools."""
+        with self.cell() as opened:
+            return view.read(opened).shares()
+
     def wait(self, what: str, done: Callable[[], bool],
              timeout: float = _SETTLE_TIMEOUT, poll: float = _POLL) -> None:
         """Wait for something to become true, while all services live.

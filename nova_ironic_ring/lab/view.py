@@ -143,6 +143,17 @@ class Snapshot:
             line(host).instances = count
         return list(lines.values())
 
+    def shares(self) -> dict[str, int]:
+        """Count what each service has, by its name in its records.
+
+        That are the records of nodes, and the nodes in its pools that an
+        instance has or can get.
+        """
+        found = collections.Counter(row.owner for row in self.rows)
+        for pool in self.pools:
+            found[pool.owner] += pool.total - pool.reserved
+        return dict(+found)
+
     def is_settled(self, down_time: float, partitions: int,
                    count: int) -> bool:
         """Say whether each free node is with its desired owner.

@@ -13,7 +13,8 @@
 """What the functional tests on a real cloud share."""
 
 import atexit
-from collections.abc import Callable
+import collections
+from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
 import json
@@ -82,6 +83,32 @@ def divide(nodes: list[str] | set[str], *members: str,
     """
     expected = ring.Ring(members, partitions)
     return {node: str(expected.owner(node)) for node in nodes}
+
+
+def compared(lab: cloud.Lab, expected: Mapping[str, str]
+             ) -> tuple[Mapping[str, object], Mapping[str, object]]:
+    """Say whose nodes are to be, and whose they are, in the same way.
+
+    Which nodes count in a pool is written nowhere: there, it is how many each
+    service has.
+
+    :param lab: the lab
+    :param expected: the service that is to have each node, by its UUID
+    """
+    owners = lab.owners()
+    if owners:
+        return expected, owners
+    return dict(collections.Counter(expected.values())), lab.shares()
+
+
+def is_divided(lab: cloud.Lab, expected: Mapping[str, str]) -> bool:
+    """Say whether all nodes are with those that are to have them.
+
+    :param lab: the lab
+    :param expected: as :func:`compared` has it
+    """
+    wanted, found = compared(lab, expected)
+    return wanted == found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,9 +277,20 @@ class LabTestCase(base.BaseTestCase):
             # The last to come is the resource provider of a node.
             return found.providers == {*found.owners, *found.pools} and all(
                 state == 'member' for state in found.services.values()) and (
-                    not found.pools or self.lab.is_settled(self.nodes))
+                    not found.pools or self.is_settled())
         self.lab.wait('A lab in which all is well', is_well)
         return found
+
+    def is_settled(self) -> bool:
+        """Say whether pools have the nodes that are to be in them."""
+        return self.lab.is_settled(self.nodes)
+
+    def assertIsDivided(self, expected: Mapping[str, str]) -> None:
+        """See that all nodes are with those that are to have them, now.
+
+        :param expected: as :func:`compared` has it
+        """
+        self.assertEqual(*compared(self.lab, expected))
 
     def _see_restored(self, before: _Found) -> None:
         """See that the lab is as it was, or becomes so."""
@@ -436,23 +474,28 @@ class LabTestCase(base.BaseTestCase):
         self.assertReboots(server)
 
     def build_while_one_starts(
-            self, driver: str = lab_state.RING_DRIVER,
+            self, driver: str | None = None,
     ) -> tuple[str, sdk_server.Server]:
         """Start a nova-compute while a build is on its way to another.
 
-        The node of the build is for the one that starts.
+        The node of the build is for the one that starts. A build in a pool has
+        no node yet.
 
-        :param driver: its driver
+        :param driver: its driver, if it is not that of the lab
         :returns: the server's status once the one that starts has looked at
             interrupted builds, and the server when the build is over
         """
         newcomer = self.lab.next_name()
-        owners = self.lab.owners()
+        recorded = self.lab.owners()
+        owners = recorded or divide(
+            {node.id for node in self.cloud.baremetal.nodes()},
+            *self.lab.state.computes)
         joined = divide(set(owners), *self.lab.state.computes, newcomer)
         node, owner = next((node, owner) for node, owner in owners.items()
                            if joined[node] == newcomer)
         with self.frozen(owner):
-            server = self.boot('on-its-way', owner, node)
+            server = self.boot(
+                'on-its-way', owner, node if recorded else None)
             self.lab.wait('An allocation',
                           lambda: bool(self.allocations(server)))
             self.assertEqual('BUILD', self.show(server).status)
@@ -460,7 +503,8 @@ class LabTestCase(base.BaseTestCase):
             # However long this takes, it does no more than what a service
             # does when it starts: it takes no node before the build goes on.
             self.lab.add_compute(newcomer, {'DEFAULT': {
-                'compute_driver': driver, 'update_resources_interval': 3600}})
+                'compute_driver': driver or self.KIND.driver,
+                'update_resources_interval': 3600}})
             self.addCleanup(self._remove_if_there, newcomer)
             log = self.lab.compute(newcomer).log
             self.lab.wait('The look at interrupted builds', lambda: (

@@ -14,12 +14,15 @@
 
 import collections
 import json
+from typing import ClassVar
 import uuid
+
+from openstack.compute.v2 import server as sdk_server
 
 from nova_ironic_ring.tests.functional import base
 
 
-class CommandTestCase(base.LabTestCase):
+class _CommandTestCase(base.LabTestCase):
 
     def _ring(self) -> dict[str, tuple[int, int]]:
         """Return what each has and is to have, without the command."""
@@ -30,6 +33,9 @@ class CommandTestCase(base.LabTestCase):
         """Return what the command says of the same."""
         return {line['Host']: (line['Nodes'], line['Desired'])
                 for line in self.read('show')}
+
+
+class CommandTestCase(_CommandTestCase):
 
     def test_what_it_shows(self):
         self.assertEqual(self._ring(), self._shown())
@@ -53,86 +59,6 @@ class CommandTestCase(base.LabTestCase):
             line['Host']: line['Nodes after'] for line in plan})
         self.assertEqual('', self.ring('check').strip())
         self.assertIn('Result: Success', self.ring('upgrade', 'check'))
-
-    def test_drain_and_undrain(self):
-        before = self._ring()
-
-        def service():
-            (found,) = self.cloud.compute.services(
-                host='compute-2', binary='nova-compute')
-            return found
-
-        self.addCleanup(lambda: self.cloud.compute.enable_service(service()))
-        self.ring('drain', 'compute-2', '--yes')
-        self.assertEqual((0, 0), self._shown()['compute-2'])
-        self.assertNotIn('compute-2', self.lab.owners().values())
-        # As Nova's API does, so that nothing is scheduled to it.
-        self.assertEqual('disabled', service().status)
-        self.ring('undrain', 'compute-2', '--yes')
-        self.assertEqual('enabled', service().status)
-        # Not between what the command shows.
-        log = self.lab.state.directory / 'log' / 'nova-ironic-ring.log'
-        for begun in ' drain compute-2 --yes', ' undrain compute-2 --yes':
-            self.assertTrue(any('COMMAND_BEGUN' in line and begun in line
-                                for line in log.read_text().splitlines()))
-        self.lab.wait('All as before', lambda: self._ring() == before)
-
-    def test_move_and_failover(self):
-        server = self.boot_active('moved', 'compute-1')
-        node = server.hypervisor_hostname
-        self.ring('move', node[:13], 'compute-3', '--yes', '--reason',
-                  'a new rack')
-        self.assertEqual('compute-3', self.lab.owners()[node])
-        self.assertEqual('compute-3', self.show(server).compute_host)
-        self.assertReboots(server)
-        (moved,) = self.ring_actions(server)
-        self.assertEqual(
-            ('ironic_ring_move', 'compute-1', 'compute-3', 'a new rack'),
-            (moved['action'], *(moved['ironic_ring_move'][name]
-                                for name in ('from', 'to', 'reason'))))
-        self.assertIn(
-            '--reason', moved['ironic_ring_move']['by']['arguments'])
-        self.assertEqual(
-            [('SERVER_CREATED', '', ''),
-             ('INSTANCE_MOVED', 'compute-1', 'compute-3')],
-            self._history(server.id))
-
-        self.addCleanup(self.lab.start_compute, 'compute-3')
-        self.addCleanup(self.force_down, 'compute-3', False)
-        self.lab.compute('compute-3').kill()
-        self.ring('failover', 'compute-3', '--alive', '--yes', '--reason',
-                  'smoke')
-        # The node goes to whom the ring maps it now.
-        taker = base.divide([node], 'compute-1', 'compute-2')[node]
-        self.assertEqual(taker, self.lab.owners()[node])
-        self.assertEqual(taker, self.show(server).compute_host)
-        self.assertNotIn('compute-3', self.lab.owners().values())
-
-        # The service that takes it says so where it was asked for.
-        self.lab.wait('The action of the failover', lambda: (
-            'ironic_ring_failover' in self.ring_actions(server)[-1]))
-        _, failover = self.ring_actions(server)
-        self.assertEqual('smoke', failover['ironic_ring_asked']['reason'])
-        self.assertEqual(
-            (taker, 'compute-3', 'FORCED_DOWN'),
-            tuple(failover['ironic_ring_failover'][name]
-                  for name in ('host', 'from', 'reason')))
-        self.assertEqual(
-            [('INSTANCE_MOVED', 'compute-1', 'compute-3'),
-             ('SERVICE_FORCED_DOWN', 'compute-3', ''),
-             ('INSTANCE_FAILED_OVER', 'compute-3', taker)],
-            [line for line in self._history(node)
-             if line[0] not in ('SERVER_CREATED', 'RECORD_CREATED')][-3:])
-        self.assertIn(('INSTANCE_FAILED_OVER', 'compute-3', taker),
-                      self._history('compute-3'))
-
-    def _history(self, name: str) -> list[tuple[str, str, str]]:
-        """Return what has happened to what has a name, and from whom to whom.
-
-        :param name: that of a node, a server or a service
-        """
-        return [(line['Event'], line['From'], line['To'])
-                for line in self.read('history', name)]
 
     def _shards(self) -> dict[str | None, int]:
         """Count the nodes of each shard."""
@@ -206,10 +132,111 @@ class CommandTestCase(base.LabTestCase):
             self.assertNotIn(node, {
                 each.id for each in self.cloud.placement.resource_providers()})
 
+    def test_what_cannot_be_reached(self):
+        common = str(self.lab.nova.common)
+        self.assertRefuses('nova.conf cannot be read', 'nova-ironic-ring',
+                           '--config-file', '/nowhere', 'show')
+        self.assertRefuses('see [api_database] connection',
+                           'nova-ironic-ring', '--config-file', common, 'show')
+        self.assertRefuses('nowhere', *self.lab.nova.ring, 'node', 'show',
+                           'nowhere')
+
+
+class ServicesTestCase(_CommandTestCase):
+    """What it does with services, and with what they have."""
+
+    #: Stands in the report, and tells what has come of the last pass.
+    REPORTED: ClassVar[str] = '    KEEP = '
+
+    def test_drain_and_undrain(self):
+        before = self._ring()
+        drained = self.lab.state.computes[1]
+
+        def service():
+            (found,) = self.cloud.compute.services(
+                host=drained, binary='nova-compute')
+            return found
+
+        self.addCleanup(lambda: self.cloud.compute.enable_service(service()))
+        self.ring('drain', drained, '--yes')
+        self.assertEqual((0, 0), self._shown()[drained])
+        self.assertNotIn(drained, self.lab.shares())
+        # As Nova's API does, so that nothing is scheduled to it.
+        self.assertEqual('disabled', service().status)
+        self.ring('undrain', drained, '--yes')
+        self.assertEqual('enabled', service().status)
+        # Not between what the command shows.
+        log = self.lab.state.directory / 'log' / 'nova-ironic-ring.log'
+        for begun in f' drain {drained} --yes', f' undrain {drained} --yes':
+            self.assertTrue(any('COMMAND_BEGUN' in line and begun in line
+                                for line in log.read_text().splitlines()))
+        self.lab.wait('All as before', lambda: self._ring() == before)
+
+    def assertIsWith(self, host: str, server: sdk_server.Server) -> None:
+        """See that a service has a server, with all that belongs to it."""
+        now = self.show(server)
+        self.assertEqual(host, now.compute_host)
+        self.assertTrue(self.has_place(now), (
+            now.hypervisor_hostname, self.allocations(now)))
+
+    def test_move_and_failover(self):
+        first, *_, last = self.lab.state.computes
+        server = self.boot_active('moved', first)
+        node = self.node_of(server).id
+        self.ring('move', node[:13], last, '--yes', '--reason', 'a new rack')
+        self.assertIsWith(last, server)
+        self.assertReboots(server)
+        (moved,) = self.ring_actions(server)
+        self.assertEqual(
+            ('ironic_ring_move', first, last, 'a new rack'),
+            (moved['action'], *(moved['ironic_ring_move'][name]
+                                for name in ('from', 'to', 'reason'))))
+        self.assertIn(
+            '--reason', moved['ironic_ring_move']['by']['arguments'])
+        self.assertEqual(
+            [('SERVER_CREATED', '', ''),
+             ('INSTANCE_MOVED', first, last)],
+            self._history(server.id))
+
+        self.addCleanup(self.lab.start_compute, last)
+        self.addCleanup(self.force_down, last, False)
+        self.lab.compute(last).kill()
+        self.ring('failover', last, '--alive', '--yes', '--reason', 'smoke')
+        # The node goes to whom the ring maps it now.
+        taker = base.divide([node], *self.lab.state.computes[:-1])[node]
+        self.assertIsWith(taker, server)
+        self.assertNotIn(last, self.lab.shares())
+
+        # The service that takes it says so where it was asked for.
+        self.lab.wait('The action of the failover', lambda: (
+            'ironic_ring_failover' in self.ring_actions(server)[-1]))
+        _, failover = self.ring_actions(server)
+        self.assertEqual('smoke', failover['ironic_ring_asked']['reason'])
+        self.assertEqual(
+            (taker, last, 'FORCED_DOWN'),
+            tuple(failover['ironic_ring_failover'][name]
+                  for name in ('host', 'from', 'reason')))
+        self.assertEqual(
+            [('INSTANCE_MOVED', first, last),
+             ('SERVICE_FORCED_DOWN', last, ''),
+             ('INSTANCE_FAILED_OVER', last, taker)],
+            [line for line in self._history(node)
+             if line[0] not in ('SERVER_CREATED', 'RECORD_CREATED')][-3:])
+        self.assertIn(('INSTANCE_FAILED_OVER', last, taker),
+                      self._history(last))
+
+    def _history(self, name: str) -> list[tuple[str, str, str]]:
+        """Return what has happened to what has a name, and from whom to whom.
+
+        :param name: that of a node, a server or a service
+        """
+        return [(line['Event'], line['From'], line['To'])
+                for line in self.read('history', name)]
+
     def test_guru_meditation_report(self):
-        compute = self.lab.compute('compute-2')
-        wanted = ('  compute-1 = member', '  trust = full',
-                  '  partitions = 32', '    KEEP = ',
+        compute = self.lab.compute(self.lab.state.computes[1])
+        wanted = (f'  {self.lab.state.computes[0]} = member',
+                  '  trust = full', '  partitions = 32', self.REPORTED,
                   'in dispute with = nobody')
 
         def reported() -> bool:
@@ -227,12 +254,3 @@ class CommandTestCase(base.LabTestCase):
             for line in self.read('--cell', 'cell1', 'show')})
         self.assertRefuses('There is no cell "elsewhere"', *self.lab.nova.ring,
                            '--cell', 'elsewhere', 'show')
-
-    def test_what_cannot_be_reached(self):
-        common = str(self.lab.nova.common)
-        self.assertRefuses('nova.conf cannot be read', 'nova-ironic-ring',
-                           '--config-file', '/nowhere', 'show')
-        self.assertRefuses('see [api_database] connection',
-                           'nova-ironic-ring', '--config-file', common, 'show')
-        self.assertRefuses('nowhere', *self.lab.nova.ring, 'node', 'show',
-                           'nowhere')

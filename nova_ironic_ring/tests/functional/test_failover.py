@@ -198,6 +198,10 @@ class FailoverTestCase(_FailoverTestCase):
                 each.id
                 for each in self.cloud.placement.resource_providers()}))
 
+
+class SilenceTestCase(_FailoverTestCase):
+    """A service is silent for long, and nobody says that it is dead."""
+
     def test_silence(self):
         for name in self.lab.state.computes:
             self.lab.reconfigure(name, {'ironic_ring': {'failover_after': 12}})

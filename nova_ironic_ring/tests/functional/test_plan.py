@@ -13,6 +13,8 @@
 
 import collections
 
+from typing import ClassVar
+
 from openstack.compute.v2 import service as sdk_service
 
 from nova_ironic_ring.tests.functional import base
@@ -23,17 +25,32 @@ Shares = dict[str, tuple[int, int]]
 
 class PlanTestCase(base.LabTestCase):
 
+    #: What is decided on a free node, and on one with an instance.
+    DECISIONS: ClassVar[tuple[str, str]] = 'KEEP', 'KEEP_INSTANCE'
+
     def _shares(self) -> Shares:
         """Return what each has, without the command."""
-        held = {node.id for node in self.cloud.baremetal.nodes(details=True)
-                if node.instance_id}
-        nodes = collections.Counter(
-            owner for node, owner in self.lab.owners().items()
-            if node not in held)
         instances = collections.Counter(
             server.compute_host for server in self.cloud.compute.servers())
+        nodes = self._free(instances)
         return {host: (nodes[host], instances[host])
                 for host in {*nodes, *instances}}
+
+    def _free(self, instances: collections.Counter[str]
+              ) -> collections.Counter[str]:
+        """Count the free nodes of each service.
+
+        :param instances: how many instances each has
+        """
+        held = {node.id for node in self.cloud.baremetal.nodes(details=True)
+                if node.instance_id}
+        return collections.Counter(
+            owner for node, owner in self.lab.owners().items()
+            if node not in held)
+
+    def _owners(self) -> dict[str, str]:
+        """Return whose each node is."""
+        return self.lab.owners()
 
     def _foretold(self, *change: str) -> Shares:
         """Return what each has after a change, by a plan."""
@@ -60,11 +77,12 @@ class PlanTestCase(base.LabTestCase):
         self.assertForetold(self._shares())
 
     def test_join(self):
-        foretold = self._foretold('--add', 'compute-4')
-        self.assertIn('compute-4', foretold)
-        self.lab.add_compute('compute-4')
-        self.addCleanup(self.remove_compute, 'compute-4')
-        self.lab.wait_alive('compute-4')
+        newcomer = self.lab.next_name()
+        foretold = self._foretold('--add', newcomer)
+        self.assertIn(newcomer, foretold)
+        self.lab.add_compute(newcomer)
+        self.addCleanup(self.remove_compute, newcomer)
+        self.lab.wait_alive(newcomer)
         self.lab.discover_hosts()
         self.assertForetold(foretold)
 
@@ -109,12 +127,15 @@ class PlanTestCase(base.LabTestCase):
             taker, self.show(server).compute_host)
 
     def test_decisions_are_those_that_come_about(self):
-        server = self.boot_active('stays', 'compute-3')
+        host = self.lab.state.computes[-1]
+        server = self.boot_active('stays', host)
+        held = self.node_of(server).id
+        free, with_instance = self.DECISIONS
         # One node of each, and that of the server.
-        nodes = {owner: node for node, owner in self.lab.owners().items()
-                 if node != server.hypervisor_hostname}
+        nodes = {owner: node for node, owner in self._owners().items()
+                 if node != held}
         for owner, node in nodes.items():
-            self.assertEqual(f'{owner}: KEEP',
+            self.assertEqual(f'{owner}: {free}',
                              self.read('node', 'show', node)['Decision'])
-        told = self.read('node', 'show', server.hypervisor_hostname)
-        self.assertEqual('compute-3: KEEP_INSTANCE', told['Decision'])
+        told = self.read('node', 'show', held)
+        self.assertEqual(f'{host}: {with_instance}', told['Decision'])

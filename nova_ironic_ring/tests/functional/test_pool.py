@@ -19,7 +19,9 @@ import re
 
 from openstack.compute.v2 import server as sdk_server
 
+from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import shards
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
@@ -27,7 +29,11 @@ from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import view
 from nova_ironic_ring.tests.functional import base
 from nova_ironic_ring.tests.functional import test_builds
+from nova_ironic_ring.tests.functional import test_command
 from nova_ironic_ring.tests.functional import test_failover
+from nova_ironic_ring.tests.functional import test_partitioning
+from nova_ironic_ring.tests.functional import test_plan
+from nova_ironic_ring.tests.functional import test_start
 
 _SERVERS = 5
 _TRAIT = 'CUSTOM_LEFT_BAY'
@@ -221,10 +227,7 @@ class PoolTestCase(base.LabTestCase):
                 hidden | {self._node(server)}):
             self.lab.wait('Free nodes that are reserved', lambda: (
                 self._shares().get(one, 0) <= 1))
-            passes = self._last_passes()
-            self.lab.wait('One pass more of each', lambda: all(
-                at > passes[host]
-                for host, at in self._last_passes().items()))
+            self._wait_pass()
             self.assertLessEqual(self._shares().get(one, 0), 1)
             self.assertEqual(total, self._total(one))
             self.assertEqual(allocations, self.allocations(server))
@@ -232,6 +235,36 @@ class PoolTestCase(base.LabTestCase):
         self.lab.wait('All as before', lambda: self._shares() == before)
         self.assertWhole(server)
         self.assertReboots(server)
+
+    def test_few_nodes_that_ironic_hides(self):
+        wanted = [self.boot_active(f'hidden-{name}', name)
+                  for name in self.lab.state.computes]
+        self.lab.wait_settled(self.nodes)
+        before = self._shares()
+        allocations = [self.allocations(server) for server in wanted]
+        held = {self._node(server) for server in wanted}
+        free = min({node.id for node in self.cloud.baremetal.nodes()} - held)
+        with services.Ironic(self.lab.context).hidden({*held, free}):
+            # Few enough to be believed deleted.
+            self.lab.wait('The loss of the free node', lambda: (
+                sum(pool.total for pool in self._pools()) == self.nodes - 1))
+            self._wait_pass()
+            # Those with servers go on to count.
+            self.assertEqual(self.nodes - 1, sum(self._shares().values()))
+            self.assertEqual(allocations, [
+                self.allocations(server) for server in wanted])
+            self.assertEqual(self.lab.state.computes, [
+                self.show(server).compute_host for server in wanted])
+        self.lab.wait('All as before', lambda: self._shares() == before)
+        self.assertWhole(*wanted)
+        for server in wanted:
+            self.assertReboots(server)
+
+    def _wait_pass(self) -> None:
+        """Wait until each service has been through one pass more."""
+        passes = self._last_passes()
+        self.lab.wait('One pass more of each', lambda: all(
+            at > passes[host] for host, at in self._last_passes().items()))
 
     def _last_passes(self) -> dict[str, str]:
         """Return when the last pass of each service was, as it says."""
@@ -259,10 +292,7 @@ class PoolTestCase(base.LabTestCase):
 
     def _shares(self) -> dict[str, int]:
         """Count the nodes that can be built on or are, of each service."""
-        found = collections.Counter[str]()
-        for pool in self._pools():
-            found[pool.owner] += pool.total - pool.reserved
-        return +found
+        return self.lab.shares()
 
     def _divided(self, *members: str) -> dict[str, int]:
         """Say how many nodes are for each, when these are the members."""
@@ -480,3 +510,83 @@ class WaitingBuildsTestCase(test_builds.WaitingBuildsTestCase):
     KIND = _KIND
     # Some nodes are left over, as with records of nodes.
     SERVERS = 9
+
+
+class SilenceTestCase(test_failover.SilenceTestCase):
+
+    KIND = _KIND
+
+
+class StartTestCase(test_start.RingTestCase):
+
+    KIND = _KIND
+
+
+class AloneTestCase(test_start.AloneTestCase):
+
+    KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=1, nodes=4)
+
+
+class PlanTestCase(test_plan.PlanTestCase):
+
+    KIND = _KIND
+    DECISIONS = 'COUNT', 'COUNT'
+
+    def _free(self, instances: collections.Counter[str]
+              ) -> collections.Counter[str]:
+        return collections.Counter(self.lab.shares()) - instances
+
+    def _owners(self) -> dict[str, str]:
+        return base.divide({node.id for node in self.cloud.baremetal.nodes()},
+                           *self.lab.state.computes)
+
+
+class ServicesTestCase(test_command.ServicesTestCase):
+
+    KIND = _KIND
+    REPORTED = '      free = '
+
+
+class PartitioningTestCase(test_partitioning.PartitioningTestCase):
+
+    KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=0, nodes=0,
+                     groups=test_partitioning.PartitioningTestCase.KIND.groups)
+
+    def _without_service(self, group: str, owners: dict[str, str]
+                         ) -> dict[str, str]:
+        # They have no records, and nobody counts them.
+        return {node: owner for node, owner in owners.items()
+                if node not in self.by_group[group]}
+
+
+class ShardsTestCase(test_partitioning.ShardsTestCase):
+
+    KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=0, nodes=0)
+
+
+class ListingTestCase(test_partitioning.ListingTestCase):
+
+    KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=3, nodes=16)
+    RECORDS = 3
+    # Its record has stayed, and says what it held when it died.
+    RETURNED = 5, 6
+
+    def _said(self) -> dict[str, dict[str, str]]:
+        """Return what the record of each service says."""
+        with self.lab.cell() as connected, connected.cursor() as cursor:
+            cursor.execute(
+                'SELECT host, stats FROM compute_nodes WHERE deleted = 0')
+            return {host: json.loads(said)
+                    for host, said in cursor.fetchall()}
+
+    def _owners(self) -> dict[str, str]:
+        # What one says that is dead counts for nobody.
+        living = self.lab.shares()
+        codes = {shards.code(shard): node
+                 for shard, node in self.by_shard.items()}
+        return {codes[code]: host for host, said in self._said().items()
+                if host in living for code in stats.read_held(said, host)}
+
+    def assertListed(self, name: str, count: int) -> None:
+        found = stats.read_count(self._said()[name], name)
+        self.assertEqual(count, found and found.listed)

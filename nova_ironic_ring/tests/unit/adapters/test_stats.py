@@ -146,9 +146,15 @@ class ConsentTestCase(base.BaseTestCase):
 class CountTestCase(base.BaseTestCase):
 
     def test_what_is_said(self):
-        said = model.Counted(12, 30)
-        self.assertEqual(said, stats.read_count(
-            stats.count('Host A', said), 'host a'))
+        at = datetime.datetime(2026, 1, 31, tzinfo=datetime.timezone.utc)
+        for said in model.Counted(12, 30), model.Counted(12, 30, 'x', 4, at):
+            self.assertEqual(said, stats.read_count(
+                stats.count('Host A', said), 'host a'))
+
+    def test_what_an_earlier_release_has_said(self):
+        self.assertEqual(model.Counted(1, 7, 'x'), stats.read_count(
+            {'ironic_ring:nodes': '{"from": "a", "nodes": 1, "listed": 7, '
+                                  '"asked": "x"}'}, 'a'))
 
     def test_what_another_has_said(self):
         self.assertIsNone(stats.read_count(
@@ -157,7 +163,9 @@ class CountTestCase(base.BaseTestCase):
     def test_what_cannot_be_read(self):
         for said in ('x', '7', '{"from": "a"}',
                      '{"from": "a", "nodes": 1}',
-                     '{"from": "a", "nodes": "x", "listed": 7}'):
+                     '{"from": "a", "nodes": "x", "listed": 7}',
+                     '{"from": "a", "nodes": 1, "listed": 7, "asked": "x",'
+                     ' "gone_at": "yesterday"}'):
             self.assertIsNone(stats.read_count(
                 {'ironic_ring:nodes': said}, 'a'), said)
         self.assertIsNone(stats.read_count(None, 'a'))

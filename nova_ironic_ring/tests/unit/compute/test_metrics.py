@@ -27,8 +27,10 @@ from prometheus_client import parser
 
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import metrics
+from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import trust
 from nova_ironic_ring.process import heartbeats
 from nova_ironic_ring.tests.unit.compute import base
@@ -164,6 +166,43 @@ class CollectorTestCase(base.DriverTestCase):
     def test_recovery(self):
         self.recovering = 4
         self.assertEqual(4, self._read()['instances_to_recover'])
+
+
+class HiddenNodesTestCase(base.DriverTestCase):
+    """A service with pools starts again while Ironic hides its nodes."""
+
+    def start(self):
+        for host in 'a', 'b':
+            del self.cloud.services[host]
+        self.nova.computes.clear()
+        return self.nova.compute('me', pool_driver.IronicPoolDriver)
+
+    def _uses(self) -> dict[str, float]:
+        """Return how many nodes pools have, by what they are used for."""
+        return {sample.labels['use']: sample.value for family
+                in metrics.Collector(self.me.ring, lambda: 0).collect()
+                for sample in family.samples if 'use' in sample.labels}
+
+    def test_nodes_of_pools(self):
+        pool = pools.name('me', base.KIND)
+        for number, node in enumerate(base.NODES[:3]):
+            self.nova.put(f'i{number}', pool, 'me')
+            self.cloud.nodes[node].instance = f'i{number}'
+        # The last one has no allocation, as after a rebuild that has failed.
+        self.cloud.allocations[pools.uuid_of(pool)] = {'i0', 'i1'}
+        self.settle()
+        before = {'free': 27, 'instance': 2, 'reserved': 1}
+        self.assertEqual(before, self._uses())
+
+        hidden = {node: self.cloud.nodes.pop(node)
+                  for node in base.NODES[1:10]}
+        self.me = self.nova.compute('me', pool_driver.IronicPoolDriver)
+        self.settle()
+        self.assertEqual({'free': 20, 'instance': 2, 'reserved': 8},
+                         self._uses())
+        self.cloud.nodes.update(hidden)
+        self.me.run_pass()
+        self.assertEqual(before, self._uses())
 
 
 class AddressTestCase(base.DriverTestCase):

@@ -188,12 +188,6 @@ class NodesTestCase(PoolDriverTestCase):
             other = self.nova.compute('me', pool_driver.IronicPoolDriver)
             self.assertTrue(getattr(other.driver, ask)(POOL))
 
-    def test_instances_are_listed_by_ironics_nodes(self):
-        self.build()
-        self.me.run_pass()
-        self.assertEqual(['i'], self.driver.list_instance_uuids())
-        self.assertEqual(1, self.driver.get_num_instances())
-
     def test_power_state_is_answered_from_the_cache(self):
         instance, _ = self.build()
         self.me.run_pass()
@@ -272,6 +266,75 @@ class NodesTestCase(PoolDriverTestCase):
         self.assertEqual(set(), set(mine.nodes) & set(theirs.nodes))
         self.assertEqual([pools.name('b', KIND)],
                          list(theirs.result.found))
+
+
+class InstancesTestCase(PoolDriverTestCase):
+    """Which instances there are, where Nova has them in pools.
+
+    A peer has one in its pool, and one of this service has no node yet.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.nova.add_service('b')
+        other = self.nova.compute('b', pool_driver.IronicPoolDriver)
+        for _ in range(3):
+            for each in self.me, other:
+                each.run_pass()
+            self.nova.advance()
+        for uuid, host, compute in (('mine', 'me', self.me),
+                                    ('theirs', 'b', other)):
+            self.put(uuid, host, min(compute.ring.nodes))
+        self.nova.put('building', POOL, 'me', is_building=True)
+        self.me.run_pass()
+
+    def put(self, uuid, host, node):
+        """Have a service have an instance on a node."""
+        self.nova.put(uuid, pools.name(host, KIND), host)
+        self.cloud.nodes[node].instance = uuid
+
+    def test_those_on_nodes_of_this_service(self):
+        self.assertEqual(['mine'], self.driver.list_instance_uuids())
+        self.assertEqual([self.nova.instance('mine').name],
+                         self.driver.list_instances())
+        self.assertEqual(1, self.driver.get_num_instances())
+
+    def test_one_on_a_node_that_the_ring_maps_to_a_peer(self):
+        # As where the nodes of its own share were used up.
+        node = min(set(NODES) - self.me.ring.nodes.keys() - {
+            name for name, known in self.cloud.nodes.items()
+            if known.instance})
+        self.put('elsewhere', 'me', node)
+        self.me.run_pass()
+        self.assertEqual({'mine', 'elsewhere'},
+                         set(self.driver.list_instance_uuids()))
+        self.assertEqual({self.nova.instance(uuid).name
+                          for uuid in ('mine', 'elsewhere')},
+                         set(self.driver.list_instances()))
+        self.assertEqual(2, self.driver.get_num_instances())
+
+    def test_one_that_nova_has_deleted(self):
+        del self.cloud.instances['mine']
+        self.me.run_pass()
+        # Nova's task for deleted instances looks for it here.
+        self.assertEqual(['mine'], self.driver.list_instance_uuids())
+        self.assertEqual(0, self.driver.get_num_instances())
+
+    def test_first_question_runs_a_pass(self):
+        for ask, found in (('list_instance_uuids', 'mine'), (
+                'list_instances', self.nova.instance('mine').name)):
+            again = self.nova.compute('me', pool_driver.IronicPoolDriver)
+            self.assertEqual([found], getattr(again.driver, ask)())
+
+    def test_one_exists_that_is_on_a_node(self):
+        def exists(uuid):
+            return self.driver.instance_exists(self.nova.instance(uuid))
+        self.assertTrue(exists('mine'))
+        # Whoever has it, as with Nova's own driver.
+        self.assertTrue(exists('theirs'))
+        self.assertFalse(exists('building'))
+        self.driver.prepare_for_spawn(self.nova.instance('building'))
+        self.assertTrue(exists('building'))
 
 
 class ResourceTestCase(PoolDriverTestCase):
@@ -669,6 +732,17 @@ class SpawnTestCase(PoolDriverTestCase):
         self.assertGivesUp(block_device_info={
             'block_device_mapping': [{'mount_device': 'sda'}]})
         self.assertEqual([self.node], self.tried)
+
+    def test_server_that_is_unshelved(self):
+        # Nova has no node reserved for it.
+        self.cloud.nodes[self.node].instance = None
+        self.assertRaises(exception.InstanceNotFound, self.spawn)
+        self.assertEqual([], self.tried)
+
+    def test_server_that_is_shelved(self):
+        self.assertRaises(
+            NotImplementedError, self.driver.snapshot, mock.Mock(),
+            self.instance, 'image', mock.Mock())
 
     def test_instance_that_is_not_wanted_any_more(self):
         self.nova.change_instance('i', task='deleting')

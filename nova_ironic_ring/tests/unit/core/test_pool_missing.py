@@ -13,6 +13,7 @@
 """Pools whose nodes Ironic does not show, on a cloud in memory."""
 
 import dataclasses
+import datetime
 
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import observation
@@ -103,19 +104,12 @@ class HiddenTestCase(HidingTestCase):
         self.assertIsNone(pool.kind)
 
 
-class RestartTestCase(HidingTestCase):
-    """A service is started again while Ironic hides some of its nodes."""
+class _RestartTestCase(HidingTestCase):
+    """The service a is started again."""
 
     def setUp(self):
         super().setUp()
         self.service = self.services['a']
-        self.used, spare = (
-            self.build('a', f'i{number}', node) for number, node
-            in enumerate(sorted(self.service.pool.free)[:2]))
-        self.run_passes()
-        self.before = self.service.total()
-        self.hidden = [self.used, *sorted(
-            self.service.nodes() - {self.used, spare})[:6]]
 
     def restart(self, count=3, **options):
         """Start it again, and have it run passes.
@@ -136,6 +130,20 @@ class RestartTestCase(HidingTestCase):
                          self.service.pool.inventory())
         self.assertEqual(pools.Inventory(total, reserved),
                          self.cloud.inventories[self.service.pool.uuid])
+
+
+class RestartTestCase(_RestartTestCase):
+    """A service is started again while Ironic hides some of its nodes."""
+
+    def setUp(self):
+        super().setUp()
+        self.used, spare = (
+            self.build('a', f'i{number}', node) for number, node
+            in enumerate(sorted(self.service.pool.free)[:2]))
+        self.run_passes()
+        self.before = self.service.total()
+        self.hidden = [self.used, *sorted(
+            self.service.nodes() - {self.used, spare})[:6]]
 
     def test_what_is_hidden_is_reserved(self):
         hidden = self.hide(self.hidden)
@@ -187,6 +195,54 @@ class RestartTestCase(HidingTestCase):
         self.hide(self.hidden[1:5])
         self.assertEqual([], self.restart())
         self.assertCounts(self.before - 4, 0)
+
+    def test_restarts_in_a_row_pass_no_limit(self):
+        self.hide(self.hidden[1:6])
+        self.assertEqual([], self.restart())
+        self.assertCounts(self.before - 5, 0)
+        # As many more would be as many as may vanish, but for those before.
+        more = self.hide(sorted(self.service.pool.free)[:3])
+        for _ in range(3):
+            (told,) = self.restart(2)
+            self.assertEqual((3, self.before - 5),
+                             (told.unnamed, told.total))
+            self.assertCounts(self.before - 5, 3)
+        # As without a restart, ten passes after the first ones.
+        self.run_passes(60)
+        self.assertCounts(self.before - 8, 0)
+        self.cloud.nodes.update(more)
+        self.run_passes()
+        self.assertCounts(self.before - 5, 0)
+
+    def test_some_before_the_restart_and_some_after_it(self):
+        gone = self.hidden[1:4]
+        self.hide(gone[:2])
+        self.run_passes()
+        self.hide(gone[2:])
+        self.assertEqual([], self.restart())
+        self.assertCounts(self.before - 3, 0)
+        self.hide(sorted(self.service.pool.free)[:3])
+        self.run_passes()
+        self.assertCounts(self.before - 3, 3)
+        self.assertEqual(1, len(self.restart()))
+        self.assertCounts(self.before - 3, 3)
+
+    def test_restart_long_after_some_have_gone(self):
+        self.hide(self.hidden[1:6])
+        self.run_passes(61)
+        self.hide(sorted(self.service.pool.free)[:3])
+        self.assertEqual([], self.restart())
+        self.assertCounts(self.before - 8, 0)
+
+    def test_clock_that_went_back_meanwhile(self):
+        self.hide(self.hidden[1:6])
+        self.run_passes()
+        row = self.cloud.rows[self.service.pool.uuid]
+        row.counted = dataclasses.replace(
+            row.counted, gone_at=row.counted.gone_at
+            + datetime.timedelta(minutes=5))
+        self.hide(sorted(self.service.pool.free)[:3])
+        self.assertEqual(1, len(self.restart()))
 
     def test_nodes_that_count_for_others(self):
         for host in 'def':
@@ -248,3 +304,40 @@ class RestartTestCase(HidingTestCase):
         self.assertEqual([], self.restart())
         self.assertEqual(
             self.before - 7, self.service.pool.inventory().total)
+
+
+class RestartByShardsTestCase(_RestartTestCase):
+    """Services divide the nodes by their shards."""
+
+    def divide(self, count):
+        """Put the nodes into shards, and have the services know these."""
+        for number, node in enumerate(self.cloud.nodes.values()):
+            node.shard = f'shard-{number % count}'
+        for service in self.services.values():
+            service.current = service.tracker.current = dataclasses.replace(
+                service.current, by_shards=True)
+        self.run_passes(5)
+        self.before = self.service.total()
+
+    def test_nodes_of_its_shards_are_hidden(self):
+        self.divide(6)
+        # Of each shard some are left.
+        hidden = self.hide(sorted(self.service.nodes())[:7])
+        for _ in range(2):
+            (told,) = self.restart()
+            self.assertEqual(7, told.unnamed)
+            self.assertCounts(self.before, 7)
+        self.cloud.nodes.update(hidden)
+        self.run_passes()
+        self.assertCounts(self.before, 0)
+
+    def test_others_have_got_its_shards_meanwhile(self):
+        self.divide(30)
+        for host in 'defgh':
+            self.start(host, by_shards=True)
+        self.run_passes(5, silent=('a',))
+        self.assertEqual([], self.restart(1))
+        self.assertLess(self.service.total(), self.before - 5)
+        self.assertEqual(0, self.service.pool.inventory().reserved)
+        self.run_passes(2)
+        self.assertEqual(dict.fromkeys(NODES, 1), self.counts())

@@ -94,6 +94,13 @@ class GuardTestCase(base.BaseTestCase):
             self.guard = self.guard.noted(str(number), 0)
         self.assertFalse(self._look(5, 5))
 
+    def test_those_without_a_name_count_as_long(self):
+        self.guard = self.guard.noted_unnamed(2, 0).noted_unnamed(3, 10)
+        self.assertTrue(self._look(1, 20, at=WINDOW - 1))
+        self.assertFalse(self._look(2, 20, at=WINDOW))
+        self.assertTrue(self._look(3, 20, at=WINDOW))
+        self.assertFalse(self._look(5, 20, at=WINDOW + 10))
+
     def test_a_guard_is_a_value(self):
         before = vanished.Guard()
         after = before.noted('node', 1)

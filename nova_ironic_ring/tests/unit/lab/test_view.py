@@ -92,6 +92,14 @@ class SnapshotTestCase(base.BaseTestCase):
         self.assertEqual([('a', 10, share), ('b', 10, 20 - share)], [
             (line.host, line.owned, line.desired) for line in found])
 
+    def test_shares(self):
+        self.assertEqual({'a': 2, 'b': 1}, _snapshot({
+            NODES[0]: 'a', NODES[1]: 'b', NODES[2]: 'a'}).shares())
+        # One without nodes has a pool of one that is reserved.
+        self.assertEqual({'a': 8}, self._pools(
+            view.Pool('a', 7, 2), view.Pool('a', 3, 0), view.Pool('b', 1, 1),
+        ).shares())
+
     def test_settled_with_pools(self):
         share = list(_desired().values()).count('a')
         snapshot = self._pools(view.Pool('a', share + 1, 1),
