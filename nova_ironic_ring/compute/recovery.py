@@ -82,7 +82,6 @@ class Recovery:
         self._source = source
         self._lock = threading.Lock()
         self._jobs: list[_Job] = []
-        self._executor: futurist.ThreadPoolExecutor | None = None
 
     @property
     def pending(self) -> int:
@@ -103,26 +102,25 @@ class Recovery:
         with self._lock:
             is_idle = not self._jobs
             self._jobs += jobs
-            if self._executor is None:
-                self._executor = futurist.ThreadPoolExecutor(_THREADS)
         if is_idle:
             threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
         """Have all that is due looked at, until nothing is left."""
-        assert self._executor is not None
-        while True:
-            with self._lock:
-                self._jobs = [job for job in self._jobs if not job.is_done]
-                if not self._jobs:
-                    return
-                jobs = list(self._jobs)
-            now = time.monotonic()
-            for job in jobs:
-                if job.due <= now and (
-                        job.look is None or job.look.done()):
-                    job.look = self._executor.submit(self._try, job)
-            time.sleep(_POLL)
+        # Its threads never end by themselves, and a failover is rare.
+        with futurist.ThreadPoolExecutor(_THREADS) as executor:
+            while True:
+                with self._lock:
+                    self._jobs = [job for job in self._jobs if not job.is_done]
+                    if not self._jobs:
+                        return
+                    jobs = list(self._jobs)
+                now = time.monotonic()
+                for job in jobs:
+                    if job.due <= now and (
+                            job.look is None or job.look.done()):
+                        job.look = executor.submit(self._try, job)
+                time.sleep(_POLL)
 
     def _try(self, job: _Job) -> None:
         """Look at an instance, for all that may stand in the way."""

@@ -16,7 +16,9 @@
 """
 
 import argparse
-from collections.abc import Sequence
+import collections
+from collections.abc import Iterator, Sequence
+import dataclasses
 import random
 import sys
 import time
@@ -35,17 +37,52 @@ from nova_ironic_ring.tests.soak import world as worlds
 
 _DRIVERS = {'ring': lab_state.RING_DRIVER, 'pool': lab_state.POOL_DRIVER}
 _NODES = 12
-# Seconds between two things that happen, and between two looks at sizes.
+# Seconds between two things that happen.
 _PAUSE = (0.5, 4.0)
-_SAMPLE = 60
+# Minutes, and the part of them after which services have all that they keep.
+_LEAST = 4
+_WARM = 0.25
 
 
-def soak(driver: str, minutes: float, seed: int) -> list[str]:
+@dataclasses.dataclass
+class Story:
+    """What happens to a lab.
+
+    :ivar begin: when it began, in seconds
+    :ivar happened: how often each thing has happened, by its name
+    :ivar refused: how often each thing was refused
+    """
+
+    begin: float = dataclasses.field(default_factory=time.monotonic)
+    happened: collections.Counter[str] = dataclasses.field(
+        default_factory=collections.Counter)
+    refused: collections.Counter[str] = dataclasses.field(
+        default_factory=collections.Counter)
+
+    def tell(self, said: str) -> None:
+        """Print what happens now.
+
+        :param said: that
+        """
+        print(f'[{time.monotonic() - self.begin:5.0f} s] {said}', flush=True)
+
+    def lines(self) -> Iterator[str]:
+        """Say what has happened in all."""
+        for counts, what in ((self.happened, 'happened'),
+                             (self.refused, 'were refused')):
+            each = ', '.join(f'{name} {count}'
+                             for name, count in sorted(counts.items()))
+            yield f'{counts.total()} things {what}: {each or "none"}'
+
+
+def soak(driver: str, minutes: float, seed: int) -> tuple[
+        list[str], list[str]]:
     """Let much befall a lab, and say what is wrong in the end.
 
     :param driver: ``ring`` or ``pool``
     :param minutes: for how long
     :param seed: what chance begins with
+    :returns: what has happened, and what is wrong
     :raises LabError: if a service dies by itself
     """
     fixture = cloud.Cloud(
@@ -54,20 +91,39 @@ def soak(driver: str, minutes: float, seed: int) -> list[str]:
         progress=print)
     with fixture:
         lab = fixture.lab
-        _furnish(lab)
-        link = lab.connect()
-        network = link.network.create_network(name='soak')
-        link.network.create_subnet(
-            network_id=network.id, ip_version=4, cidr='198.51.100.0/24')
-        world = worlds.World(lab, random.Random(seed), network.id)
-        samples = _live(world, minutes * 60)
-        said = end.complaints(world)
-        for name, size in growth.sizes(lab).items():
-            print(f'{name}: {size.memory} MiB, {size.threads} threads')
-        said += growth.complaints(samples)
-        if said:
-            print(f'The logs are in {_keep(lab, driver)}.')
-        return said
+        try:
+            done, wrong = _befall(lab, minutes, seed)
+        except Exception:
+            print(f'The logs are in {_keep(lab, driver)}.', flush=True)
+            raise
+        if wrong:
+            done.append(f'The logs are in {_keep(lab, driver)}.')
+        return done, wrong
+
+
+def _befall(lab: cloud.Lab, minutes: float, seed: int) -> tuple[
+        list[str], list[str]]:
+    """As :func:`soak`, with a lab that is up and has nothing yet."""
+    _furnish(lab)
+    link = lab.connect()
+    network = link.network.create_network(name='soak')
+    link.network.create_subnet(
+        network_id=network.id, ip_version=4, cidr='198.51.100.0/24')
+    world = worlds.World(lab, random.Random(seed), network.id)
+    story = Story()
+    _live(world, story, minutes * 60 * _WARM)
+    story.tell('a rest')
+    warm = growth.at_rest(lab)
+    _live(world, story, minutes * 60 * (1 - _WARM))
+    _bring_back(world, story)
+    wrong = end.complaints(world)
+    last = growth.at_rest(lab)
+    done = [*story.lines(), *growth.table(warm, last)]
+    if minutes < _LEAST:
+        done.append('This was too short to see whether services grow.')
+    else:
+        wrong += growth.complaints(warm, last)
+    return done, wrong
 
 
 def _furnish(lab: cloud.Lab) -> None:
@@ -76,41 +132,40 @@ def _furnish(lab: cloud.Lab) -> None:
         lab.enroll(_NODES, conductor_group=group)
         for host in hosts:
             if host != worlds.NEWCOMER:
-                lab.add_compute(host, worlds.options(host))
+                lab.add_compute(host, worlds.options(host),
+                                growth.environment(host))
     for host in lab.state.computes:
         lab.wait_alive(host)
     lab.discover_hosts()
 
 
-def _live(world: worlds.World, seconds: float) -> list[dict[str, growth.Size]]:
-    """Let things happen, and return what services took meanwhile."""
-    begin = time.monotonic()
-    samples: list[dict[str, growth.Size]] = []
-    happened = refused = 0
-    while (now := time.monotonic()) < begin + seconds:
-        if now >= begin + len(samples) * _SAMPLE:
-            samples.append(growth.sizes(world.lab))
+def _live(world: worlds.World, story: Story, seconds: float) -> None:
+    """Let things happen for a time."""
+    until = time.monotonic() + seconds
+    while (now := time.monotonic()) < until:
         (act,) = world.chance.choices(
-            list(acts.ACTS), list(acts.ACTS.values()))
+            acts.ACTS, [act.weight for act in acts.ACTS])
         try:
             for host, what in world.returning(now):
-                print(f'[{now - begin:5.0f} s] end of {what}: {host}')
-            said = act(world)
+                story.tell(f'end of {what}: {host}')
+            said = act.do(world)
         except (exceptions.SDKException, errors.LabError,
                 keystone_exceptions.ClientException) as error:
-            refused += 1
-            said = f'{act.__name__[1:]}: refused: {error}'.splitlines()[0]
+            story.refused[act.name] += 1
+            said = f'{act.name}: refused: {error}'.splitlines()[0]
         else:
-            happened += said is not None
+            story.happened[act.name] += said is not None
         if said:
-            print(f'[{now - begin:5.0f} s] {said}', flush=True)
+            story.tell(said)
         time.sleep(world.chance.uniform(*_PAUSE))
-    print(f'{happened} things have happened, {refused} were refused.')
+
+
+def _bring_back(world: worlds.World, story: Story) -> None:
+    """Have all services work again."""
     for host, what in world.returning(float('inf')):
-        print(f'end of {what}: {host}')
+        story.tell(f'end of {what}: {host}')
     for host in world.lab.state.computes:
         world.lab.wait_alive(host)
-    return samples
 
 
 def _keep(lab: cloud.Lab, driver: str) -> str:
@@ -130,7 +185,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         'python3 -m nova_ironic_ring.tests.soak', description=__doc__)
     parser.add_argument('--driver', nargs='+', choices=list(_DRIVERS),
-                        default=list(_DRIVERS), help='which ones')
+                        default=list(_DRIVERS),
+                        help='which ones, one after the other')
     parser.add_argument('--minutes', type=float, default=60, metavar='N',
                         help='for how long with each (default: 60)')
     parser.add_argument('--seed', type=int, metavar='N',
@@ -139,16 +195,24 @@ def main(arguments: Sequence[str]) -> int:
                         'each time)')
     chosen = parser.parse_args(arguments)
     status = 0
+    results = []
     for driver in chosen.driver:
-        print(f'{driver}, {chosen.minutes:g} minutes, seed {chosen.seed}')
+        title = f'{driver}, {chosen.minutes:g} minutes, seed {chosen.seed}'
+        print(title, flush=True)
         try:
-            said = soak(driver, chosen.minutes, chosen.seed)
+            done, wrong = soak(driver, chosen.minutes, chosen.seed)
         except errors.LabError as error:
-            print(f'{driver}: {error}', file=sys.stderr)
+            done, wrong = [], [f'The lab has failed: {error}']
             status = 2
-            continue
-        print('\n'.join(said) or f'{driver}: all is well.', flush=True)
-        status = status or int(bool(said))
+        else:
+            status = status or int(bool(wrong))
+        results.append('\n'.join([
+            title, *(f'  {line}' for line in done),
+            *(f'  WRONG: {line}' for line in wrong),
+            '' if wrong else '  All is well.']).rstrip())
+        print(results[-1], flush=True)
+    if len(results) > 1:
+        print('\n\nThe results:\n' + '\n'.join(results), flush=True)
     return status
 
 

@@ -16,6 +16,8 @@ It returns None where that is not possible now.
 """
 
 from collections.abc import Callable
+import dataclasses
+import functools
 import time
 
 from nova_ironic_ring.lab import servers
@@ -75,11 +77,10 @@ def _power(world: _World) -> str | None:
     return f'start {server.name} on {server.compute_host}'
 
 
-def _part(world: _World) -> str | None:
+def _part(absence: worlds.Absence, world: _World) -> str | None:
     host = world.expendable()
     if host is None:
         return None
-    absence = world.chance.choice(worlds.ABSENCES)
     absence.begin(world.lab, host)
     world.away[host] = absence, time.monotonic() + world.chance.uniform(
         absence.least, absence.most)
@@ -137,7 +138,30 @@ def _reshard(world: _World) -> str | None:
     return f'put {node.name} into {shard}'
 
 
-#: How often each happens, in comparison.
-ACTS: dict[Callable[[_World], str | None], int] = {
-    _boot: 10, _delete: 8, _reboot: 4, _rebuild: 3, _power: 4, _part: 10,
-    _join: 1, _leave: 1, _regroup: 2, _reshard: 2}
+@dataclasses.dataclass(frozen=True)
+class Act:
+    """Something that can happen.
+
+    :ivar name: what it is
+    :ivar weight: how often it happens, in comparison
+    :ivar do: does it, and says what it has done
+    """
+
+    name: str
+    weight: int
+    do: Callable[[_World], str | None]
+
+
+#: All that can happen.
+ACTS = (
+    Act('boot', 10, _boot),
+    Act('delete', 8, _delete),
+    Act('reboot', 4, _reboot),
+    Act('rebuild', 3, _rebuild),
+    Act('stop or start', 4, _power),
+    *(Act(absence.what, 2, functools.partial(_part, absence))
+      for absence in worlds.ABSENCES),
+    Act('add a service', 1, _join),
+    Act('remove a service', 1, _leave),
+    Act('change a group', 2, _regroup),
+    Act('change a shard', 2, _reshard))

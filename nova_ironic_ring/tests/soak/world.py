@@ -34,6 +34,21 @@ BY_SHARDS = 'rack-b'
 NEWCOMER = 'compute-5'
 #: How the names of all servers begin.
 NAME = 'soak-'
+# The threads of each pool of a nova-compute, and its connections to RabbitMQ,
+# each of which has a thread. A pool starts a thread for each job, whether
+# others are idle or not, until it is full, and keeps them: so few are there
+# long before the services are compared with what they were.
+_POOL = 4
+_POOLS: services.Sections = {
+    'DEFAULT': {
+        # One for each of the two topics that Nova listens to.
+        'executor_thread_pool_size': _POOL,
+        'default_thread_pool_size': _POOL,
+        # Both have one pool.
+        'max_concurrent_builds': _POOL,
+        'max_concurrent_snapshots': _POOL,
+        'sync_power_state_pool_size': 1},
+    'oslo_messaging_rabbit': {'rpc_conn_pool_size': _POOL}}
 
 
 def group_of(host: str) -> str:
@@ -50,7 +65,8 @@ def options(host: str) -> services.Sections:
     :param host: its name
     """
     group = group_of(host)
-    return {'ironic': {'conductor_group': group},
+    return {**_POOLS,
+            'ironic': {'conductor_group': group},
             'ironic_ring': {
                 'listing': 'shards' if group == BY_SHARDS else 'all'}}
 

@@ -224,3 +224,15 @@ class RecoveryTestCase(base.BaseTestCase):
         self.assertEqual(
             {f'on {node}' for node in fake_nova.NODES},
             {call.args[1].uuid for call in self.init.call_args_list})
+
+    def test_its_threads_end(self):
+        before = set(threading.enumerate())
+        used = set()
+        self.init.side_effect = lambda *_: used.add(threading.current_thread())
+        self._recover()
+        self._recover()
+        self.assertEqual(set(), used & before)
+        for thread in set(threading.enumerate()) - before:
+            thread.join(30)
+            self.assertFalse(thread.is_alive(), thread)
+        self.assertEqual(2, len(used))

@@ -1,0 +1,84 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Counts the threads of a service by what they are for.
+
+Linux knows no names of Python's threads. A Guru Meditation Report has what
+each thread is at.
+"""
+
+import collections
+from collections.abc import Iterator
+import re
+
+from nova_ironic_ring.lab import process as lab_process
+from nova_ironic_ring.lab import waiting
+
+# Seconds.
+_PATIENCE = 30
+_POLL = 0.2
+_SECTION = re.compile(r'^====\s+Threads\s+====\n=+\n(.*?)^====', re.M | re.S)
+_THREAD = re.compile(r'^-+ +Thread #\d+ +-+$', re.M)
+_FRAME = re.compile(r'^(\S.*):\d+ in (\S+)$', re.M)
+# Of Python's own library, which begins and ends nearly all stacks.
+_LIBRARY = re.compile(r'/lib/python[\d.]+/(?!site-packages/|dist-packages/)')
+
+
+def read(process: lab_process.Process) -> collections.Counter[str]:
+    """Ask a service what its threads are at, and count them by that.
+
+    :param process: the service
+    :returns: none if it does not answer
+    """
+    begin = process.log.stat().st_size
+    process.report()
+
+    def said() -> str:
+        with open(process.log, 'rb') as log:
+            log.seek(begin)
+            return log.read().decode(errors='replace')
+    waiting.until(lambda: _SECTION.search(said()) is not None, _PATIENCE,
+                  _POLL)
+    return count(said())
+
+
+def count(report: str) -> collections.Counter[str]:
+    """Count the threads in reports by where each begins, and where it is.
+
+    :param report: a text with any number of Guru Meditation Reports
+    :returns: how many there are of each, such as ``run (futurist/_thread.py)
+        > _wait_for_work (futurist/_thread.py)``
+    """
+    return collections.Counter(
+        _name(stack) for section in _SECTION.findall(report)
+        for stack in _THREAD.split(section)[1:])
+
+
+def news(before: collections.Counter[str], now: collections.Counter[str],
+         ) -> Iterator[str]:
+    """Say of which threads there are more than there were.
+
+    :param before: how many there were of each
+    :param now: how many there are
+    """
+    for name, more in (now - before).most_common():
+        yield f'{more} more: {name}'
+
+
+def _name(stack: str) -> str:
+    """Name a thread by the first and the last function that tell something."""
+    places = [f'{function} ({"/".join(path.split("/")[-2:])})'
+              for path, function in _FRAME.findall(stack)
+              if not _LIBRARY.search(path)]
+    if not places:
+        return 'in nothing but the standard library'
+    return ' > '.join(dict.fromkeys((places[0], places[-1])))
