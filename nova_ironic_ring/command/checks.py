@@ -374,5 +374,5 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
 #: All checks, in their order.
 CHECKS: tuple[Check, ...] = (
     configuration, groups, overlaps, aggregates, drivers, protocols, work,
-    timeouts, rows, providers, pool_checks.pools, pool_checks.totals,
-    instances, pool_checks.instances)
+    timeouts, rows, providers, pool_checks.pools, pool_checks.records,
+    pool_checks.totals, instances, pool_checks.instances)

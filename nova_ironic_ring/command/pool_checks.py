@@ -20,6 +20,7 @@ from nova_ironic_ring.command.findings import Code
 from nova_ironic_ring.command.findings import Finding
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import plural
 from nova_ironic_ring.core import pools as core_pools
 
@@ -136,6 +137,34 @@ def _total(seen: snapshot.Snapshot, name: str, expected: int) -> int:
     if found is None or (not expected and found.total == found.reserved):
         return 0
     return found.total
+
+
+def records(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Pools that have instances, and no record.
+
+    The pool driver deletes the record of none that has one. Nova's own driver
+    takes all pools of its service for nodes that Ironic does not have.
+
+    :param seen: what was read
+    """
+    left: dict[str, list[snapshot.Instance]] = {}
+    for instance in seen.instances.values():
+        if instance.pool is not None and instance.pool not in seen.pools and (
+                model.canonical(str(instance.host))
+                not in seen.others | seen.other_rows):
+            left.setdefault(instance.pool, []).append(instance)
+    for pool, held in sorted(left.items()):
+        host = held[0].host
+        yield Finding(
+            Code.POOL_WITHOUT_RECORD, pool,
+            plural.of(len(held), f'instance of {host} is',
+                      f'instances of {host} are')
+            + ' in it, and Nova has no record of it',
+            "Nova's own driver deletes pools, with the allocations of what is "
+            'in them: set [DEFAULT] compute_driver = '
+            f'ironic_ring.IronicPoolDriver on {host}, and restart it, which '
+            'makes the record again and reserves the nodes of these instances',
+            held[0].cell)
 
 
 def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:

@@ -96,6 +96,8 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
             _run, {'check': checks.providers, 'code': _Code.WARNING})),
         ('Pools', (
             _run, {'check': pool_checks.pools, 'code': _Code.WARNING})),
+        ('Records of pools', (
+            _run, {'check': pool_checks.records, 'code': _Code.FAILURE})),
         ('Sizes of pools', (
             _run, {'check': pool_checks.totals, 'code': _Code.WARNING})),
         ('Instances', (

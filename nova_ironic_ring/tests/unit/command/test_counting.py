@@ -317,6 +317,37 @@ class CheckTestCase(oslotest_base.BaseTestCase):
         self.assertEqual('POOL_OF_LOST_SERVICE', finding.code.name)
         self.assertIn('nova-ironic-ring clean rows', finding.advice)
 
+    def without(self, seen, host):
+        """Have Nova have deleted the pool of a service."""
+        return dataclasses.replace(seen, **{
+            kind: {name: each for name, each in getattr(seen, kind).items()
+                   if name != POOLS[host]}
+            for kind in ('pools', 'inventories')})
+
+    def test_service_with_novas_own_driver_beside_pools(self):
+        seen = self.without(make(), 'c')
+        rows = {node: snapshot.Row(node, 'c', 'cell1')
+                for number, node in enumerate(NODES) if owner(number) == 'c'}
+        (finding,) = checks.find(dataclasses.replace(
+            seen, rows=rows, providers=frozenset(rows)))
+        self.assertEqual(('SERVICE_SAYS_NOTHING', 'c'),
+                         (finding.code.name, finding.subject))
+        # Pools are no way from that driver.
+        self.assertIn('ironic_ring.IronicRingDriver', finding.advice)
+
+    def test_pool_that_novas_own_driver_has_deleted(self):
+        found = [finding for finding in checks.find(self.without(
+            make(instances={1: 'b', 2: 'b', 3: 'a'}), 'b'))
+            if finding.code.name == 'POOL_WITHOUT_RECORD']
+        (finding,) = found
+        self.assertEqual(POOLS['b'], finding.subject)
+        self.assertIn('2 instances of b are in it', finding.what)
+
+    def test_host_whose_hypervisor_is_named_as_pools_are(self):
+        seen = self.without(make(instances={1: 'b'}), 'b')
+        self.assertNotIn('POOL_WITHOUT_RECORD', self.codes(
+            dataclasses.replace(seen, other_rows=frozenset('b'))))
+
     def test_total(self):
         seen = make()
         size = seen.inventories[POOLS['a']].total

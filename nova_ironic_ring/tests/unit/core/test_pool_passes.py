@@ -57,6 +57,22 @@ class ShareTestCase(pool_base.PoolPassTestCase):
         self.assertEqual(0, service.pool.inventory().reserved)
         self.assertEqual(dict.fromkeys(NODES, 1), self.counts())
 
+    def test_pool_that_novas_own_driver_has_deleted(self):
+        self.build('a', 'i')
+        self.run_passes()
+        service = self.services['a']
+        uuid, total = service.pool.uuid, service.total()
+        for kept in (self.cloud.rows, self.cloud.inventories,
+                     self.cloud.allocations):
+            del kept[uuid]
+        service.memory = observation.Memory()
+        self.run_passes(2)
+        self.assertEqual(uuid, service.pool.uuid)
+        self.assertIn(uuid, self.cloud.rows)
+        # The one with the instance.
+        self.assertEqual(pools.Inventory(total, 1),
+                         self.cloud.inventories[uuid])
+
     def test_instance_without_its_allocation_is_reserved(self):
         self.build('a', 'i', allocates=False)
         self.run_passes()
