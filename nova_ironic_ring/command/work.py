@@ -227,7 +227,7 @@ class Worker:
         :param timeout: how long to wait, in seconds
         """
         counts = {_Action.WAIT_FOR_NODES: self._left,
-                  _Action.WAIT_FOR_INSTANCES: _held,
+                  _Action.WAIT_FOR_INSTANCES: _kept,
                   _Action.WAIT_FOR_SHARE: self._missing}
         done = {step: steps.DONE for step in planned
                 if step.action not in _WAITS}
@@ -331,6 +331,20 @@ def _recorded(seen: snapshot.Snapshot, host: str) -> int:
 def _held(seen: snapshot.Snapshot, host: str) -> int:
     """Count the instances on nodes that belong to a service."""
     return len(_instances(seen, host))
+
+
+def _kept(seen: snapshot.Snapshot, host: str) -> int:
+    """Count the instances that a service has, or whose nodes it still has.
+
+    The record of a node follows its instance, once the tracker of the service
+    that has taken it comes to the node.
+    """
+    following = {
+        instance.uuid for row in seen.rows.values()
+        if model.canonical(row.owner) == host and row.node in seen.nodes
+        and (instance := seen.instance_on(seen.nodes[row.node])) is not None
+        and instance.is_on(row.node)}
+    return len(following.union(_instances(seen, host)))
 
 
 def _instances(seen: snapshot.Snapshot, host: str) -> list[str]:
