@@ -75,17 +75,16 @@ class RingApp(app.App):
         if isinstance(cmd, base.Command):
             configure(self.options.config_file, self.options.config_dir)
 
-    def clean_up(self, cmd: command.Command, result: int,
-                 err: BaseException | None) -> None:
-        super().clean_up(cmd, result, err)
-        if err is not None:
-            self.status = base.FAILED
+    def interact(self) -> None:
+        # Cliff would ask for commands, one after the other.
+        self.stderr.write(
+            f'Name a command: "{self.NAME} --help" lists them.\n')
 
     def run(self, argv: list[str]) -> int:
         self.arguments = list(argv)
-        # Cliff's own status of a failure would be that of a finding.
         result = super().run(argv)
-        return max(self.status, result)
+        # Cliff's own status of a failure would be that of a finding.
+        return max(self.status, base.FAILED if result == base.LOOK else result)
 
 
 def configure(files: Sequence[str], directory: str | None) -> None:

@@ -157,7 +157,8 @@ class _Tending(_Waiting):
     @functools.cached_property
     def worker(self) -> work.Worker:
         """What changes it."""
-        return work.Worker(self.source, self.waiter, lambda: self.trail)
+        return work.Worker(
+            self.source, self.see, self.waiter, lambda: self.trail)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -235,7 +236,8 @@ class Move(_Waiting):
     @functools.cached_property
     def mover(self) -> moving.Mover:
         """What moves it."""
-        return moving.Mover(self.source, self.waiter, lambda: self.trail)
+        return moving.Mover(
+            self.source, self.see, self.waiter, lambda: self.trail)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -21,6 +21,7 @@ from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.command import waiting
+from nova_ironic_ring.command import work
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pool_gift
@@ -37,15 +38,18 @@ _Action = steps.Action
 class Mover:
     """Moves instances."""
 
-    def __init__(self, where: 'source.Source', waiter: waiting.Waiter,
+    def __init__(self, where: 'source.Source', see: work.See,
+                 waiter: waiting.Waiter,
                  written: 'Callable[[], trail.Trail]') -> None:
         """Choose the deployment.
 
         :param where: the deployment
+        :param see: is given what was read first
         :param waiter: what waits for its services
         :param written: returns what is written down; dear to import
         """
         self._source = where
+        self._see = see
         self._waiter = waiter
         #: What was read when it was planned.
         self._seen: snapshot.Snapshot | None = None
@@ -60,6 +64,7 @@ class Mover:
         :raises CommandError: if one of them cannot be moved
         """
         seen, asked = self._source.read_nodes(nodes)
+        seen = self._see(seen)
         if seen.pools:
             # What its pools are to count depends on all nodes.
             seen = self._source.with_nodes(seen)

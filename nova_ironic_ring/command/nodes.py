@@ -74,8 +74,8 @@ def choose(seen: snapshot.Snapshot, wanted: Wanted) -> list[decisions.Story]:
     :param wanted: which they are
     :returns: in the order of their names
     :raises ValueError: if the owner is no service at all
-    :raises CommandError: if no node has the group, or the shard, or there is
-        no such code
+    :raises CommandError: if no node has the group, or the shard, that is
+        named, or there is no such code
     """
     _see_code(wanted.state, overview.Code.__members__, 'state')
     _see_code(wanted.decision, [
@@ -109,10 +109,12 @@ def _see_code(code: str | None, known: Iterable[str], what: str) -> None:
 def _see(name: str | None, known: Iterable[str], what: str) -> None:
     """See that a name is known: a list without nodes may look like good news.
 
+    That no node is in none is an answer.
+
     :raises CommandError: if it is not
     """
     names = sorted(set(known))
-    if name is not None and name.lower() not in map(str.lower, names):
+    if name and name.lower() not in map(str.lower, names):
         raise errors.CommandError(
             f'Ironic has no node in {what} "{name}": there are '
             f'{", ".join(each or "nodes in none" for each in names)}.')

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from nova_ironic_ring.command import source
     from nova_ironic_ring.command import trail
 
+#: Says what is wrong with what was read, and returns the same.
+See = Callable[[snapshot.Snapshot], snapshot.Snapshot]
+
 _Action = steps.Action
 _State = membership.State
 
@@ -45,15 +48,18 @@ class Worker:
     raises what is wrong with it.
     """
 
-    def __init__(self, where: 'source.Source', waiter: waiting.Waiter,
+    def __init__(self, where: 'source.Source', see: See,
+                 waiter: waiting.Waiter,
                  written: 'Callable[[], trail.Trail]') -> None:
         """Choose the deployment.
 
         :param where: the deployment
+        :param see: is given what was read first
         :param waiter: what waits for its services
         :param written: returns what is written down; dear to import
         """
         self._source = where
+        self._see = see
         self._waiter = waiter
         #: What was read when it was planned.
         self._seen: snapshot.Snapshot | None = None
@@ -69,7 +75,7 @@ class Worker:
         :raises ValueError: if there is no such service
         :raises CommandError: if it cannot come to an end
         """
-        seen = self._seen = self._source.read()
+        seen = self._seen = self._see(self._source.read())
         service = seen.service(host)
         name = model.canonical(host)
         count = self._free(seen, name)
@@ -115,7 +121,7 @@ class Worker:
         :raises ValueError: if there is no such service
         :raises CommandError: if it does not live
         """
-        seen = self._seen = self._source.read()
+        seen = self._seen = self._see(self._source.read())
         service = seen.service(host)
         if seen.state(host) in (_State.ABSENT, _State.FORCED_DOWN):
             raise errors.CommandError(
@@ -153,7 +159,7 @@ class Worker:
         """
         # Ironic may be slow, or away: there is time for it when the service is
         # forced down.
-        seen = self._seen = self._source.read(ironic=False)
+        seen = self._seen = self._see(self._source.read(ironic=False))
         service = seen.service(host)
         name = model.canonical(host)
         takers = _others(seen, name)
@@ -227,7 +233,7 @@ class Worker:
         :param timeout: how long to wait, in seconds
         """
         counts = {_Action.WAIT_FOR_NODES: self._left,
-                  _Action.WAIT_FOR_INSTANCES: _held,
+                  _Action.WAIT_FOR_INSTANCES: _kept,
                   _Action.WAIT_FOR_SHARE: self._missing}
         done = {step: steps.DONE for step in planned
                 if step.action not in _WAITS}
@@ -331,6 +337,20 @@ def _recorded(seen: snapshot.Snapshot, host: str) -> int:
 def _held(seen: snapshot.Snapshot, host: str) -> int:
     """Count the instances on nodes that belong to a service."""
     return len(_instances(seen, host))
+
+
+def _kept(seen: snapshot.Snapshot, host: str) -> int:
+    """Count the instances that a service has, or whose nodes it still has.
+
+    The record of a node follows its instance, once the tracker of the service
+    that has taken it comes to the node.
+    """
+    following = {
+        instance.uuid for row in seen.rows.values()
+        if model.canonical(row.owner) == host and row.node in seen.nodes
+        and (instance := seen.instance_on(seen.nodes[row.node])) is not None
+        and instance.is_on(row.node)}
+    return len(following.union(_instances(seen, host)))
 
 
 def _instances(seen: snapshot.Snapshot, host: str) -> list[str]:

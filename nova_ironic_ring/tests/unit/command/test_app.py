@@ -333,6 +333,14 @@ class ReadingTestCase(base.CommandTestCase):
     def test_unknown_command(self):
         self.run_command('dance', status=2)
 
+    def test_no_command(self):
+        self.run_command('--cell', 'cell1', status=2)
+        self.assertIn('Name a command: "nova-ironic-ring --help" lists them.',
+                      self.err)
+
+    def test_log_file_that_cannot_be_written(self):
+        self.run_command('--log-file', '/dev/null/x', 'show', status=2)
+
 
 class AskTestCase(base.CommandTestCase):
 

@@ -125,6 +125,14 @@ class NodeListTestCase(base.CommandTestCase):
         (line,) = self._list('--shard', 'east')
         self.assertEqual('none serves it', line['Ring'])
 
+    def test_no_node_is_in_none(self):
+        seen = self.source.seen
+        self.source.seen = dataclasses.replace(seen, nodes={
+            uuid: dataclasses.replace(node, group='rack', shard='east')
+            for uuid, node in seen.nodes.items()})
+        for option in '--group', '--shard':
+            self.assertEqual([], self._list(option, ''))
+
     def test_one_cell(self):
         seen = self.source.seen
         self.source.seen = dataclasses.replace(seen, cell='cell2')

@@ -111,6 +111,26 @@ class DrainTestCase(base.CommandTestCase):
              ('WAIT_FOR_INSTANCES', 'a', 'NOT_DONE')],
             self.run_steps('drain', 'a', '--instances', '--dry-run'))
 
+    def test_records_follow_the_instances(self):
+        counts = []
+
+        def step(seen):
+            counts.append(len(counts))
+            instance = seen.instances['instance-1']
+            row = seen.rows[NODES[1]]
+            return self.divide(dataclasses.replace(
+                seen, instances={'instance-1': dataclasses.replace(
+                    instance, host='b')}, rows={
+                        **seen.rows, NODES[1]: dataclasses.replace(
+                            row, owner='a' if len(counts) < 20 else 'b')}))
+        self.source.seen = make(instances={1: 'a'}, said=profile.Profile(
+            mobility='follow'))
+        self.source.step = step
+        self.assertIn(('WAIT_FOR_INSTANCES', 'a', 'DONE'), self.run_steps(
+            'drain', 'a', '--instances', '--yes'))
+        self.assertNotIn('a', {row.owner
+                               for row in self.source.seen.rows.values()})
+
     def test_one_that_somebody_has_disabled(self):
         self.source.seen = make(services=[
             service('a', disabled=True, reason='bad RAM'), service('b'),
