@@ -68,7 +68,8 @@ class Reactions:
     def look(self) -> None:
         """Look once."""
         try:
-            self._nodes += self._look()
+            # Instances before nodes that were offered in an earlier look.
+            self._nodes[:0] = self._look()
             self._is_failing = False
         except Exception as error:
             # Once: it is looked again, and again.
@@ -88,6 +89,6 @@ class Reactions:
         try:
             upstream.track(self._source, node)
         except Exception as error:
-            LOG.warning('Node %(node)s, whose instance was taken over, is '
-                        'recorded in the next pass: %(error)s', {
+            LOG.warning('Node %(node)s, which is for this service now, cannot '
+                        'be recorded before the next pass: %(error)s', {
                             'node': node, 'error': error})

@@ -160,7 +160,8 @@ class Reacted:
     """What a service has done between two passes.
 
     :ivar taken: the instances that have become this service's
-    :ivar nodes: their nodes, as Nova's driver wants them, by UUID
+    :ivar nodes: their nodes, and those that were offered, as Nova's driver
+        wants them, by UUID
     :ivar places: the compute nodes that the resource tracker is to track by
         it: UUIDs of nodes, or names of pools
     """
@@ -398,8 +399,7 @@ class RingService(Service):
                     each.instance for each in result.taken))
         nodes = self.ironic.for_nova(result.steps)
         self.nodes = {**self.nodes, **nodes}
-        return Reacted(
-            result.taken, nodes, [each.node for each in result.taken])
+        return Reacted(result.taken, nodes, list(result.steps))
 
     def lists(self, place: str) -> bool:
         step = self.result.plan.steps.get(place)

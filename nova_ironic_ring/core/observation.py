@@ -255,6 +255,8 @@ class Memory:
     :ivar confidence: what is remembered of this service's own heartbeat
     :ivar standing: what this service knew of its peers
     :ivar waits: the nodes that are waited for
+    :ivar taking: those of them that were offered, and for which the tracker
+        was asked between passes, since the last pass
     :ivar disputes: what was taken from whom without consent
     :ivar vanished: how many of this service's nodes have vanished
     :ivar kept: nodes that are missing from Ironic, and kept because Nova has
@@ -290,6 +292,7 @@ class Memory:
     confidence: Confidence = Confidence()
     standing: Standing = dataclasses.field(default_factory=Standing)
     waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
+    taking: frozenset[str] = frozenset()
     disputes: Disputes = Disputes()
     vanished: Guard = Guard()
     kept: frozenset[str] = frozenset()

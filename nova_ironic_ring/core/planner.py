@@ -200,7 +200,7 @@ class _Planner:
         steps = {node: self._step(node, verdict)
                  for node, verdict in verdicts.items()}
         return Plan(steps, self._events(steps)), dataclasses.replace(
-            self.before, waits=self.waits,
+            self.before, waits=self.waits, taking=frozenset(),
             in_use=frozenset() if self.is_known else self.before.in_use,
             disputes=self.disputes.noted(
                 {node: self.seen.rows[node].owner_name
@@ -368,7 +368,10 @@ class _Planner:
         for node, step in steps.items():
             row = self.seen.rows.get(node)
             if step.decision.takes and row is not None:
-                found.append(events.NodeTaken(node, row.owner, step.decision))
+                if step.decision is not Decision.TAKE_OFFERED or (
+                        node not in self.before.taking):
+                    found.append(events.NodeTaken(
+                        node, row.owner, step.decision))
             elif step.offer and row is not None and row.taker != step.offer:
                 found.append(events.NodeOffered(node, step.offer))
         return found

@@ -13,15 +13,17 @@
 """What a service does between two passes.
 
 With thousands of nodes the resource tracker takes minutes from one pass to the
-next. So the services are looked at more often, and the instances of those that
-are dead are taken over at once. Ironic has listed its nodes in the last pass,
-and is asked for no more than shards that were another's then. All else is left
-to the passes.
+next. So the services are looked at more often, the instances of those that are
+dead are taken over at once, and nodes that the last pass waits for are taken
+when they are offered. Ironic has listed its nodes in the last pass, and is
+asked for no more than shards that were another's then. All else is left to the
+passes.
 """
 
 from collections.abc import Mapping, Sequence
 import dataclasses
 
+from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import listing
 from nova_ironic_ring.core import look
@@ -33,14 +35,20 @@ from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.core import trust
 
+# So many rows of nodes that are waited for are read in a look.
+_ROWS = 500
+# So many free nodes at most are recorded beside the pass: the tracker needs a
+# good part of a second for each, and does one after the other.
+_NODES = 20
+
 
 @dataclasses.dataclass(frozen=True)
 class Result:
     """What has come of a look between two passes.
 
     :ivar memory: what is to be remembered
-    :ivar steps: what was done, by the node: each instance on them has become
-        this service's
+    :ivar steps: what was decided, by the node that the tracker is to record:
+        its instance has become this service's, or it is free and offered to it
     :ivar taken: these instances
     :ivar happened: the events for the log
     """
@@ -54,7 +62,7 @@ class Result:
 
 def run(world: ports.Ports, before: observation.Memory,
         current: settings.Settings) -> Result:
-    """Look at the services, and take over the instances of dead ones.
+    """Look at the services, take over from dead ones, take what is offered.
 
     No pass may run at the same time.
 
@@ -67,8 +75,20 @@ def run(world: ports.Ports, before: observation.Memory,
         return Result(before)
     this = look.Run(world, current)
     seen, memory = observe(this, before)
-    if seen is None:
-        return Result(memory, happened=this.happened)
+    if seen is not None:
+        done = _take_over(this, seen, memory)
+        if done.taken:
+            # What could fail now would hide it. Offers are there later, too.
+            return done
+        memory = done.memory
+    steps, memory = _offered(this, memory)
+    return Result(memory, steps, happened=this.happened)
+
+
+def _take_over(this: look.Run, seen: observation.Observation,
+               memory: observation.Memory) -> Result:
+    """Take over the instances of dead services that are for this one."""
+    world, current = this.world, this.current
     # What is to be remembered of a plan is for all nodes, and all rows.
     plan, _ = planner.decide(seen, memory, current)
     with look.asking(this, look.Port.NOVA, memory):
@@ -82,6 +102,50 @@ def run(world: ports.Ports, before: observation.Memory,
     return Result(
         memory, {each.node: plan.steps[each.node] for each in outcome.taken},
         outcome.taken, this.happened)
+
+
+def _offered(this: look.Run, memory: observation.Memory
+             ) -> tuple[dict[str, planner.Step], observation.Memory]:
+    """Find nodes that the last pass waits for, and that are offered by now."""
+    nova, current = this.world.nova, this.current
+    wanted = [node for node in _in_turn(this, memory)
+              if memory.nodes.get(node, '') is None]
+    room = _NODES - (len(memory.taking - this.world.process.tracked())
+                     if memory.taking else 0)
+    if not wanted or room <= 0 or (
+            memory.standing.trust is not trust.Trust.FULL):
+        return {}, memory
+    with look.asking(this, look.Port.NOVA, memory):
+        rows = {node: row for node, row in nova.rows(wanted).items()
+                if row.taker == current.me}
+        if not rows:
+            return {}, memory
+        own = nova.rows_of(current.host)
+        known, memory = others.services(
+            this, memory, {row.owner for row in rows.values()})
+    memory = look.at_own_heartbeat(this, memory)
+    plan, _ = planner.decide(observation.Observation(
+        memory.watch.at, memory.standing, dict.fromkeys(sorted(rows)),
+        {**own, **rows}, others=known), memory, current)
+    offered = [node for node, step in plan.steps.items()
+               if step.decision is decisions.Decision.TAKE_OFFERED][:room]
+    if memory.standing.trust is not trust.Trust.FULL:
+        return {}, memory
+    this.happened.extend(
+        each for each in plan.happened
+        if isinstance(each, events.NodeTaken) and each.node in offered)
+    return {node: plan.steps[node] for node in offered}, dataclasses.replace(
+        memory, taking=memory.taking.union(offered))
+
+
+def _in_turn(this: look.Run, memory: observation.Memory) -> list[str]:
+    """Name nodes that are waited for, in each look those that come next."""
+    waits = sorted(memory.waits.keys() - memory.taking)
+    if len(waits) <= _ROWS:
+        return waits
+    turn = int(memory.watch.at / this.current.report_interval)
+    first = turn * _ROWS % len(waits)
+    return (waits + waits)[first:first + _ROWS]
 
 
 def observe(this: look.Run, before: observation.Memory

@@ -138,7 +138,8 @@ class ReactionsTestCase(base.DriverTestCase):
         self.nova.change_instance('theirs', host='a')
         self.reactions.track(self.node)
         self.assertNotIn(self.node, self.me.tracked)
-        self.assertIn('is recorded in the next pass', self.log.output)
+        self.assertIn('cannot be recorded before the next pass',
+                      self.log.output)
 
     def test_a_pass_has_come_to_another_decision(self):
         self._die()
@@ -190,6 +191,80 @@ class ReactionsTestCase(base.DriverTestCase):
         self.assertIs(trust.Trust.BLACKOUT,
                       self.me.ring.memory.standing.trust)
         self.assertEqual('b', self.nova.host_of('theirs'))
+
+
+class OffersTestCase(base.DriverTestCase):
+    """A node that this service waits for is offered between two passes."""
+
+    def setUp(self):
+        super().setUp()
+        self.driver.init_host('me')
+        self.settle()
+        self.reactions = self.driver.ring_reactions
+        self.node = min(self.desired('me', 'a', 'b'))
+        self._give('a')
+        self.nova.advance()
+        self.me.run_pass()
+        self.nova.asked.clear()
+
+    def _give(self, owner: str, taker: str | None = None) -> None:
+        self.cloud.rows[self.node] = clouds.Row(
+            owner, None if taker is None else owner, taker)
+        self.me.tracked.pop(self.node, None)
+
+    def test_what_is_asked(self):
+        self.reactions.look()
+        self.assertEqual(
+            ['ring services', 'rows', 'instances of host', 'rows'],
+            self.nova.asked)
+
+    def test_it_is_taken(self):
+        self._give('a', 'me')
+        self.reactions.look()
+        self.assertEqual('a', self.cloud.rows[self.node].owner)
+        self.assertTrue(self.driver.node_is_available(self.node))
+        self.reactions.track(self.node)
+        self.assertIn(self.node, self.nova.owned('me'))
+        self.assertIn(self.node, self.me.tracked)
+        self.assertNotIn('nodes', self.nova.asked)
+        self.assertEqual(1, self.log.output.count(
+            f'Node {self.node} of a is free and taken with consent'))
+
+    def test_the_owner_builds_on_it(self):
+        self._give('a', 'me')
+        self.cloud.allocations[self.node] = {'build'}
+        self.reactions.look()
+        self.reactions.track(self.node)
+        self.assertEqual('a', self.cloud.rows[self.node].owner)
+        self.assertNotIn(self.node, self.me.tracked)
+        self.assertIn('cannot be recorded before the next pass',
+                      self.log.output)
+
+    def test_while_the_tracker_goes_from_node_to_node(self):
+        listed = sorted(self.me.begin_pass())
+        self.assertNotIn(self.node, listed)
+        self.assertTrue(self.me.update(listed[0]))
+        self._give('a', 'me')
+        self.reactions.look()
+        self.reactions.track(self.node)
+        for node in listed[1:]:
+            self.assertTrue(self.me.update(node))
+        self.assertIn(self.node, self.nova.owned('me'))
+        self.nova.advance()
+        self.assertIn(self.node, self.me.run_pass())
+
+    def test_instances_come_first(self):
+        theirs = self.first_of_b()
+        self.nova.put('theirs', theirs, 'b')
+        self.nova.advance()
+        self.me.run_pass()
+        self._give('a', 'me')
+        self.reactions.look()
+        self.nova.change_service('b', forced_down=True)
+        with fixtures.MockPatch(
+                'nova_ironic_ring.compute.recovery.Recovery.start'):
+            self.reactions.look()
+        self.assertEqual([theirs, self.node], self.reactions._nodes)
 
 
 class PoolReactionsTestCase(base.DriverTestCase):

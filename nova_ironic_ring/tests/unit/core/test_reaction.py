@@ -15,6 +15,7 @@
 import dataclasses
 
 import ddt
+import fixtures
 
 from nova_ironic_ring.core.decisions import Decision
 from nova_ironic_ring.core import events
@@ -22,6 +23,7 @@ from nova_ironic_ring.core import look
 from nova_ironic_ring.core.membership import State
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import reaction
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core.trust import Trust
@@ -258,6 +260,199 @@ class FailoverTestCase(_ReactionTestCase):
         self.force_down('b')
         self.react()
         self.assertTaken()
+
+
+class OffersTestCase(_ReactionTestCase):
+    """Nodes that the last pass waits for are offered since then."""
+
+    def setUp(self):
+        super().setUp()
+        self.waited = sorted(desired('me', 'a', 'b'))[:5]
+        for node in self.waited:
+            self.record(node, 'a')
+        self.run_pass()
+        self.first, self.second, *_ = self.waited
+
+    def track(self) -> None:
+        """Have the tracker record what the last look says."""
+        self.tracker.current = self.current
+        for node in self.reacted.steps:
+            self.tracker.take(node, dataclasses.replace(
+                self.result, plan=planner.Plan(self.reacted.steps)))
+
+    def assertOffered(self, *nodes: str) -> None:
+        self.assertEqual(
+            {node: Decision.TAKE_OFFERED for node in nodes},
+            {node: step.decision
+             for node, step in self.reacted.steps.items()})
+        self.assertEqual(
+            [events.NodeTaken(node, 'a', Decision.TAKE_OFFERED)
+             for node in nodes], self.happened_now(events.NodeTaken))
+
+    def test_nothing_is_offered(self):
+        self.react()
+        self.assertOffered()
+        self.assertEqual(
+            ['ring_services', 'instances_of', 'rows'],
+            [each for each in self.asked
+             if each not in ('now', 'longest_gap', 'is_ending')])
+
+    def test_it_is_taken_with_consent(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.assertOffered(self.first)
+        self.assertTaken()
+        self.assertNotIn('nodes', self.asked)
+        self.track()
+        self.assertEqual('me', self.cloud.rows[self.first].owner)
+
+    def test_offer_to_another(self):
+        self.record(self.first, 'a', taker='b')
+        self.record(self.second, 'a', taker='')
+        self.react()
+        self.assertOffered()
+
+    def test_once(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.react()
+        self.assertOffered()
+
+    def test_the_next_pass_says_nothing_again(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        # The tracker has not come to it.
+        self.assertIn(self.first, self.run_pass())
+        self.assertEqual([], self.happened(events.NodeTaken))
+        self.assertEqual(frozenset(), self.memory.taking)
+        self.assertEqual('me', self.cloud.rows[self.first].owner)
+        self.run_pass()
+        self.assertIs(Decision.KEEP, self.decisions()[self.first])
+
+    def test_offer_that_is_withdrawn(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.record(self.first, 'a', taker='')
+        self.run_pass()
+        self.assertEqual('a', self.cloud.rows[self.first].owner)
+        self.assertIn(self.first, self.memory.waits)
+
+    def test_the_pass_that_takes_it_by_force_says_so(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.record(self.first, 'a')
+        self.force_down('a')
+        self.run_pass()
+        self.assertIn(
+            events.NodeTaken(self.first, 'a', Decision.TAKE_ABANDONED),
+            self.happened(events.NodeTaken))
+
+    def test_another_has_taken_it_meanwhile(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.record(self.first, 'b')
+        self.track()
+        self.assertEqual('b', self.cloud.rows[self.first].owner)
+
+    def test_the_owner_is_to_build_on_it(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.cloud.allocations[self.first] = {'build'}
+        self.track()
+        self.assertEqual('a', self.cloud.rows[self.first].owner)
+
+    def test_builds_of_an_owner_that_is_disabled_go_on(self):
+        self.change('a', disabled=True)
+        for node in self.waited:
+            self.record(node, 'a')
+        self.run_pass()
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        claim = self.reacted.steps[self.first].claim
+        self.assertEqual((False, True),
+                         (claim.is_abandoned, claim.is_handed_over))
+
+    def test_row_that_has_gone(self):
+        del self.cloud.rows[self.first]
+        self.react()
+        self.assertOffered()
+
+    def test_instance_on_it_since_the_last_listing(self):
+        self.place(self.first, 'new', 'a')
+        self.run_pass()
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.assertOffered()
+
+    def test_it_is_for_another_by_now(self):
+        node = min(desired('me', 'a', 'b') - desired('me', 'a', 'b', 'e'))
+        self.record(node, 'a')
+        self.run_pass()
+        self.record(node, 'a', taker='me')
+        self.join('e')
+        self.react()
+        self.assertIn(node, self.memory.waits)
+        self.assertOffered()
+
+    def test_newcomer(self):
+        for node in self.owned():
+            self.record(node, 'a')
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.assertOffered()
+
+    def test_service_that_ends(self):
+        self.tracker.process.is_ending = lambda: True
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.assertOffered()
+
+    def test_no_trust(self):
+        self.record(self.first, 'a', taker='me')
+        self.before['rows_of'] = lambda: setattr(
+            self.tracker.process, 'longest_gap', lambda: 1000)
+        self.react()
+        self.assertOffered()
+        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+        self.react()
+        self.assertOffered()
+
+    def test_nova_does_not_answer(self):
+        self.before['rows'] = _fail
+        self.assertRaises(look.UnansweredError, self.react)
+        self.assertIsNotNone(self.memory.confidence.bad_at)
+
+    def test_instances_come_first(self):
+        self.record(self.first, 'a', taker='me')
+        self.force_down('b')
+        self.react()
+        self.assertTaken('theirs')
+        self.assertEqual({self.node}, self.reacted.steps.keys())
+        self.react()
+        self.assertOffered(self.first)
+
+    def test_no_more_at_once_than_the_tracker_comes_to(self):
+        for node in self.waited:
+            self.record(node, 'a', taker='me')
+        self.useFixture(fixtures.MockPatchObject(reaction, '_NODES', 2))
+        self.react()
+        self.assertOffered(*self.waited[:2])
+        self.react()
+        self.assertOffered()
+        self.assertNotIn('rows', self.asked)
+        self.tracker.process.tracked_nodes.add(self.waited[0])
+        self.react()
+        self.assertOffered(self.waited[2])
+
+    def test_rows_are_read_in_turn(self):
+        self.useFixture(fixtures.MockPatchObject(reaction, '_ROWS', 2))
+        self.record(self.waited[-1], 'a', taker='me')
+        for _ in range(3):
+            self.wait(self.current.report_interval)
+            self.react()
+            if self.reacted.steps:
+                break
+        self.assertOffered(self.waited[-1])
 
 
 @ddt.ddt
