@@ -15,12 +15,14 @@
 Each test builds the layout with real packages and asks Nova's own loader.
 """
 
+from importlib import metadata
 import json
 import os
 import pathlib
 import sys
 import sysconfig
 from typing import ClassVar
+import zipfile
 
 import fixtures
 from oslotest import base
@@ -58,6 +60,17 @@ _run = programs.run
 
 def _pip(*arguments: str) -> str:
     return _run(UV, 'pip', *arguments)
+
+
+def _named(name: str) -> list[str]:
+    """Return what a file of requirements names.
+
+    :param name: the file
+    """
+    return sorted(
+        line.partition('#')[0].strip()
+        for line in (PROJECT / name).read_text().splitlines()
+        if line.partition('#')[0].strip())
 
 
 class InstallationTestCase(base.BaseTestCase):
@@ -188,6 +201,24 @@ class GoodNeighbourTestCase(InstallationTestCase):
         self.assertEqual(
             ['console_scripts', 'nova_ironic_ring.command',
              'oslo.config.opts'], found)
+
+    def test_what_the_wheel_needs(self):
+        (place,) = [path for path in zipfile.Path(self.wheel).iterdir()
+                    if path.name.endswith('.dist-info')]
+        said = metadata.PathDistribution(place)
+        needed = {extra: sorted(
+            line.partition(';')[0] for line in said.requires or ()
+            if line.endswith('"lab"') == bool(extra))
+            for extra in ('', 'lab')}
+        # The lab's own are for those alone who ask for them.
+        self.assertEqual(
+            {'': _named('requirements.txt'),
+             'lab': _named('lab-requirements.txt')}, needed)
+        self.assertEqual(['lab'], said.metadata.get_all('Provides-Extra'))
+        self.assertEqual(
+            {'Homepage', 'Documentation', 'Release notes', 'Source'},
+            {line.partition(',')[0]
+             for line in said.metadata.get_all('Project-URL') or ()})
 
     def test_nothing_of_nova_is_touched(self):
         self._install('--no-deps', self.wheel)

@@ -96,6 +96,14 @@ class IronicTestCase(base.BaseTestCase):
             (url, {**query, 'marker': 'c'}, '1.82')], self.asked())
         self.client.get_endpoint_data.assert_called_once_with()
 
+    def test_one_session_for_all_listings(self):
+        for _ in range(3):
+            self.answer(['a'], [])
+            self.assertEqual(['a'], [
+                node['uuid'] for node in self.ironic.nodes(('uuid',))])
+        self.assertEqual(1, self.connect.call_count)
+        self.client.get_endpoint_data.assert_called_once_with()
+
     def test_old_ironic(self):
         self.use('http://ironic/baremetal/v1', (1, 50))
         self.answer([])

@@ -107,9 +107,9 @@ class SourceTestCase(base.BaseTestCase):
         CONF.set_override('connection', self.url('api'), 'api_database')
         self.addCleanup(CONF.clear_override, 'connection', 'api_database')
         self.ironic = FakeIronic([make_node(uuid) for uuid in NODES])
-        self.useFixture(fixtures.MockPatch(
+        self.make_ironic = self.useFixture(fixtures.MockPatch(
             'nova_ironic_ring.adapters.plain.Ironic',
-            side_effect=lambda options, cloud: self.ironic))
+            side_effect=lambda options, cloud: self.ironic)).mock
         self.source = source.Source()
 
     def url(self, name: str) -> str:
@@ -248,6 +248,18 @@ class ReadTestCase(SourceTestCase):
         self.source.read()
         self.assertEqual([('nodes', source._NODE_FIELDS, {})],
                          self.ironic.asked)
+
+    def test_one_session_for_all_looks(self):
+        self.add_service('a')
+        self.add_row(NODES[0], 'a')
+        make_database = self.useFixture(fixtures.MockPatchObject(
+            tables, 'Database', wraps=tables.Database)).mock
+        for _ in range(3):
+            self.source.read()
+        self.assertEqual(3, len(self.ironic.asked))
+        self.assertEqual(1, self.make_ironic.call_count)
+        # The API database, and that of the cell.
+        self.assertEqual(2, make_database.call_count)
 
     def test_without_ironic(self):
         self.ironic.found = None
