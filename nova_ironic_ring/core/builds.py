@@ -89,12 +89,11 @@ def look_at_handover(world: ports.Ports, before: observation.Handovers,
     :param before: what is remembered of handovers
     :param node: the node's UUID
     """
-    givers = dict(before.givers)
-    giver = givers.pop(node, None)
+    giver = before.givers.get(node)
     if giver is None:
         return before
     consumers = world.placement.consumers(node)
-    return observation.Handovers(givers, before.builds + (
+    return observation.Handovers(before.givers.without(node), before.builds + (
         (observation.LeftBuild(node, giver, consumers),) if consumers else ()))
 
 

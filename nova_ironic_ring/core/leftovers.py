@@ -260,12 +260,13 @@ def look_at_missing(world: ports.Ports, memory: observation.Memory, node: str
     instances = _instances_of(world, node)
     if not instances:
         return True, dataclasses.replace(
-            memory, kept=memory.kept - {node}, vanished=memory.vanished.noted(
-                node, world.process.now())), []
+            memory, kept=memory.kept.without(node),
+            vanished=memory.vanished.noted(node, world.process.now())), []
     if node in memory.kept:
         return False, memory, []
-    return False, dataclasses.replace(memory, kept=memory.kept | {node}), [
-        events.NodeKept(node, min(instances))]
+    return False, dataclasses.replace(
+        memory, kept=memory.kept.having(node, None)), [
+            events.NodeKept(node, min(instances))]
 
 
 def _instances_of(world: ports.Ports, node: str) -> frozenset[str]:

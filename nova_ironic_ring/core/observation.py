@@ -21,6 +21,7 @@ from nova_ironic_ring.core.membership import Membership
 from nova_ironic_ring.core.membership import Watch
 from nova_ironic_ring.core.membership import WorkWatch
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core.parted import Parted
 from nova_ironic_ring.core.pools import Node
 from nova_ironic_ring.core.pools import Pool
 from nova_ironic_ring.core.ring import Ring
@@ -153,7 +154,7 @@ class Handovers:
         pass
     """
 
-    givers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    givers: Parted[str] = dataclasses.field(default_factory=Parted)
     builds: tuple[LeftBuild, ...] = ()
     is_unanswered: bool = False
 
@@ -260,7 +261,7 @@ class Memory:
     :ivar disputes: what was taken from whom without consent
     :ivar vanished: how many of this service's nodes have vanished
     :ivar kept: nodes that are missing from Ironic, and kept because Nova has
-        an instance on them
+        an instance on them: the keys
     :ivar in_use: nodes that a newcomer could not take, because their owners
         are to build on them
     :ivar instances: the instances of others as last read, by UUID
@@ -295,7 +296,7 @@ class Memory:
     taking: frozenset[str] = frozenset()
     disputes: Disputes = Disputes()
     vanished: Guard = Guard()
-    kept: frozenset[str] = frozenset()
+    kept: Parted[None] = dataclasses.field(default_factory=Parted)
     in_use: frozenset[str] = frozenset()
     instances: Mapping[str, model.Instance] = dataclasses.field(
         default_factory=dict)

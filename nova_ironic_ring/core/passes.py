@@ -42,6 +42,7 @@ from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import others
 from nova_ironic_ring.core import own_work
+from nova_ironic_ring.core import parted
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import pool_return
 from nova_ironic_ring.core import pool_takeover
@@ -97,7 +98,8 @@ def run(world: ports.Ports, before: observation.Memory,
     with look.asking(this, look.Port.IRONIC, memory):
         memory = look.at_missing_nodes(
             this, memory, look.Had(pools.rows_of_nodes(rows)), nodes)
-    memory = dataclasses.replace(memory, kept=memory.kept - nodes.keys())
+    memory = dataclasses.replace(memory, kept=parted.Parted(dict.fromkeys(
+        node for node in memory.kept if node not in nodes)))
     with look.asking(this, look.Port.NOVA, memory):
         seen, memory = _observe(this, memory, observation.Observation(
             world.process.now(), memory.standing, nodes, rows,
@@ -258,8 +260,10 @@ def _look_at_givers(this: look.Run, memory: observation.Memory,
     found = builds.not_deployed(
         memory.handovers.builds, {uuid for uuid in nodes.values() if uuid})
     memory = dataclasses.replace(memory, handovers=observation.Handovers(
-        {node: giver for node, giver in memory.handovers.givers.items()
-         if node in plan.steps and plan.steps[node].decision.lists}, found))
+        parted.Parted({
+            node: giver for node, giver in memory.handovers.givers.items()
+            if node in plan.steps and plan.steps[node].decision.lists}),
+        found))
     if not found or memory.standing.trust is not trust.Trust.FULL:
         return memory
     try:

@@ -91,7 +91,7 @@ def look(world: ports.Ports, before: observation.Memory, listed: Listed,
     if claimed is not None and claimed.is_handed_over and (
             claimed.owner is not None):
         handovers = dataclasses.replace(
-            handovers, givers={**handovers.givers, node: claimed.owner})
+            handovers, givers=handovers.givers.having(node, claimed.owner))
     return Looked(
         dataclasses.replace(
             before, left_builds=(*before.left_builds, *settled.left),

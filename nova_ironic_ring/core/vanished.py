@@ -12,9 +12,11 @@
 
 """Whether nodes that are missing from Ironic are believed deleted."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 import dataclasses
 import itertools
+
+from nova_ironic_ring.core.parted import Parted
 
 #: So many nodes may vanish, whatever the percentage.
 _HANDFUL = 5
@@ -42,7 +44,7 @@ class Guard:
     """
 
     has_too_many: bool = False
-    deleted: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    deleted: Parted[float] = dataclasses.field(default_factory=Parted)
     left: int = _HANDFUL
 
     @property
@@ -60,7 +62,7 @@ class Guard:
         :param at: the present time, in seconds
         """
         return dataclasses.replace(
-            self, deleted={**self.deleted, node: at}, left=self.left - 1)
+            self, deleted=self.deleted.having(node, at), left=self.left - 1)
 
     def noted_unnamed(self, count: int, at: float) -> 'Guard':
         """Return the guard after nodes without a name were believed deleted.
@@ -115,4 +117,4 @@ def look(before: Guard, missing: Missing, limits: Limits, at: float) -> Guard:
         gone = filter(missing.is_deleted, missing.nodes)
         has_too_many = named < 0 or len(
             list(itertools.islice(gone, named + 1))) > named
-    return Guard(has_too_many, deleted, max(0, named))
+    return Guard(has_too_many, Parted(deleted), max(0, named))

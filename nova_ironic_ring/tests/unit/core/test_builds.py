@@ -19,6 +19,7 @@ from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import parted
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
@@ -231,7 +232,7 @@ class BuildsTestCase(base.BaseTestCase):
 class HandoverTestCase(base.BaseTestCase):
     """A node that Giver, which lives, has handed over."""
 
-    BEFORE = observation.Handovers({'node': 'Giver'})
+    BEFORE = observation.Handovers(parted.Parted({'node': 'Giver'}))
     LEFT = observation.LeftBuild('node', 'Giver', frozenset({'new'}))
 
     def setUp(self):
@@ -243,7 +244,7 @@ class HandoverTestCase(base.BaseTestCase):
 
     def test_what_is_allocated(self):
         self.assertEqual(
-            observation.Handovers({}, (self.LEFT,)),
+            observation.Handovers(parted.Parted(), (self.LEFT,)),
             builds.look_at_handover(self.world, self.BEFORE, 'node'))
 
     def test_nothing_is_allocated(self):

@@ -1,0 +1,85 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A mapping that never changes, and of which changed copies cost little."""
+
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+# So many at most. A copy costs what one part has, and this.
+_PARTS = 256
+
+_Value = TypeVar('_Value')
+
+
+class Parted(Mapping[str, _Value]):
+    """A mapping in parts, of which a changed copy has all but one.
+
+    Nova's tracker goes from node to node, and what is remembered may change at
+    each. With a copy of a dict each time, what N nodes cost would grow with
+    the square of N.
+    """
+
+    def __init__(self, entries: Mapping[str, _Value] | None = None) -> None:
+        """Begin with some entries.
+
+        :param entries: the entries; None for none
+        """
+        parts: dict[int, dict[str, _Value]] = {}
+        for key, value in (entries or {}).items():
+            parts.setdefault(_part(key), {})[key] = value
+        self._parts: Mapping[int, Mapping[str, _Value]] = parts
+
+    def having(self, key: str, value: _Value) -> 'Parted[_Value]':
+        """Return the mapping with one entry more, or another one.
+
+        :param key: its key
+        :param value: its value
+        """
+        part = _part(key)
+        return self._with(part, {**self._parts.get(part, {}), key: value})
+
+    def without(self, key: str) -> 'Parted[_Value]':
+        """Return the mapping without an entry, which it need not have.
+
+        :param key: the key
+        """
+        if key not in self:
+            return self
+        part = _part(key)
+        return self._with(part, {
+            each: value for each, value in self._parts[part].items()
+            if each != key})
+
+    def __getitem__(self, key: str) -> _Value:
+        return self._parts[_part(key)][key]
+
+    def __iter__(self) -> Iterator[str]:
+        # The order of the parts is another one in each process.
+        return iter(sorted(key for part in self._parts.values()
+                           for key in part))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts.values()))
+
+    def __repr__(self) -> str:
+        return f'Parted({dict(self)!r})'
+
+    def _with(self, number: int, part: Mapping[str, _Value]
+              ) -> 'Parted[_Value]':
+        found: Parted[_Value] = Parted()
+        found._parts = {**self._parts, number: part}
+        return found
+
+
+def _part(key: str) -> int:
+    return hash(key) % _PARTS
