@@ -21,7 +21,9 @@ import functools
 from oslo_log import log as logging
 
 from nova_ironic_ring.compute import counters
+from nova_ironic_ring.core import disputes
 from nova_ironic_ring.core import events
+from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import plural
 from nova_ironic_ring.core import settings
@@ -256,6 +258,19 @@ def _(event: events.DisputeFound, current: settings.Settings, *_: object
         '%(me)s hardly ever takes a node of %(host)s without its consent.',
         {'host': event.host, 'me': current.host, 'count': len(event.nodes),
          'node': event.nodes[0]})
+
+
+@_write.register
+def _(event: events.DisputeEnded, *_: object) -> None:
+    host, state = event.dispute.host, event.dispute.state
+    what = ('a member' if state is membership.State.MEMBER else state.value)
+    LOG.info('The dispute with %(host)s has ended: %(why)s.', {
+        'host': host, 'why': {
+            disputes.Reason.OPTIONS_CHANGED:
+                'the options of this service have changed',
+            disputes.Reason.STATE_CHANGED: f'{host} is {what} by now',
+            disputes.Reason.QUIET: 'nothing more was taken back',
+        }[event.dispute.reason]})
 
 
 @_write.register

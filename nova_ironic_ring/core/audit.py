@@ -12,14 +12,16 @@
 
 """Makes entries of the audit log and notifications of the events of a pass.
 
-There is one for each change of owner, of members and of trust, and for each
-dispute. Other events have a line in the service's log alone.
+There is one for each change of owner, of members and of trust, and for the
+beginning and the end of each dispute. Other events have a line in the
+service's log alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 import enum
 
+from nova_ironic_ring.core import disputes
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
@@ -49,6 +51,8 @@ class Code(enum.Enum):
     TRUST_CHANGED = enum.auto()
     #: Another service takes back what this one has taken.
     DISPUTE_FOUND = enum.auto()
+    #: Nodes may be taken from it again without its consent.
+    DISPUTE_ENDED = enum.auto()
     #: Somebody runs a command that changes something; then what it has done.
     COMMAND_BEGUN = enum.auto()
     INSTANCE_MOVED = enum.auto()
@@ -188,6 +192,12 @@ def _entries(event: events.Event, view: View) -> Iterator[Entry]:
             for node in event.nodes:
                 yield Entry(Code.DISPUTE_FOUND, me, service=event.host,
                             node=node)
+        case events.DisputeEnded(dispute=ended):
+            yield Entry(
+                Code.DISPUTE_ENDED, me, service=ended.host,
+                reason=ended.state.name
+                if ended.reason is disputes.Reason.STATE_CHANGED
+                else ended.reason.name)
 
 
 def _why_dead(host: str, view: View) -> str:

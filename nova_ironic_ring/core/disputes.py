@@ -19,6 +19,7 @@ for a time.
 
 from collections.abc import Container, Mapping, Sequence
 import dataclasses
+import enum
 
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
@@ -40,6 +41,31 @@ class Dispute:
     nodes: Sequence[str]
 
 
+class Reason(enum.Enum):
+    """Why a dispute has ended; the names are for programs, and stay."""
+
+    #: This service has other options.
+    OPTIONS_CHANGED = enum.auto()
+    #: The other service is something else than it was.
+    STATE_CHANGED = enum.auto()
+    #: Nothing more was taken back.
+    QUIET = enum.auto()
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """A dispute that is over.
+
+    :ivar host: the canonical name of the other service
+    :ivar reason: why it is over
+    :ivar state: what the other service is now
+    """
+
+    host: str
+    reason: Reason
+    state: membership.State
+
+
 @dataclasses.dataclass(frozen=True)
 class _BackOff:
     """For how long this service takes nothing from another without consent.
@@ -47,11 +73,26 @@ class _BackOff:
     :ivar state: what the other was when it took back what was taken from it
     :ivar seconds: how long this lasts
     :ivar until: when it ends, in seconds
+    :ivar is_found: whether the other has taken something back itself; else a
+        third service has, to which it had given that
     """
 
     state: membership.State
     seconds: float
     until: float
+    is_found: bool = True
+
+    def end(self, state: membership.State, at: float) -> Reason | None:
+        """Say why the dispute is over, if it is.
+
+        :param state: what the other is now
+        :param at: the present time, in seconds
+        """
+        # A service that was restarted may have another configuration.
+        if state is not self.state:
+            return Reason.STATE_CHANGED
+        # Since its end, this service has taken what it had waited for.
+        return Reason.QUIET if at >= self.until + self.seconds else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +113,16 @@ class Disputes:
     def hosts(self) -> list[str]:
         """The canonical names of those that there is a dispute with."""
         return sorted(self.back_offs)
+
+    def ended(self, reason: Reason, members: membership.Membership
+              ) -> list[Ended]:
+        """Return all of them as ended.
+
+        :param reason: why they are over
+        :param members: the present states of the services
+        """
+        return [Ended(host, reason, members.state(host))
+                for host in self.hosts if self.back_offs[host].is_found]
 
     def is_with(self, host: str, at: float) -> bool:
         """Say whether nothing may be taken from a service without consent.
@@ -122,8 +173,22 @@ class Evidence:
     members: membership.Membership
 
 
+@dataclasses.dataclass(frozen=True)
+class Looked:
+    """What has come of a look.
+
+    :ivar new: those with whom there was no dispute before
+    :ivar ended: the disputes that are over
+    :ivar known: what is to be remembered
+    """
+
+    new: Sequence[Dispute]
+    ended: Sequence[Ended]
+    known: Disputes
+
+
 def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
-         ) -> tuple[list[Dispute], Disputes]:
+         ) -> Looked:
     """Find who has by now what this service took without consent.
 
     :param before: what is remembered
@@ -131,16 +196,19 @@ def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
     :param at: the present time, in seconds
     :param handover_timeout: seconds; nothing is taken from a service without
         its consent for ten times as long after the first time, and twice as
-        long after each further time
-    :returns: those with whom there was no dispute before, and what is to be
-        remembered
+        long after each further time. When nothing was taken back for as long
+        again after that, the dispute is over
     """
-    # A service that was restarted may have another configuration.
-    back_offs = {
-        host: back_off for host, back_off in before.back_offs.items()
-        if seen.members.state(host) is back_off.state}
+    ends = {host: back_off.end(seen.members.state(host), at)
+            for host, back_off in before.back_offs.items()}
+    ended = [Ended(host, reason, seen.members.state(host))
+             for host, reason in sorted(ends.items())
+             if reason is not None and before.back_offs[host].is_found]
+    back_offs = {host: back_off for host, back_off in before.back_offs.items()
+                 if ends[host] is None}
     if not before.taken:
-        return [], dataclasses.replace(before, back_offs=back_offs)
+        return Looked([], ended, dataclasses.replace(
+            before, back_offs=back_offs))
     found: dict[str, list[str]] = {}
     parties: set[str] = set()
     kept, seen_with_third = dict(before.taken), set(before.seen_with_third)
@@ -157,11 +225,14 @@ def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
                 seen_with_third.add(node)
         if node not in seen.mine:
             del kept[node]
+    known = {host for host, back_off in back_offs.items() if back_off.is_found}
     new = [Dispute(host, sorted(nodes))
-           for host, nodes in sorted(found.items()) if host not in back_offs]
+           for host, nodes in sorted(found.items()) if host not in known]
     for host in parties:
         last = back_offs.get(host)
         seconds = 2 * last.seconds if last else _BACK_OFF * handover_timeout
         back_offs[host] = _BackOff(
-            seen.members.state(host), seconds, at + seconds)
-    return new, Disputes(kept, frozenset(seen_with_third), back_offs)
+            seen.members.state(host), seconds, at + seconds,
+            host in found or host in known)
+    return Looked(new, ended, Disputes(
+        kept, frozenset(seen_with_third), back_offs))

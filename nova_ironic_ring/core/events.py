@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import disputes
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import trust
@@ -186,6 +187,16 @@ class DisputeFound(Event):
 
     host: str
     nodes: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class DisputeEnded(Event):
+    """Nodes may be taken from another service again without its consent.
+
+    :ivar dispute: the dispute
+    """
+
+    dispute: disputes.Ended
 
 
 @dataclasses.dataclass(frozen=True)

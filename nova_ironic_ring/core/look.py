@@ -139,8 +139,10 @@ def at_services(this: Run, before: observation.Memory, is_pass: bool
         # It is not in the ring while it is disabled or has no node.
         own = world.nova.service(current.host)
         services = services + ([own] if own else [])
+    ended = disputes.Disputes()
     if before.settings != current:
-        # New settings may have ended the disputes.
+        # New settings may have ended them.
+        ended = before.disputes
         nodes = before.nodes if before.settings is None or (
             before.settings.scope == current.scope) else {}
         before = dataclasses.replace(
@@ -169,6 +171,8 @@ def at_services(this: Run, before: observation.Memory, is_pass: bool
         before, watch=watch, work_watch=work_watch, confidence=confidence,
         standing=standing)
     this.happened.extend(_work_changed(before, memory))
+    this.happened.extend(map(events.DisputeEnded, ended.ended(
+        disputes.Reason.OPTIONS_CHANGED, members)))
     if is_pass:
         this.happened.extend(_timeout_is_short(this, before, memory))
     if other_listing != before.standing.other_listing:

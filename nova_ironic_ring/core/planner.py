@@ -186,7 +186,8 @@ class _Planner:
         self.members = seen.standing.membership.joined(
             seen.others.membership)
         self.trust = seen.standing.trust
-        self.found, self.disputes = self._look_for_disputes()
+        self.looked = self._look_for_disputes()
+        self.disputes = self.looked.known
         self.waits: dict[str, observation.Wait] = {}
 
     def decide(self) -> tuple[Plan, observation.Memory]:
@@ -272,8 +273,7 @@ class _Planner:
                 or self.members.state(row.owner)
                 is not membership.State.MEMBER)
 
-    def _look_for_disputes(self) -> tuple[
-            list[disputes.Dispute], disputes.Disputes]:
+    def _look_for_disputes(self) -> disputes.Looked:
         before = self.before.disputes
         if self.trust is not trust.Trust.FULL or (
                 self.before.own_work.is_failing):
@@ -364,7 +364,9 @@ class _Planner:
 
     def _events(self, steps: Mapping[str, Step]) -> list[events.Event]:
         found: list[events.Event] = [
-            events.DisputeFound(each.host, each.nodes) for each in self.found]
+            *map(events.DisputeEnded, self.looked.ended),
+            *(events.DisputeFound(each.host, each.nodes)
+              for each in self.looked.new)]
         for node, step in steps.items():
             row = self.seen.rows.get(node)
             if step.decision.takes and row is not None:

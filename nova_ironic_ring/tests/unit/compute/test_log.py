@@ -21,16 +21,24 @@ from oslotest import base
 
 from nova_ironic_ring.compute import log
 from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import disputes
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
 
 Decision = decisions.Decision
+Reason = disputes.Reason
 Trust = trust.Trust
 NOW = membership.Membership(
     frozenset('ae'), {'b': membership.State.FORCED_DOWN})
 ERROR = ValueError('no')
+
+
+def _ended(reason: Reason, state: membership.State = membership.State.MEMBER
+           ) -> events.DisputeEnded:
+    return events.DisputeEnded(disputes.Ended('a', reason, state))
+
 
 #: One event of each kind, its level, and what its line says.
 LINES = [
@@ -66,6 +74,8 @@ LINES = [
     (events.NodesBack(), 'INFO', 'that had vanished are there again'),
     (events.DisputeFound('a', ['n1', 'n2']), 'ERROR',
      'a takes back nodes that me has taken, such as n1 (2 in all)'),
+    (_ended(Reason.STATE_CHANGED, membership.State.ABSENT), 'INFO',
+     'The dispute with a has ended: a is absent by now.'),
     (events.NodeTaken('n1', 'b', Decision.TAKE_OFFERED), 'INFO',
      'Node n1 of b is free and taken with consent of its owner.'),
     (events.NodeOffered('n1', 'b'), 'INFO', 'Node n1 is offered to b.'),
@@ -118,6 +128,13 @@ LINES = [
 
 #: The other lines that a kind has.
 MORE = [
+    (_ended(Reason.STATE_CHANGED, membership.State.MEMBER), 'INFO',
+     'The dispute with a has ended: a is a member by now.'),
+    (_ended(Reason.OPTIONS_CHANGED), 'INFO',
+     'The dispute with a has ended: the options of this service have '
+     'changed.'),
+    (_ended(Reason.QUIET), 'INFO',
+     'The dispute with a has ended: nothing more was taken back.'),
     (events.ListingDiffers(frozenset('a'), False), 'WARNING',
      '[ironic_ring] listing is "all" here and is not on a,'),
     (events.ListingDiffers(frozenset(), True), 'INFO',

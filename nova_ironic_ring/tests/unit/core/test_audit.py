@@ -18,6 +18,7 @@ from oslotest import base
 
 from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import disputes
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import trust
@@ -98,6 +99,16 @@ class EntriesTestCase(base.BaseTestCase):
             events.DisputeFound('c', ['n1', 'n2']),
             Entry(Code.DISPUTE_FOUND, 'me', service='c', node='n1'),
             Entry(Code.DISPUTE_FOUND, 'me', service='c', node='n2'))
+
+    def test_end_of_a_dispute(self):
+        for reason, said in (
+                (disputes.Reason.STATE_CHANGED, 'ABSENT'),
+                (disputes.Reason.OPTIONS_CHANGED, 'OPTIONS_CHANGED'),
+                (disputes.Reason.QUIET, 'QUIET')):
+            self._assert_entries(
+                events.DisputeEnded(
+                    disputes.Ended('b', reason, State.ABSENT)),
+                Entry(Code.DISPUTE_ENDED, 'me', service='b', reason=said))
 
     def test_what_changes_nothing(self):
         self._assert_entries(events.NodesBack())

@@ -16,7 +16,7 @@ from nova_ironic_ring.core import disputes
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 
-State = membership.State
+Reason, State = disputes.Reason, membership.State
 TIMEOUT = 3
 
 
@@ -30,13 +30,16 @@ class DisputesTestCase(base.BaseTestCase):
         self.rows: dict[str, str] = {}
         self.mine: set[str] = set()
         self.tracked = {'1', '2', '3'}
+        #: What has ended by the last look.
+        self.ended: list[disputes.Ended] = []
 
     def _look(self, at: float = 0) -> list[disputes.Dispute]:
-        found, self.known = disputes.look(self.known, disputes.Evidence(
+        looked = disputes.look(self.known, disputes.Evidence(
             {node: model.Row(owner) for node, owner in self.rows.items()},
             self.mine, self.tracked,
             membership.Membership(frozenset(), self.states)), at, TIMEOUT)
-        return found
+        self.known, self.ended = looked.known, list(looked.ended)
+        return list(looked.new)
 
     def _take(self, **owners: str) -> None:
         """Take nodes, whose names begin with a letter here, from owners."""
@@ -74,10 +77,29 @@ class DisputesTestCase(base.BaseTestCase):
         self.assertEqual({'3': 'b'}, self.known.taken)
 
     def test_twice_as_long_each_further_time(self):
-        for at, end in ((0, 30), (100, 160), (200, 320)):
+        for at, end in ((0, 30), (40, 100), (159, 279)):
             self.assertEqual(at == 0, bool(self._have_taken_back(at)))
+            self.assertEqual([], self.ended)
             self.assertTrue(self.known.is_with('a', end - 1))
             self.assertFalse(self.known.is_with('a', end))
+
+    def test_nothing_more_is_taken_back(self):
+        self._have_taken_back(0)
+        # It takes what it has waited for, and that stays with it.
+        self._take(n2='a')
+        self.mine.add('2')
+        for at in 1, 30, 59:
+            self._look(at)
+            self.assertEqual([], self.ended)
+            self.assertEqual(['a'], self.known.hosts)
+        self._look(60)
+        self.assertEqual(
+            [disputes.Ended('a', Reason.QUIET, State.MEMBER)], self.ended)
+        self.assertEqual([], self.known.hosts)
+        # Of a new one it is said again, and it lasts no longer.
+        self.assertEqual([disputes.Dispute('a', ['1'])],
+                         self._have_taken_back(100))
+        self.assertFalse(self.known.is_with('a', 130))
 
     def test_node_that_goes_to_nobody_who_is_known(self):
         self._take(n1='a')
@@ -99,12 +121,33 @@ class DisputesTestCase(base.BaseTestCase):
         # With both of those that have had it.
         self.assertEqual(['a', 'b'], self.known.hosts)
         self.assertTrue(self.known.is_with('b', 29))
+        # One of them has taken nothing back, until it does.
+        self._take(n2='b')
+        self.rows['2'] = 'b'
+        self.assertEqual([disputes.Dispute('b', ['2'])], self._look(1))
+        self.assertTrue(self.known.is_with('b', 60))
+
+    def test_end_of_what_was_not_said(self):
+        self._take(n1='a')
+        self.rows['1'] = 'b'
+        self._look()
+        self._take(n1='b')
+        self.rows['1'] = 'a'
+        self._look()
+        self._look(60)
+        self.assertEqual([], self.known.hosts)
+        self.assertEqual(['a'], [each.host for each in self.ended])
 
     def test_service_that_was_restarted(self):
         self._have_taken_back(0)
         self.states['a'] = State.ABSENT
         self.assertEqual([], self._look(1))
+        self.assertEqual(
+            [disputes.Ended('a', Reason.STATE_CHANGED, State.ABSENT)],
+            self.ended)
         self.assertFalse(self.known.is_with('a', 2))
+        self._look(2)
+        self.assertEqual([], self.ended)
         # From the beginning.
         self.states['a'] = State.MEMBER
         self.assertEqual([disputes.Dispute('a', ['1'])],
@@ -139,6 +182,21 @@ class DisputesTestCase(base.BaseTestCase):
         self.known = self.known.noted({}, {'3'})
         self.rows['1'] = 'a'
         self.assertEqual([], self._look())
+
+    def test_end_and_another_one_at_once(self):
+        self._have_taken_back(0)
+        self.states['a'] = State.DISABLED
+        self.assertEqual([disputes.Dispute('a', ['1'])],
+                         self._have_taken_back(1))
+        self.assertEqual(['a'], [each.host for each in self.ended])
+        self.assertFalse(self.known.is_with('a', 31))
+
+    def test_all_have_ended(self):
+        self._have_taken_back(0)
+        self.assertEqual(
+            [disputes.Ended('a', Reason.OPTIONS_CHANGED, State.MEMBER)],
+            self.known.ended(Reason.OPTIONS_CHANGED, membership.Membership(
+                frozenset(), self.states)))
 
     def test_nothing_to_note(self):
         self.assertIs(self.known, self.known.noted({}, ['1']))

@@ -14,6 +14,7 @@ import dataclasses
 
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core.decisions import Decision
+from nova_ironic_ring.core import disputes
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
@@ -607,6 +608,25 @@ class DisputeTestCase(base.PassTestCase):
         self.record(self.node, 'a', 'me')
         self.assertIn(self.node, self.run_pass())
 
+    def test_other_one_is_mended(self):
+        self.record(self.node, 'a')
+        self._seconds_until_taken()
+        self.record(self.node, 'a')
+        self.run_pass()
+        # The node stays where it goes from now on.
+        self.assertEqual(30, self._seconds_until_taken())
+        for waited in range(30):
+            self.assertEqual(['a'], self.memory.disputes.hosts)
+            self.assertEqual([], self.happened(events.DisputeEnded))
+            self.wait(1)
+            self.run_pass()
+        self.assertEqual([], self.memory.disputes.hosts)
+        self.assertEqual([events.DisputeEnded(disputes.Ended(
+            'a', disputes.Reason.QUIET, membership.State.MEMBER))],
+            self.happened(events.DisputeEnded))
+        self.run_pass()
+        self.assertEqual([], self.happened(events.DisputeEnded))
+
     def test_node_that_was_out_of_the_scope_meanwhile(self):
         self.record(self.node, 'a')
         self._seconds_until_taken()
@@ -648,6 +668,9 @@ class DisputeTestCase(base.PassTestCase):
         self.configure(pass_interval=61)
         self.run_pass()
         self.assertEqual([], self.memory.disputes.hosts)
+        self.assertEqual([events.DisputeEnded(disputes.Ended(
+            'a', disputes.Reason.OPTIONS_CHANGED, membership.State.MEMBER))],
+            self.happened(events.DisputeEnded))
         self.assertEqual(3, self._seconds_until_taken())
 
     def test_update_that_failed_is_no_dispute(self):
