@@ -74,9 +74,9 @@ class Guard:
         """
         names = (name for name in map('unnamed-{}'.format, itertools.count())
                  if name not in self.deleted)
-        return dataclasses.replace(self, deleted={
+        return dataclasses.replace(self, deleted=Parted({
             **self.deleted,
-            **dict.fromkeys(itertools.islice(names, count), at)})
+            **dict.fromkeys(itertools.islice(names, count), at)}))
 
 
 @dataclasses.dataclass(frozen=True)
