@@ -304,6 +304,23 @@ class UnitsTestCase(base.BaseTestCase):
         for option in 'StartLimitIntervalSec', 'StartLimitBurst':
             self.assertEqual(unit['Unit'][option], more['Unit'][option])
 
+    def test_openstack_ansible_has_the_same_lines(self):
+        more = configparser.ConfigParser(strict=False, interpolation=None)
+        setattr(more, 'optionxform', str)
+        more.read(
+            _DEPLOY / 'systemd/nova-compute-ironic@.service.d/fence.conf')
+        page = (_ROOT / 'doc/source/deploy/openstack-ansible.rst').read_text()
+        (shown,) = re.findall(
+            r'    nova_compute_init_overrides:\n(?:      .*\n)+', page)
+        # The name of the container is that of the service.
+        self.assertEqual(
+            {section: {name: value.replace('%i', '%H')
+                       for name, value in more[section].items()}
+             for section in more.sections()},
+            {section: {name: str(value) for name, value in values.items()}
+             for section, values in yaml.safe_load(
+                 shown)['nova_compute_init_overrides'].items()})
+
     def test_files_that_the_guides_name_are_there(self):
         for page in (_ROOT / 'doc/source/deploy').glob('*.rst'):
             for name in re.findall(r'(?<![\w/])(?:deploy|config)/[\w@./-]+\w',

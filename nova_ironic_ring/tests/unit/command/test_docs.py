@@ -24,6 +24,7 @@ import fixtures
 from nova.db.main import models
 from oslotest import base
 
+from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.adapters import tables
 from nova_ironic_ring.command import app
 from nova_ironic_ring.command import decisions as command_decisions
@@ -36,9 +37,11 @@ from nova_ironic_ring.command import steps
 from nova_ironic_ring.command import writing
 from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import ring
 from nova_ironic_ring.tests.fixtures import nova_database
+from nova_ironic_ring.tests.fixtures import pages
 from nova_ironic_ring.tests.unit.command import base as command_base
 from nova_ironic_ring.tests.unit.command import deployment
 
@@ -86,6 +89,36 @@ class DocsTestCase(base.BaseTestCase):
         self.assertLessEqual(
             {(code.name,) for kind in (steps.Action, steps.Result)
              for code in kind}, {line[:1] for line in self._tables(2)})
+
+    def test_states_of_services(self):
+        page = (_DOCS / 'monitoring.rst').read_text()
+        for state in membership.State:
+            self.assertIn(state.name, page)
+
+    def test_options_of_the_driver(self):
+        known = {option.name for option in conf.ring_opts}
+        for page in pages.pages():
+            self.assertLessEqual(set(re.findall(
+                r'\[ironic_ring\]\s+(\w+)', page.read_text())), known, page)
+
+
+class CommandLinesTestCase(base.BaseTestCase):
+
+    def test_commands_and_options(self):
+        # A plugin of devstack and a secret of Kubernetes are called so, too.
+        found = list(pages.typed(
+            '(?<!enable_plugin )(?<!generic )nova-ironic-ring|'
+            r'tools/lab(?: --name \w+)? ring'))
+        self.assertGreater(len(found), 70)
+        self.useFixture(fixtures.MonkeyPatch(
+            'sys.stderr', errors_of := io.StringIO()))
+        for each in found:
+            if each.words[0] in ('COMMAND', 'help'):
+                continue
+            try:
+                pages.check(self, app.RingApp(), each)
+            except (SystemExit, ValueError) as error:
+                self.fail(f'{each}: {error} {errors_of.getvalue()}')
 
 
 # What the page says of an exit status, and the world in which that is so.

@@ -18,6 +18,7 @@ from oslotest import base
 
 from nova_ironic_ring.lab import app
 from nova_ironic_ring.lab import view
+from nova_ironic_ring.tests.fixtures import pages
 
 
 class CommandLineTestCase(base.BaseTestCase):
@@ -52,6 +53,17 @@ class CommandLineTestCase(base.BaseTestCase):
         self.assertEqual(2, shown.count('| Member    |'))
         self.assertIn('| compute-1 | absent |           2 |', shown)
         self.assertNotIn('\x1b', shown)
+
+    def test_command_lines_of_the_documentation(self):
+        found = list(pages.typed('tools/lab'))
+        self.assertGreater(len(found), 40)
+        for each in found:
+            # The others are in tests/unit/command/test_docs.py.
+            if 'ring' not in each.words and each.words[0] != 'help':
+                try:
+                    pages.check(self, app.LabApp(), each)
+                except (SystemExit, ValueError) as error:
+                    self.fail(f'{each}: {error} {self.errors.getvalue()}')
 
     def test_help_names_every_command(self):
         self.assertEqual(0, self._run())
