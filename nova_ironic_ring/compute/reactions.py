@@ -57,8 +57,9 @@ class Reactions:
         """Look until this service is about to end."""
         process = self._ring.process
         while not process.is_ending():
-            due = time.monotonic() + self._ring.settings.report_interval
+            begin = time.monotonic()
             self.look()
+            due = begin + self._ring.pause()
             # One at a time: the next look does not wait for them.
             while (self._nodes and time.monotonic() < due
                    and not process.is_ending()):

@@ -297,6 +297,10 @@ class Service:
         self._tell(result.happened)
         return result
 
+    def pause(self) -> float:
+        """Return how long to wait until the next look, in seconds."""
+        return reaction.pause(self.memory, self.settings)
+
     def _keep(self, memory: observation.Memory) -> None:
         """Keep what is to be remembered, the gaps in the heartbeats too."""
         self.memory = memory

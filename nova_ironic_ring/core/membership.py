@@ -102,6 +102,16 @@ def is_late(service: model.Service, now: datetime.datetime,
     return abs((now - service.last_seen).total_seconds()) > down_time
 
 
+def patiences(down_time: float) -> tuple[float, float]:
+    """Return after which silences a service may be absent.
+
+    :param down_time: seconds without a heartbeat after which it is
+    :returns: in seconds: that, and what it is where nothing was heard of the
+        service since the watch began
+    """
+    return down_time, down_time * _PATIENCE_AFTER_OUTAGE
+
+
 @dataclasses.dataclass(frozen=True)
 class _Heard:
     """A heartbeat that is being watched.
@@ -182,9 +192,9 @@ class Watch:
         if service.alive:
             return False
         heard = self._heard.get(service.name)
-        patience = down_time * (
-            1 if heard is None or heard.has_moved else _PATIENCE_AFTER_OUTAGE)
-        return self.silence(service.name) >= patience
+        usual, longer = patiences(down_time)
+        return self.silence(service.name) >= (
+            usual if heard is None or heard.has_moved else longer)
 
     @classmethod
     def of_one_look(cls, services: Iterable[model.Service],

@@ -27,6 +27,7 @@ from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import listing
 from nova_ironic_ring.core import look
+from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import others
 from nova_ironic_ring.core import planner
@@ -37,6 +38,8 @@ from nova_ironic_ring.core import trust
 
 # So many rows of nodes that are waited for are read in a look.
 _ROWS = 500
+# Seconds: the clocks of the look and of who waits for it are not one.
+_SHORTEST = 0.2
 # So many free nodes at most are recorded beside the pass: the tracker needs a
 # good part of a second for each, and does one after the other.
 _NODES = 20
@@ -83,6 +86,27 @@ def run(world: ports.Ports, before: observation.Memory,
         memory = done.memory
     steps, memory = _offered(this, memory)
     return Result(memory, steps, happened=this.happened)
+
+
+def pause(memory: observation.Memory, current: settings.Settings) -> float:
+    """Say how long to wait after a look, before the next one.
+
+    It comes sooner where a service would be found absent, or dead, just after
+    it: a takeover does not wait for a whole interval more.
+
+    :param memory: what the look has left
+    :param current: this service's settings
+    :returns: seconds
+    """
+    limits = {*membership.patiences(current.down_time)}
+    if current.failover_after:
+        limits.add(current.failover_after)
+    silences = [memory.watch.silence(host)
+                for host in memory.standing.membership.states
+                if host != current.me]
+    left = min((limit - silence for limit in limits for silence in silences
+                if limit > silence), default=current.report_interval)
+    return max(_SHORTEST, min(current.report_interval, left))
 
 
 def _take_over(this: look.Run, seen: observation.Observation,

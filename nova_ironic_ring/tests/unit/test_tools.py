@@ -24,6 +24,7 @@ from unittest import mock
 import fixtures
 from oslotest import base
 
+from nova_ironic_ring.tests.benchmarks import growth
 from nova_ironic_ring.tests.benchmarks import large
 from nova_ironic_ring.tests.faults import __main__ as faults
 from nova_ironic_ring.tests.scale import __main__ as scale
@@ -135,7 +136,7 @@ class ProgramsTestCase(base.BaseTestCase):
     def test_names_in_the_help(self):
         for name, program in (
                 ('soak', soak), ('faults', faults), ('scale', scale),
-                ('benchmarks.large', large)):
+                ('benchmarks.growth', growth), ('benchmarks.large', large)):
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
                 self.assertRaises(SystemExit, program.main, ['--help'])

@@ -19,20 +19,15 @@ update_resources_max_workers`` says.
 from collections.abc import Callable
 import logging
 import threading
-import types
 
 import fixtures
-from nova.compute import manager
-from nova.compute import provider_tree
-from nova.compute import resource_tracker
 import nova.conf
-from nova import context as nova_context
-from nova import objects
 
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
+from nova_ironic_ring.tests.fixtures import nova_tracker
 from nova_ironic_ring.tests.unit.compute import base
 
 CONF = nova.conf.CONF
@@ -97,29 +92,12 @@ class _TrackerTestCase(base.DriverTestCase):
             for name, level in (
                 ('nova.compute.manager', logging.ERROR),
                 ('nova_ironic_ring.compute.reactions', logging.WARNING))]
-        self._replace_records()
 
     def track(self) -> None:
         """Have Nova's manager have its own tracker, for self.me."""
-        compute, placement = self.me.manager, self.me.placement
-        self.inventories: dict[str, dict] = {}
-        placement.get_provider_subtree_and_ensure_root.side_effect = (
-            self._tree)
-        placement.get_allocations_for_provider_tree.return_value = {}
-        placement.update_from_provider_tree.side_effect = (
-            lambda context, tree, **_: self.inventories.update({
-                uuid: tree.data(uuid).inventory
-                for uuid in tree.get_provider_uuids()}))
-        compute.driver, compute.host = self.driver, 'me'
-        self.tracker = compute.rt = resource_tracker.ResourceTracker(
-            'me', self.driver, reportclient=placement)
-        self.tracker.service_ref = objects.Service(id=1, host='me')
-        for name in ('_get_compute_nodes_in_db',
-                     '_update_available_resource_for_node',
-                     'update_available_resource'):
-            setattr(compute, name, types.MethodType(
-                getattr(manager.ComputeManager, name), compute))
-        self.driver.init_host('me')
+        self.tracked = self.useFixture(
+            nova_tracker.NovaTracker(self.nova, self.me))
+        self.inventories = self.tracked.inventories
         describe = self.driver.get_available_resource
 
         def crowded(nodename):
@@ -131,8 +109,7 @@ class _TrackerTestCase(base.DriverTestCase):
 
     def run_pass(self) -> None:
         self.nova.advance()
-        self.me.manager.update_available_resource(
-            nova_context.get_admin_context())
+        self.tracked.run_pass()
 
     def run_crowded_pass(self, before: Callable[[], None] = lambda: None
                          ) -> None:
@@ -151,40 +128,6 @@ class _TrackerTestCase(base.DriverTestCase):
         crowd.end()
         for errors in self.errors:
             self.assertEqual('', errors.output[:100])
-
-    def _replace_records(self) -> None:
-        """Have the tracker's objects be those in memory."""
-        def save(row):
-            self.nova.record(row.hypervisor_hostname, row.host, row.stats)
-            row.obj_reset_changes()
-
-        found = objects.ComputeNode.get_by_uuid
-
-        def read(context, uuid):
-            row = found(context, uuid)
-            row.service_id, row.deleted = 1, False
-            row.pci_device_pools = objects.PciDevicePoolList(objects=[])
-            return row
-
-        def create(row):
-            row.id, row.pci_device_pools = 1000, None
-            save(row)
-        for owner, name, function in (
-                (objects.ComputeNode, 'save', save),
-                (objects.ComputeNode, 'create', create),
-                (objects.ComputeNode, 'get_by_uuid', staticmethod(read)),
-                (objects.InstanceList, 'get_by_host_and_node', staticmethod(
-                    lambda *_, **__: objects.InstanceList(objects=[]))),
-                (objects.MigrationList, 'get_in_progress_and_error',
-                 staticmethod(lambda *_: objects.MigrationList(objects=[]))),
-                (objects.PciDeviceList, 'get_by_compute_node', staticmethod(
-                    lambda *_: objects.PciDeviceList(objects=[])))):
-            self.useFixture(fixtures.MockPatchObject(owner, name, function))
-
-    def _tree(self, context, uuid, name):
-        tree = provider_tree.ProviderTree()
-        tree.new_root(name, uuid)
-        return tree
 
 
 class RingTestCase(_TrackerTestCase):

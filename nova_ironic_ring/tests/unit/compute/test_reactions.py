@@ -406,6 +406,17 @@ class ThreadTestCase(base.DriverTestCase):
         self.assertIn(self.node, self.nova.owned('me'))
         self.assertEqual('me', self.nova.host_of('theirs'))
 
+    def test_it_looks_sooner_where_a_service_is_silent(self):
+        self.nova.conf.config(report_interval=1000, service_down_time=2500)
+        self.settle()
+        self.nova.advance(3)
+        self.nova.silent.add('b')
+        self.me.run_pass()
+        self.assertEqual(1000, self.me.ring.pause())
+        self.nova.advance(2499)
+        self.me.run_pass()
+        self.assertEqual(1, self.me.ring.pause())
+
     def test_it_ends_on_sigterm(self):
         self.me.manager.post_start_hook()
         _end(self.me)

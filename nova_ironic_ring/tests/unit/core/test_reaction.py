@@ -12,6 +12,7 @@
 
 """Tests of what a service does between two passes."""
 
+from collections.abc import Callable
 import dataclasses
 
 import ddt
@@ -453,6 +454,75 @@ class OffersTestCase(_ReactionTestCase):
             if self.reacted.steps:
                 break
         self.assertOffered(self.waited[-1])
+
+
+class PauseTestCase(_ReactionTestCase):
+    """When it is looked again."""
+
+    SETTINGS = settings.Settings('me', down_time=60, report_interval=10)
+
+    def react_until(self, done: Callable[[], object]) -> float:
+        """Look, and wait as long as is said, until something is true.
+
+        :returns: the seconds since the last heartbeat of b
+        """
+        while not done():
+            self.wait(reaction.pause(self.memory, self.current))
+            self.react()
+        return self.cloud.now - self.heard
+
+    def silence(self, after: float) -> None:
+        """Have b be heard of for the last time, some time before a look."""
+        self.react()
+        self.react_for(20)
+        self.wait(10 - after)
+        self.heard = self.cloud.now
+        self.alive.discard('b')
+        self.wait(after)
+        self.react()
+
+    def is_absent(self) -> bool:
+        return self.memory.standing.membership.state('b') is State.ABSENT
+
+    def test_all_are_well(self):
+        self.react_for(30)
+        self.assertEqual(10, reaction.pause(self.memory, self.current))
+
+    def test_absent(self):
+        for after in 0.5, 5, 9.5:
+            self.alive.add('b')
+            self.silence(after)
+            # Of these, the first look has come so long after the heartbeat.
+            self.assertLess(self.react_until(self.is_absent), 60 + after + 0.3)
+
+    def test_looks_that_come_a_little_early(self):
+        self.silence(5)
+        self.wait(59.99)
+        self.react()
+        self.assertFalse(self.is_absent())
+        self.assertEqual(0.2, reaction.pause(self.memory, self.current))
+
+    def test_dead(self):
+        self.configure(failover_after=95)
+        self.silence(5)
+        self.assertLess(self.react_until(lambda: self.reacted.taken),
+                        95 + 5 + 0.3)
+
+    def test_service_that_is_long_dead(self):
+        self.configure(failover_after=95)
+        self.silence(5)
+        self.react_until(lambda: self.reacted.taken)
+        self.react_for(130)
+        self.assertEqual(10, reaction.pause(self.memory, self.current))
+
+    def test_service_that_was_not_heard_of_since_the_start(self):
+        nodes = self.memory.nodes
+        self.restart()
+        self.memory = dataclasses.replace(self.memory, nodes=nodes)
+        self.alive.discard('b')
+        self.react()
+        self.heard = self.cloud.now
+        self.assertLess(self.react_until(self.is_absent), 120 + 0.3)
 
 
 @ddt.ddt

@@ -689,7 +689,7 @@ class Host:
 
     def _react_on(self) -> None:
         while not self.process.ending:
-            self._wait(times.REPORT_INTERVAL)
+            self._wait(reaction.pause(self.memory, self.settings))
             self._react()
 
     def _react(self) -> None:

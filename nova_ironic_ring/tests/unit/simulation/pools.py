@@ -42,6 +42,7 @@ from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pool_reaction
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import reaction
 from nova_ironic_ring.core import reservation
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.tests.unit.simulation import times
@@ -372,7 +373,7 @@ class Service:
 
     def _react_on(self) -> None:
         while True:
-            self.wait(times.REPORT_INTERVAL)
+            self.wait(reaction.pause(self.memory, self.current))
             self._react()
 
     def _react(self) -> None:

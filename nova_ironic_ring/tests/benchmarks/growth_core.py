@@ -1,0 +1,357 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What passes cost, and the tracker's way through the nodes, in memory.
+
+Half of the nodes have an instance, where it is not said that all are free.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import time
+import uuid
+
+from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import forecast
+from nova_ironic_ring.core import leftovers
+from nova_ironic_ring.core import model
+from nova_ironic_ring.core import passes
+from nova_ironic_ring.core import pool_passes
+from nova_ironic_ring.core import pool_reaction
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.core import reaction
+from nova_ironic_ring.core import ring
+from nova_ironic_ring.core import settings
+from nova_ironic_ring.core import shards
+
+_PARTITIONS = 32
+_ME, _OTHER = 'compute-1', 'compute-2'
+_BOTH = (_ME, _OTHER)
+# Nodes of a shard.
+_SHARD = 50
+
+
+def names(count: int) -> list[str]:
+    """Return the UUIDs of so many nodes.
+
+    :param count: how many
+    """
+    return [str(uuid.UUID(int=number * 7919)) for number in range(count)]
+
+
+def timed(do: Callable[[], object]) -> float:
+    """Return the seconds of processor time that something takes.
+
+    :param do: does it
+    """
+    start = time.process_time()
+    do()
+    return time.process_time() - start
+
+
+def _settings(host: str = _ME, by_shards: bool = False) -> settings.Settings:
+    # As many nodes vanish as may.
+    return settings.Settings(host, partitions=_PARTITIONS,
+                             by_shards=by_shards, vanished_nodes_limit=50)
+
+
+def _cloud(count: int, hosts: Sequence[str] = _BOTH, are_free: bool = False
+           ) -> clouds.Cloud:
+    """Make a cloud in which all nodes are where they belong."""
+    made = clouds.Cloud()
+    for host in hosts:
+        made.beat(host)
+    owner = ring.Ring(hosts, _PARTITIONS).owner
+    for number, node in enumerate(names(count)):
+        host = str(owner(node))
+        made.nodes[node] = clouds.Node()
+        if number % 2 and not are_free:
+            made.nodes[node].instance = f'instance-{number}'
+            made.instances[f'instance-{number}'] = model.Instance(host, node)
+        made.rows[node] = clouds.Row(host)
+        made.rows[node].say_settings(_settings(host), None)
+    return made
+
+
+def _sharded(count: int) -> clouds.Cloud:
+    """Make a cloud of free nodes that are divided by their shards."""
+    made = _cloud(count, are_free=True)
+    there = [f'shard-{number:05}' for number in range(
+        max(len(_BOTH), count // _SHARD))]
+    held = shards.deal(there, {host: () for host in _BOTH})
+    codes = {host: frozenset(shards.code(shard) for shard in there
+                             if held[shard] == host) for host in _BOTH}
+    for number, (node, found) in enumerate(made.nodes.items()):
+        found.shard = there[number % len(there)]
+        host = held[found.shard]
+        made.rows[node] = clouds.Row(host)
+        made.rows[node].say_settings(_settings(host, True), codes[host])
+    return made
+
+
+def _pooled(count: int) -> clouds.Cloud:
+    """Make a cloud of two services with pools."""
+    made = _cloud(count)
+    made.rows.clear()
+    kind = clouds.Node().kind
+    assert kind is not None
+    of = {host: pools.name(host, kind) for host in _BOTH}
+    for host, name in of.items():
+        row = clouds.Row(host, pool=name)
+        row.say_settings(_settings(host), None)
+        made.rows[pools.uuid_of(name)] = row
+        made.allocations[pools.uuid_of(name)] = set()
+    for instance, known in list(made.instances.items()):
+        name = of[str(known.host)]
+        made.instances[instance] = dataclasses.replace(known, node=name)
+        made.allocations[pools.uuid_of(name)].add(instance)
+    return made
+
+
+class _Service:
+    """One service, which has been well for long."""
+
+    def __init__(self, cloud: clouds.Cloud, host: str = _ME,
+                 by_shards: bool = False) -> None:
+        self.cloud = cloud
+        self.current = _settings(host, by_shards)
+        self.tracker = clouds.connect(cloud, self.current)
+        self.tracker.memory = forecast.start(cloud, self.current)
+        self.tracker.process.tracked_nodes = set(
+            self.tracker.world.nova.rows_of(host))
+        self.result = passes.Result()
+
+    def decide(self) -> None:
+        """Run a pass, of which the tracker makes nothing yet."""
+        self.result = passes.run(
+            self.tracker.world, self.tracker.memory, self.current)
+        self.tracker.memory = self.result.memory
+
+    def walk(self) -> None:
+        """Have the tracker go from node to node."""
+        self.tracker.track(self.result)
+
+    def count(self) -> None:
+        """Run a pass with pools, and record what comes of it."""
+        result = pool_passes.run(
+            self.tracker.world, self.tracker.memory, self.current)
+        self.tracker.memory = result.memory
+        self.tracker.count(result)
+
+    def look(self) -> None:
+        """Look between two passes."""
+        reaction.run(self.tracker.world, self.tracker.memory, self.current)
+
+    def look_at_pools(self) -> None:
+        """Look between two passes, with pools."""
+        pool_reaction.run(self.tracker.world, self.tracker.memory,
+                          self.current, lambda pool: frozenset())
+
+    def wait(self) -> None:
+        """Let some seconds pass."""
+        self.cloud.now += 10
+        for host, known in list(self.cloud.services.items()):
+            if not known.forced_down:
+                self.cloud.beat(host)
+
+    def lose_other(self) -> None:
+        """Have the other service be forced down."""
+        self.cloud.services[_OTHER] = dataclasses.replace(
+            self.cloud.services[_OTHER], forced_down=True)
+        self.wait()
+
+
+def _settled(cloud: clouds.Cloud, by_shards: bool = False) -> _Service:
+    """Return a service that has just had a pass in which nothing moved."""
+    service = _Service(cloud, by_shards=by_shards)
+    for _ in range(2):
+        service.decide()
+        service.walk()
+        service.wait()
+    return service
+
+
+def _counted(count: int) -> _Service:
+    """Return the same with pools."""
+    cloud = _pooled(count)
+    services = [_Service(cloud, host) for host in _BOTH]
+    for service in services * 2:
+        service.count()
+        service.wait()
+    return services[0]
+
+
+def _steady(count: int) -> float:
+    return timed(_settled(_cloud(count)).decide)
+
+
+def _steady_walk(count: int) -> float:
+    service = _settled(_cloud(count))
+    service.decide()
+    return timed(service.walk)
+
+
+def _first(count: int) -> float:
+    """The first pass of the only service, and its tracker's way."""
+    cloud = _cloud(count, (_ME,), are_free=True)
+    cloud.rows.clear()
+    service = _Service(cloud)
+    return timed(service.decide) + timed(service.walk)
+
+
+def _death(count: int) -> float:
+    service = _settled(_cloud(count, are_free=True))
+    service.lose_other()
+    return timed(service.decide) + timed(service.walk)
+
+
+def _failover(count: int) -> float:
+    service = _settled(_cloud(count))
+    service.lose_other()
+    return timed(service.decide) + timed(service.walk)
+
+
+def _look(count: int) -> float:
+    return timed(_settled(_cloud(count)).look)
+
+
+def _look_at_death(count: int) -> float:
+    service = _settled(_cloud(count))
+    service.lose_other()
+    return timed(service.look)
+
+
+def _offers(count: int) -> float:
+    """The pass in which a newcomer is offered its half, and the way."""
+    cloud = _cloud(count, (_ME,), are_free=True)
+    service = _settled(cloud)
+    cloud.beat(_OTHER)
+    node = next(node for node in names(count) if ring.Ring(
+        _BOTH, _PARTITIONS).owner(node) == _OTHER)
+    cloud.rows[node] = clouds.Row(_OTHER)
+    service.wait()
+    return timed(service.decide) + timed(service.walk)
+
+
+def _offered(count: int) -> _Service:
+    """Return a newcomer whose half is offered to it."""
+    cloud = _cloud(count, (_OTHER,), are_free=True)
+    cloud.beat(_ME)
+    owner = ring.Ring(_BOTH, _PARTITIONS).owner
+    mine = [node for node in cloud.rows if owner(node) == _ME]
+    for node in mine[1:]:
+        cloud.rows[node].giver, cloud.rows[node].taker = _OTHER, _ME
+    cloud.rows[mine[0]] = clouds.Row(_ME)
+    cloud.rows[mine[0]].say_settings(_settings(), None)
+    service = _Service(cloud)
+    service.wait()
+    return service
+
+
+def _takes(count: int) -> float:
+    service = _offered(count)
+    return timed(service.decide) + timed(service.walk)
+
+
+def _has_taken(count: int) -> float:
+    """The pass after that, in which builds of the giver are looked for."""
+    service = _offered(count)
+    service.decide()
+    service.walk()
+    service.wait()
+    return timed(service.decide) + timed(service.walk)
+
+
+def _look_at_offers(count: int) -> float:
+    """A look between passes, of one that waits for half of the nodes."""
+    service = _offered(count)
+    rows = service.cloud.rows
+    offered = [node for node, row in rows.items() if row.taker == _ME]
+    for node in offered:
+        rows[node].taker = None
+    service.decide()
+    for node in offered:
+        rows[node].taker = _ME
+    return timed(service.look)
+
+
+def _vanished(count: int) -> float:
+    """A quarter of the nodes is deleted from Ironic."""
+    service = _settled(_cloud(count, (_ME,), are_free=True))
+    gone = names(count)[::4]
+    for node in gone:
+        del service.cloud.nodes[node]
+    tracker = service.tracker
+
+    def look() -> None:
+        service.decide()
+        for node in gone:
+            _, tracker.memory, _ = leftovers.look_at_missing(
+                tracker.world, tracker.memory, node)
+    return timed(look)
+
+
+def _shards(count: int) -> float:
+    return timed(_settled(_sharded(count), by_shards=True).decide)
+
+
+def _death_with_shards(count: int) -> float:
+    service = _settled(_sharded(count), by_shards=True)
+    service.lose_other()
+    return timed(service.decide) + timed(service.walk)
+
+
+def _pool(count: int) -> float:
+    return timed(_counted(count).count)
+
+
+def _pool_first(count: int) -> float:
+    return timed(_Service(_pooled(count)).count)
+
+
+def _pool_death(count: int) -> float:
+    service = _counted(count)
+    service.lose_other()
+    return timed(service.count)
+
+
+def _pool_look(count: int) -> float:
+    return timed(_counted(count).look_at_pools)
+
+
+def _pool_look_at_death(count: int) -> float:
+    service = _counted(count)
+    service.lose_other()
+    return timed(service.look_at_pools)
+
+
+#: Each returns what it costs with so many nodes, in seconds.
+SCENES: Mapping[str, Callable[[int], float]] = {
+    'ring: a steady pass': _steady,
+    "ring: its tracker's way": _steady_walk,
+    'ring: all nodes are new': _first,
+    'ring: a death, all nodes free': _death,
+    'ring: a death': _failover,
+    'ring: a look between passes': _look,
+    'ring: one at a death': _look_at_death,
+    'ring: one at offers': _look_at_offers,
+    'ring: half is offered': _offers,
+    'ring: half is taken': _takes,
+    'ring: the pass after that': _has_taken,
+    'ring: a quarter has vanished': _vanished,
+    'ring over shards: a steady pass': _shards,
+    'ring over shards: a death': _death_with_shards,
+    'pool: the first pass': _pool_first,
+    'pool: a steady pass': _pool,
+    'pool: a death': _pool_death,
+    'pool: a look between passes': _pool_look,
+    'pool: one at a death': _pool_look_at_death}
