@@ -148,13 +148,13 @@ def _offered(this: look.Run, memory: observation.Memory
         known, memory = others.services(
             this, memory, {row.owner for row in rows.values()})
     memory = look.at_own_heartbeat(this, memory)
+    if memory.standing.trust is not trust.Trust.FULL:
+        return {}, memory
     plan, _ = planner.decide(observation.Observation(
         memory.watch.at, memory.standing, dict.fromkeys(sorted(rows)),
         {**own, **rows}, others=known), memory, current)
     offered = [node for node, step in plan.steps.items()
                if step.decision is decisions.Decision.TAKE_OFFERED][:room]
-    if memory.standing.trust is not trust.Trust.FULL:
-        return {}, memory
     this.happened.extend(
         each for each in plan.happened
         if isinstance(each, events.NodeTaken) and each.node in offered)
