@@ -364,8 +364,7 @@ class _Executing(_Lab):
             [os.path.join(sys.prefix, 'bin'),
              os.environ.get('PATH', os.defpath)])
         if lab is not None:
-            env |= {'OS_CLOUD': tenant.CLOUD, 'OS_CLIENT_CONFIG_FILE': str(
-                lab.state.directory / 'clouds.yaml')}
+            env |= tenant.variables(lab.state)
         program, *arguments = argv
         try:
             os.execvpe(program, [program, *arguments], env)

@@ -66,6 +66,15 @@ def write_clouds(state: lab_state.State) -> None:
     path.chmod(0o600)
 
 
+def variables(state: lab_state.State) -> dict[str, str]:
+    """Return the variables by which a program finds the lab's cloud.
+
+    :param state: the lab's settings
+    """
+    return {'OS_CLIENT_CONFIG_FILE': str(state.directory / 'clouds.yaml'),
+            'OS_CLOUD': CLOUD}
+
+
 def connect(state: lab_state.State,
             cloud: str = CLOUD) -> connection.Connection:
     """Log in to the lab's cloud.

@@ -633,13 +633,11 @@ class LabTestCase(base.BaseTestCase):
         self.assertNotIn('Traceback', done.stderr)
 
     def _run(self, *command: str) -> subprocess.CompletedProcess:
-        directory = self.lab.state.directory
         return subprocess.run(
             [f'{sys.prefix}/bin/{command[0]}', *command[1:]],
             stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            env=process.environment(directory, {
-                'OS_CLIENT_CONFIG_FILE': str(directory / 'clouds.yaml'),
-                'OS_CLOUD': 'lab'}))
+            env=process.environment(self.lab.state.directory,
+                                    tenant.variables(self.lab.state)))
 
     def assertNothingLeft(self, name: str) -> None:
         """See that a lab has left no process and no file."""

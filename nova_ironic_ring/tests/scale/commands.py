@@ -32,6 +32,7 @@ from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import process
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.tests.scale import seed
 
 CONF = nova.conf.CONF
@@ -176,10 +177,8 @@ def _program(lab: cloud.Lab, command: Sequence[str]) -> list[str]:
 
 
 def _environment(lab: cloud.Lab) -> dict[str, str]:
-    directory = lab.state.directory
-    return process.environment(directory, {
-        'OS_CLIENT_CONFIG_FILE': str(directory / 'clouds.yaml'),
-        'OS_CLOUD': 'lab'})
+    return process.environment(
+        lab.state.directory, tenant.variables(lab.state))
 
 
 def _ironic(lab: cloud.Lab) -> float:
