@@ -200,24 +200,31 @@ def _steady_walk(count: int) -> float:
     return timed(service.walk)
 
 
+def _both(service: _Service) -> float:
+    """Time a pass, and the tracker's way after it."""
+    return timed(service.decide) + timed(service.walk)
+
+
+def _bereft(cloud: clouds.Cloud, by_shards: bool = False) -> _Service:
+    """Return a service whose peer has died."""
+    service = _settled(cloud, by_shards)
+    service.lose_other()
+    return service
+
+
 def _first(count: int) -> float:
     """The first pass of the only service, and its tracker's way."""
     cloud = _cloud(count, (_ME,), are_free=True)
     cloud.rows.clear()
-    service = _Service(cloud)
-    return timed(service.decide) + timed(service.walk)
+    return _both(_Service(cloud))
 
 
 def _death(count: int) -> float:
-    service = _settled(_cloud(count, are_free=True))
-    service.lose_other()
-    return timed(service.decide) + timed(service.walk)
+    return _both(_bereft(_cloud(count, are_free=True)))
 
 
 def _failover(count: int) -> float:
-    service = _settled(_cloud(count))
-    service.lose_other()
-    return timed(service.decide) + timed(service.walk)
+    return _both(_bereft(_cloud(count)))
 
 
 def _look(count: int) -> float:
@@ -225,9 +232,7 @@ def _look(count: int) -> float:
 
 
 def _look_at_death(count: int) -> float:
-    service = _settled(_cloud(count))
-    service.lose_other()
-    return timed(service.look)
+    return timed(_bereft(_cloud(count)).look)
 
 
 def _offers(count: int) -> float:
@@ -239,7 +244,7 @@ def _offers(count: int) -> float:
         _BOTH, _PARTITIONS).owner(node) == _OTHER)
     cloud.rows[node] = clouds.Row(_OTHER)
     service.wait()
-    return timed(service.decide) + timed(service.walk)
+    return _both(service)
 
 
 def _offered(count: int) -> _Service:
@@ -258,8 +263,7 @@ def _offered(count: int) -> _Service:
 
 
 def _takes(count: int) -> float:
-    service = _offered(count)
-    return timed(service.decide) + timed(service.walk)
+    return _both(_offered(count))
 
 
 def _has_taken(count: int) -> float:
@@ -268,7 +272,7 @@ def _has_taken(count: int) -> float:
     service.decide()
     service.walk()
     service.wait()
-    return timed(service.decide) + timed(service.walk)
+    return _both(service)
 
 
 def _look_at_offers(count: int) -> float:
@@ -305,9 +309,7 @@ def _shards(count: int) -> float:
 
 
 def _death_with_shards(count: int) -> float:
-    service = _settled(_sharded(count), by_shards=True)
-    service.lose_other()
-    return timed(service.decide) + timed(service.walk)
+    return _both(_bereft(_sharded(count), by_shards=True))
 
 
 def _pool(count: int) -> float:

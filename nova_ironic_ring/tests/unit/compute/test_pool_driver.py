@@ -80,6 +80,16 @@ class PoolDriverTestCase(base.DriverTestCase):
                    if known.instance == uuid)
         return instance, node
 
+    def settle_with_peer(self):
+        """Return the service b, when both have their shares."""
+        self.nova.add_service('b')
+        other = self.nova.compute('b', pool_driver.IronicPoolDriver)
+        for _ in range(3):
+            for each in self.me, other:
+                each.run_pass()
+            self.nova.advance()
+        return other
+
     def allocate(self, *uuids):
         self.cloud.allocations[pools.uuid_of(POOL)] = set(uuids)
 
@@ -255,12 +265,7 @@ class NodesTestCase(PoolDriverTestCase):
         self.assertNotIn(NODES[1], self.cloud.rows)
 
     def test_two_services(self):
-        self.nova.add_service('b')
-        other = self.nova.compute('b', pool_driver.IronicPoolDriver)
-        for _ in range(3):
-            for each in self.me, other:
-                each.run_pass()
-            self.nova.advance()
+        other = self.settle_with_peer()
         mine, theirs = self.driver.ring_service, other.driver.ring_service
         self.assertEqual(set(NODES), set(mine.nodes) | set(theirs.nodes))
         self.assertEqual(set(), set(mine.nodes) & set(theirs.nodes))
@@ -276,12 +281,7 @@ class InstancesTestCase(PoolDriverTestCase):
 
     def setUp(self):
         super().setUp()
-        self.nova.add_service('b')
-        other = self.nova.compute('b', pool_driver.IronicPoolDriver)
-        for _ in range(3):
-            for each in self.me, other:
-                each.run_pass()
-            self.nova.advance()
+        other = self.settle_with_peer()
         for uuid, host, compute in (('mine', 'me', self.me),
                                     ('theirs', 'b', other)):
             self.put(uuid, host, min(compute.ring.nodes))
