@@ -32,7 +32,6 @@ from nova_ironic_ring.core import plural
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
-from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 
@@ -288,6 +287,8 @@ class Boot(_Lab, lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> _Rows:
+        # The SDK takes long to import, and few commands need it.
+        from nova_ironic_ring.lab import servers
         lab = self.lab()
         if parsed_args.host:
             state = lab.compute(parsed_args.host).state
@@ -332,6 +333,7 @@ class Delete(_Lab, command.Command):
         if bool(parsed_args.names) == parsed_args.all:
             raise errors.LabError(
                 'Nothing is deleted: give the names of servers, or --all.')
+        from nova_ironic_ring.lab import servers
         connection = self.lab().connect()
         found = list(connection.compute.servers())
         if not parsed_args.all:

@@ -18,16 +18,15 @@ import contextlib
 import datetime
 import os
 import pathlib
+from typing import TYPE_CHECKING
 
 import fixtures
-from openstack import connection
 import pymysql
 
 from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.core import plural
 from nova_ironic_ring.lab import backends
 from nova_ironic_ring.lab import errors
-from nova_ironic_ring.lab import nodes
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import process
 from nova_ironic_ring.lab import schema
@@ -36,6 +35,9 @@ from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import view
 from nova_ironic_ring.lab import waiting
+
+if TYPE_CHECKING:
+    from openstack import connection
 
 #: Points on the ring for each member, which the lab leaves at its default.
 PARTITIONS: int = conf.partitions_opt.default
@@ -71,7 +73,7 @@ class Lab:
                 f'The lab in {directory} is not up: start it with "up".')
         return lab
 
-    def connect(self, cloud: str = tenant.CLOUD) -> connection.Connection:
+    def connect(self, cloud: str = tenant.CLOUD) -> 'connection.Connection':
         """Log in to the cloud.
 
         :param cloud: the entry of its clouds.yaml
@@ -198,6 +200,8 @@ class Lab:
         :param attributes: of each node, as Ironic names them
         :returns: their UUIDs
         """
+        # The SDK takes long to import, and few commands need it.
+        from nova_ironic_ring.lab import nodes
         return nodes.enroll(self.state, count, **attributes)
 
     @contextlib.contextmanager

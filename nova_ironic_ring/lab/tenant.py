@@ -16,15 +16,15 @@ Everything is done through the public APIs, as on any cloud.
 """
 
 import functools
+from typing import TYPE_CHECKING
 
-from keystoneauth1 import session as keystone_session
-import openstack
-from openstack import connection
-import requests
 import yaml
 
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
+
+if TYPE_CHECKING:
+    from openstack import connection
 
 #: The entry of clouds.yaml for the project's administrator.
 CLOUD = 'lab'
@@ -76,12 +76,17 @@ def variables(state: lab_state.State) -> dict[str, str]:
 
 
 def connect(state: lab_state.State,
-            cloud: str = CLOUD) -> connection.Connection:
+            cloud: str = CLOUD) -> 'connection.Connection':
     """Log in to the lab's cloud.
 
     :param state: the lab's settings
     :param cloud: the entry of clouds.yaml
     """
+    # Most commands of the lab ask no API, and these take long to import.
+    from keystoneauth1 import session as keystone_session
+    import openstack
+    from openstack import connection
+    import requests
     config = openstack.config.OpenStackConfig(
         config_files=[str(state.directory / 'clouds.yaml')],
         # A user's own OS_* would lead to another cloud.
