@@ -31,6 +31,8 @@ from nova_ironic_ring.core import takeover
 from nova_ironic_ring.core import tracking
 
 #: When the time of a cloud begins.
+_SIZE = pools.Size(1024, 10, 1)
+
 EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 
 
@@ -53,8 +55,7 @@ class Node:
 
     def said(self) -> pools.Node:
         """What Ironic says of it."""
-        return pools.Node(self.kind, self.instance, self.is_ready,
-                          pools.Size(1024, 10, 1))
+        return pools.Node(self.kind, self.instance, self.is_ready, _SIZE)
 
 
 @dataclasses.dataclass
@@ -172,8 +173,7 @@ class Nova:
         self.samples: dict[str, str] = {}
 
     def ring_services(self) -> list[model.Service]:
-        owners = {model.canonical(row.owner)
-                  for row in self.cloud.rows.values()}
+        owners = set(map(model.canonical, self._owners()))
         found = [name for name, service in self.cloud.services.items()
                  if name in owners and not service.disabled]
         self.samples = self._kept(found) | self._sample(
@@ -202,15 +202,22 @@ class Nova:
         :param hosts: the names of the services, in any case
         :returns: the UUIDs, by canonical name, of those that have one
         """
+        if not hosts:
+            return {}
         wanted = set(map(model.canonical, hosts))
+        names = {owner: name for owner in self._owners()
+                 if (name := model.canonical(owner)) in wanted}
         rows: dict[str, list[str]] = {}
         for node, row in self.cloud.rows.items():
-            if (name := model.canonical(row.owner)) in wanted:
-                rows.setdefault(name, []).append(node)
-        return {name: max(nodes, key=lambda node: (
-            (said := _read(self.cloud.rows[node]).last_pass) is not None,
-            (said and said.at) or model.NEVER))
+            if row.owner in names:
+                rows.setdefault(names[row.owner], []).append(node)
+        return {name: max(nodes, key=lambda node: _says(
+            self.cloud.rows[node], name))
             for name, nodes in rows.items()}
+
+    def _owners(self) -> set[str]:
+        """Return the names of all owners of rows, as they are spelled."""
+        return {row.owner for row in self.cloud.rows.values()}
 
     def last_passes(self, hosts: Collection[str]
                     ) -> dict[str, model.LastPass]:
@@ -243,25 +250,27 @@ class Nova:
         return self.cloud.services.get(model.canonical(host))
 
     def rows_of(self, host: str) -> dict[str, model.Row]:
-        name = model.canonical(host)
+        spelled = _spelled(host, self._owners())
         return {node: _read(row) for node, row in self.cloud.rows.items()
-                if model.canonical(row.owner) == name}
+                if row.owner in spelled}
 
     def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:
         return {node: _read(self.cloud.rows[node]) for node in nodes
                 if node in self.cloud.rows}
 
     def pools_of(self, host: str) -> frozenset[str]:
-        name = model.canonical(host)
+        spelled = _spelled(host, self._owners())
         return frozenset(
             row.pool for row in self.cloud.rows.values()
-            if row.pool and model.canonical(row.owner) == name)
+            if row.pool and row.owner in spelled)
 
     def instances_of(self, host: str) -> frozenset[str]:
-        name = model.canonical(host)
+        spelled = _spelled(host, {
+            instance.host for instance in self.cloud.instances.values()
+            if instance.host is not None})
         return frozenset(
             uuid for uuid, instance in self.cloud.instances.items()
-            if instance.host_name == name)
+            if instance.host in spelled)
 
     def instances(self, uuids: Iterable[str]) -> dict[str, model.Instance]:
         return {uuid: self.cloud.instances[uuid] for uuid in uuids
@@ -612,6 +621,26 @@ def connect(cloud: Cloud, current: settings.Settings) -> Tracker:
     world = ports.Ports(Nova(cloud, current.host), Ironic(cloud),
                         Placement(cloud), process)
     return Tracker(cloud, process, world, current)
+
+
+def _spelled(host: str, names: Collection[str]) -> set[str]:
+    """Return those of some names that are a service's, however spelled.
+
+    :param host: the name of the service
+    :param names: the names, each of which there is once
+    """
+    wanted = model.canonical(host)
+    return {name for name in names if model.canonical(name) == wanted}
+
+
+def _says(row: Row, owner: str) -> tuple[bool, datetime.datetime]:
+    """Return by what the row is chosen that says most of its owner's passes.
+
+    :param row: the row
+    :param owner: canonical name of its owner
+    """
+    said = row.last_pass if row.sayer == owner else None
+    return said is not None, (said and said.at) or model.NEVER
 
 
 def _read(row: Row) -> model.Row:

@@ -81,6 +81,8 @@ class Decision(enum.Enum):
     takes_instance: bool
     #: Whether another service may take the node.
     offers: bool
+    #: Whether time alone changes nothing about it, while nobody dies.
+    rests: bool
 
 
 for _each in Decision:
@@ -91,14 +93,17 @@ for _each in Decision:
     _each.takes_instance = _each in (
         Decision.FAIL_OVER, Decision.TAKE_INSTANCE)
     _each.offers = _each in (Decision.OFFER, Decision.OFFER_INSTANCE)
+    _each.rests = _each in (
+        Decision.KEEP_INSTANCE, Decision.KEEP, Decision.LEAVE_INSTANCE,
+        Decision.LEAVE)
     _each.lists = _each.takes or _each.takes_instance or _each.offers or (
         _each in (Decision.KEEP_INSTANCE, Decision.RECORD_FIRST,
                   Decision.KEEP, Decision.HOLD))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Verdict:
-    """A decision, and why it is made.
+    """A decision, and why it is made: an entry of a table, there once.
 
     :ivar decision: the decision
     :ivar why: the reason, as the end of the sentence "the node is ..."

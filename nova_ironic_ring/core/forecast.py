@@ -147,8 +147,10 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
     counted: dict[str, str] = {}
     state = _state(cloud, counted)
     quiet = rounds = 0
+    rests: dict[str, bool] = {}
     # Twice: after the first time, all that is waited for is overdue.
-    while quiet < 2 and rounds < _MOST_ROUNDS:
+    while quiet < 2 and rounds < _MOST_ROUNDS and not (
+            quiet and all(rests.values()) and _is_at_rest(cloud, trackers)):
         rounds += 1
         quiet += 1
         # After each pass: what one takes, another may take back at once.
@@ -156,7 +158,7 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
             if host in pooled:
                 _count(tracker, counted)
             else:
-                _pass(tracker)
+                rests[host] = _pass(tracker)
             before, state = state, _state(cloud, counted)
             if before == state:
                 continue
@@ -181,7 +183,7 @@ def _copy(cloud: clouds.Cloud) -> clouds.Cloud:
     """Copy what passes may change."""
     return dataclasses.replace(
         cloud, services=dict(cloud.services), rows={
-            node: dataclasses.replace(row)
+            node: clouds.Row(**vars(row))
             for node, row in cloud.rows.items()},
         instances=dict(cloud.instances), allocations={
             node: set(found) for node, found in cloud.allocations.items()},
@@ -197,11 +199,34 @@ def _connect(cloud: clouds.Cloud, current: settings.Settings
     return tracker
 
 
-def _pass(tracker: clouds.Tracker) -> None:
-    """Run one pass of a service, and what the resource tracker makes of it."""
+def _is_at_rest(cloud: clouds.Cloud, trackers: Mapping[str, clouds.Tracker]
+                ) -> bool:
+    """Say whether time alone moves nothing, where nothing has moved.
+
+    That is not known of what a service has that runs no passes here, nor of
+    one that learns in a pass of which shards it is to ask in the next.
+
+    :param trackers: those of the services that run passes
+    """
+    memories = [each.memory for each in trackers.values()]
+    owners = {row.owner for row in cloud.rows.values()} | {
+        instance.host for instance in cloud.instances.values()
+        if instance.host}
+    return trackers.keys() >= set(map(model.canonical, owners)) and not any(
+        each.current.by_shards for each in trackers.values()) and not any(
+        each.disputes.hosts or each.left_builds or each.vanished.has_too_many
+        or each.handovers != observation.Handovers() for each in memories)
+
+
+def _pass(tracker: clouds.Tracker) -> bool:
+    """Run one pass of a service, and what the resource tracker makes of it.
+
+    :returns: whether it waits for nothing
+    """
     result = passes.run(tracker.world, tracker.memory, tracker.current)
     tracker.memory = result.memory
     tracker.track(result)
+    return all(step.decision.rests for step in result.plan.steps.values())
 
 
 def _count(tracker: clouds.Tracker, counted: dict[str, str]) -> None:

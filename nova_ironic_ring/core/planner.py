@@ -18,6 +18,7 @@ state: the same observation, memory and settings give the same plan.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import functools
 import hashlib
 
 from nova_ironic_ring.core import decisions
@@ -167,6 +168,10 @@ def _decide_at_once(seen: observation.Observation,
     return Plan(steps)
 
 
+def _unlisted(verdict: decisions.Verdict) -> Step:
+    return Step(verdict.decision, verdict.why)
+
+
 class _Planner:
     """One call of :func:`decide`: what its parts share, and nothing more."""
 
@@ -189,6 +194,10 @@ class _Planner:
         self.looked = self._look_for_disputes()
         self.disputes = self.looked.known
         self.waits: dict[str, observation.Wait] = {}
+        # Most nodes are as many others are.
+        self._without_row = functools.cache(self._decide_without_row)
+        self._unknown = functools.cache(self._decide_on_unknown)
+        self._unlisted = functools.cache(_unlisted)
 
     def decide(self) -> tuple[Plan, observation.Memory]:
         """Plan the pass."""
@@ -213,19 +222,21 @@ class _Planner:
 
     def _free(self, node: str) -> decisions.Verdict:
         row = self.seen.rows.get(node)
-        is_of_another = row is not None and node not in self.mine
-        wait = self._wait(node, row) if is_of_another and row else None
+        desired = self.seen.standing.ring.owner(node)
+        is_narrowed = node in self.seen.narrowed
+        if row is None:
+            return self._without_row(desired, is_narrowed)
+        is_of_another = node not in self.mine
+        wait = self._wait(node, row) if is_of_another else None
         verdict = decisions.decide(self.me, decisions.Free(
-            self.seen.standing.ring.owner(node), row,
-            self.members.state(row.owner) if is_of_another and row
+            desired, row,
+            self.members.state(row.owner) if is_of_another
             else membership.State.GONE,
-            # There is no other service to disturb.
-            trust.Trust.FULL if self.seen.others.is_alone else self.trust,
-            node in self.seen.instances.building,
+            self._trust_in_free_nodes, node in self.seen.instances.building,
             wait is not None and node in self.before.waits and (
                 self.seen.at - wait.since >= self._timeout(wait.owner)),
-            is_of_another and row is not None and not self._may_force(row),
-            self.seen.standing.is_ending, node in self.seen.narrowed))
+            is_of_another and not self._may_force(row),
+            self.seen.standing.is_ending, is_narrowed))
         # Waits count only while the peers know this service, and trust is
         # full.
         if wait is not None and verdict.decision is Decision.WAIT and (
@@ -233,14 +244,27 @@ class _Planner:
             self.waits[node] = wait
         return verdict
 
+    @property
+    def _trust_in_free_nodes(self) -> trust.Trust:
+        # There is no other service to disturb.
+        return trust.Trust.FULL if self.seen.others.is_alone else self.trust
+
+    def _decide_without_row(self, desired: str | None, is_narrowed: bool
+                            ) -> decisions.Verdict:
+        return decisions.decide(self.me, decisions.Free(
+            desired, trust=self._trust_in_free_nodes,
+            is_ending=self.seen.standing.is_ending, is_narrowed=is_narrowed))
+
     def _occupied(self, node: str, instance: str) -> decisions.Verdict:
         known = self.seen.instances
+        desired = self.seen.standing.ring.owner(node)
         is_mine = instance in known.mine
         record = None if is_mine else known.of_others.get(instance)
+        if not is_mine and record is None:
+            return self._unknown(desired)
         host = record.host_name if record is not None else None
         return decisions.decide_on_instance(self.me, decisions.Occupied(
-            self.seen.standing.ring.owner(node), is_mine, host,
-            self.seen.rows.get(node),
+            desired, is_mine, host, self.seen.rows.get(node),
             host is not None
             and self.members.fails_over(host, self.current),
             self.current.follows and (
@@ -248,6 +272,12 @@ class _Planner:
             record is not None and (
                 not pools.has(record, node) or host in known.other_drivers),
             self.trust, self.seen.standing.is_ending))
+
+    def _decide_on_unknown(self, desired: str | None) -> decisions.Verdict:
+        """Decide on a node whose instance nobody had to read."""
+        return decisions.decide_on_instance(self.me, decisions.Occupied(
+            desired, False, trust=self.trust,
+            is_ending=self.seen.standing.is_ending))
 
     def _wait(self, node: str, row: model.Row) -> observation.Wait:
         """Say since when a node is waited for."""
@@ -341,7 +371,7 @@ class _Planner:
     def _step(self, node: str, verdict: decisions.Verdict) -> Step:
         decision = verdict.decision
         if not decision.lists:
-            return Step(decision, verdict.why)
+            return self._unlisted(verdict)
         offer = None
         if decision.offers or decision is Decision.HOLD:
             if node in self.seen.instances.building:

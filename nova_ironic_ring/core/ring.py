@@ -13,11 +13,23 @@
 """The consistent-hash ring: which member each node is for."""
 
 from collections.abc import Iterable, Iterator, Mapping
+import functools
 import hashlib
 
 from tooz import hashring
 
 from nova_ironic_ring.core import shards
+
+
+@functools.lru_cache(maxsize=2)
+def _hashed(members: frozenset[str], partitions: int
+            ) -> tuple[hashring.HashRing, dict[str, str]]:
+    """Return a ring of the library, and what it has answered.
+
+    A ring never changes, so that what it has answered once stays true. Who
+    asks for all services of a cloud makes the same ring many times.
+    """
+    return hashring.HashRing(members, partitions=partitions), {}
 
 
 class Ring:
@@ -43,9 +55,7 @@ class Ring:
         self.partitions = partitions
         self.deal = deal.among(self.members) if deal else None
         self.places = places or {}
-        self._ring = hashring.HashRing(self.members, partitions=partitions)
-        # A ring never changes, so that what it has answered once stays true.
-        self._owners: dict[str, str] = {}
+        self._ring, self._owners = _hashed(self.members, partitions)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ring) and (
@@ -113,7 +123,8 @@ class Ring:
         if self.deal and (shard := self.places.get(node)) is not None and (
                 found := self.deal.owners.get(shard)) is not None:
             return found
-        return self.by_name(node)
+        # Asked of every node several times a pass.
+        return self._owners.get(node) or self.by_name(node)
 
     def by_name(self, name: str) -> str | None:
         """Return the member that something is for, whatever shard it is in.

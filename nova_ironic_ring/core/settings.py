@@ -14,6 +14,7 @@
 
 from collections.abc import Iterable
 import dataclasses
+import functools
 
 from nova_ironic_ring.core import model
 
@@ -64,7 +65,8 @@ class Settings:
     vanished_nodes_limit: int = 20
     by_shards: bool = False
 
-    @property
+    # Asked for each node.
+    @functools.cached_property
     def me(self) -> str:
         """The canonical name of this service."""
         return model.canonical(self.host)

@@ -151,4 +151,6 @@ def _look_at_handover(world: ports.Ports, before: observation.Memory,
             dataclasses.replace(before, handovers=dataclasses.replace(
                 handovers, is_unanswered=True)),
             happened=(events.HandoversUnknown(error),))
+    if handovers is before.handovers:
+        return Looked(before)
     return Looked(dataclasses.replace(before, handovers=handovers))

@@ -283,13 +283,14 @@ class NewcomerTestCase(base.BaseTestCase):
 
     @ddt.data(*Decision)
     def test_held_back(self, decision):
-        held = decisions.hold_back(decisions.Verdict(decision, 'so'))
+        verdict = decisions.Verdict(decision, 'so')
+        held = decisions.hold_back(verdict)
         if decision.takes:
             self.assertIs(Decision.WAIT, held.decision)
         elif decision.takes_instance:
             self.assertIs(Decision.LEAVE_INSTANCE, held.decision)
         else:
-            self.assertEqual(decisions.Verdict(decision, 'so'), held)
+            self.assertIs(verdict, held)
 
     def test_first(self):
         self.assertIs(Decision.TAKE_FIRST,
