@@ -22,7 +22,9 @@ import contextlib
 import dataclasses
 import datetime
 import functools
+import itertools
 import json
+import threading
 from typing import TYPE_CHECKING
 
 from keystoneauth1 import adapter
@@ -159,12 +161,20 @@ class Source:
         :raises CommandError: if something cannot be reached; a cell only
             where all are like that
         """
+        # Most deployments have no pools: their nodes are listed meanwhile.
+        is_wanted = threading.Event()
+        is_wanted.set()
+        listing = background.Call(functools.partial(
+            self.nodes, is_wanted=is_wanted.is_set)) if ironic else None
         found, unread = self._records(self.cells())
+        if found.pools:
+            is_wanted.clear()
         providing = background.Call(self._providers) if providers else None
         counting = background.Call(
             lambda: self.inventories(found.pools)) if providers else None
         # Instances are read after the nodes, as the services do.
-        nodes = self.nodes(bool(found.pools)) if ironic else {}
+        nodes = {} if listing is None else (
+            self.nodes(True) if found.pools else listing.result())
         instances = self._instances(
             found, unread, [node.instance for node in nodes.values()
                             if node.instance])
@@ -336,17 +346,20 @@ class Source:
                 for each in read}
         return instances
 
-    def nodes(self, has_pools: bool = False) -> dict[str, snapshot.Node]:
+    def nodes(self, has_pools: bool = False,
+              is_wanted: Callable[[], bool] = lambda: True
+              ) -> dict[str, snapshot.Node]:
         """Read what Ironic has, by UUID.
 
         :param has_pools: whether to read what the scheduler may ask of each
             node as well
+        :param is_wanted: says whether to go on
         :raises CommandError: if it does not answer
         """
         make, fields = _maker(has_pools)
         with _asking_ironic():
-            return {node['uuid']: make(node)
-                    for node in self._ironic.nodes(fields)}
+            return {node['uuid']: make(node) for node in itertools.takewhile(
+                lambda _: is_wanted(), self._ironic.nodes(fields))}
 
     def _find(self, name: str, seen: snapshot.Snapshot) -> snapshot.Node:
         """Find a node of Ironic.

@@ -14,6 +14,7 @@
 
 import datetime
 import json
+import threading
 import types
 import typing
 
@@ -44,6 +45,8 @@ CONF = nova.conf.CONF
 NODES = [f'{number}0000000-0000-4000-8000-000000000000'
          for number in range(1, 6)]
 INSTANCE = '90000000-0000-4000-8000-000000000000'
+# Seconds to wait for what comes at once.
+_PATIENCE = 30
 
 
 class FakeIronic:
@@ -232,10 +235,22 @@ class ReadTestCase(SourceTestCase):
         self.add_row(NODES[0], 'a')
         before = datetime.datetime.now(datetime.timezone.utc)
         answered = []
+        # Both are read at the same time.
+        is_asked, is_read = threading.Event(), threading.Event()
+        read = self.source._records
+
+        def records(cells):
+            self.assertTrue(is_asked.wait(_PATIENCE))
+            found = read(cells)
+            is_read.set()
+            return found
 
         def nodes(fields, **filters):
+            is_asked.set()
+            self.assertTrue(is_read.wait(_PATIENCE))
             answered.append(datetime.datetime.now(datetime.timezone.utc))
             return []
+        self.source._records = records
         self.ironic.nodes = nodes
         # Not when Ironic has answered: heartbeats are old by then.
         seen = self.source.read()
@@ -528,6 +543,25 @@ class PoolsTestCase(SourceTestCase):
             [(node.kind, node.instance, node.is_ready)
              for node in seen.nodes.values()])
         self.assertEqual({}, seen.inventories)
+
+    def test_listing_without_kinds_is_given_up(self):
+        self.add_row(self.POOL, 'a')
+        ended, listed = threading.Event(), self.ironic.nodes
+
+        def nodes(fields, **filters):
+            if 'properties' in fields:
+                return listed(fields, **filters)
+            return endless()
+
+        def endless():
+            try:
+                while True:
+                    yield make_node(NODES[3])
+            finally:
+                ended.set()
+        self.ironic.nodes = nodes
+        self.assertNotIn(NODES[3], self.source.read().nodes)
+        self.assertTrue(ended.wait(_PATIENCE))
 
     def test_no_more_is_read_where_there_are_no_pools(self):
         self.add_row(NODES[0], 'a')
