@@ -18,6 +18,6 @@ import warnings
 # Said by what Nova imports, whichever it uses; a script reads what is printed.
 warnings.filterwarnings('ignore', message='(?s).*Eventlet is deprecated')
 
-# tooz imports eventlet where that is installed. Its own resolver takes longer to
-# import than all else, and nothing uses it here.
+# tooz imports eventlet where that is installed. Its own resolver takes longer
+# to import than all else, and nothing uses it here.
 os.environ.setdefault('EVENTLET_NO_GREENDNS', 'yes')

@@ -38,7 +38,7 @@ from nova_ironic_ring.tests.unit.simulation import times
 from nova_ironic_ring.tests.unit.simulation import world as worlds
 
 hypothesis.settings.register_profile(
-    'default', max_examples=12, stateful_step_count=20, deadline=None,
+    'default', max_examples=8, stateful_step_count=20, deadline=None,
     derandomize=True, print_blob=True,
     suppress_health_check=list(hypothesis.HealthCheck))
 hypothesis.settings.register_profile(
