@@ -18,6 +18,7 @@ with Nova's own account.
 
 import argparse
 from collections.abc import Sequence
+import gc
 import logging
 import sys
 from typing import Any
@@ -27,6 +28,8 @@ from cliff import command
 from cliff import commandmanager
 
 from nova_ironic_ring.command import base
+
+_ALLOCATIONS = 200_000
 
 
 class RingApp(app.App):
@@ -104,4 +107,7 @@ def main() -> int:
 
     :returns: the exit status
     """
+    # What is read of many nodes stays until the end: to look again and again
+    # for what is garbage among it takes a quarter of the time.
+    gc.set_threshold(_ALLOCATIONS)
     return RingApp().run(sys.argv[1:] or ['--help'])

@@ -132,9 +132,11 @@ class History(base.Codes, lister.Lister):
 
         :raises CommandError: if there is more than one
         """
+        node = self.source.node(name)
+        if node is not None:
+            return node
         found = [node for node in self.source.nodes().values()
-                 if node.name == name
-                 or node.uuid.startswith(name.lower())]
+                 if node.uuid.startswith(name.lower())]
         if len(found) > 1:
             raise errors.CommandError(
                 f'Ironic has {len(found)} nodes "{name}": give the UUID.')

@@ -361,6 +361,20 @@ class Source:
             return {node['uuid']: make(node) for node in itertools.takewhile(
                 lambda _: is_wanted(), self._ironic.nodes(fields))}
 
+    def node(self, name: str, has_pools: bool = False
+             ) -> snapshot.Node | None:
+        """Read one node of Ironic.
+
+        :param name: its UUID or its name
+        :param has_pools: as :meth:`nodes` has it
+        :returns: None if there is none
+        :raises CommandError: if Ironic does not answer
+        """
+        make, fields = _maker(has_pools)
+        with _asking_ironic():
+            node = self._ironic.node(name, fields)
+        return None if node is None else make(node)
+
     def _find(self, name: str, seen: snapshot.Snapshot) -> snapshot.Node:
         """Find a node of Ironic.
 
@@ -369,11 +383,10 @@ class Source:
         :raises ValueError: if there is none, or more than one
         :raises CommandError: if it does not answer
         """
-        make, fields = _maker(bool(seen.pools))
-        with _asking_ironic():
-            node = self._ironic.node(name, fields)
+        node = self.node(name, bool(seen.pools))
         if node is not None:
-            return make(node)
+            return node
+        make, fields = _maker(bool(seen.pools))
         # What may be the beginning of a UUID as well is looked for among all.
         server = name if uuidutils.is_uuid_like(name) else None if (
             snapshot.is_beginning(name)) else (

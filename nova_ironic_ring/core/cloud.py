@@ -97,6 +97,21 @@ class Row:
         self._say_as(host)
         self.last_pass = said
 
+    def says_more_than(self, other: 'Row') -> bool:
+        """Say whether it tells more of its owner's passes than another row.
+
+        :param other: the other row of the same owner
+        """
+        mine, theirs = self.own_last_pass, other.own_last_pass
+        return mine is not None and (theirs is None or (
+            mine.at or model.NEVER) > (theirs.at or model.NEVER))
+
+    @property
+    def own_last_pass(self) -> model.LastPass | None:
+        """What the owner of the node says of its passes."""
+        return self.last_pass if (
+            self.sayer == model.canonical(self.owner)) else None
+
     def say_settings(self, current: settings.Settings,
                      held: frozenset[str] | None) -> None:
         """Write which nodes a service divides.
@@ -207,13 +222,14 @@ class Nova:
         wanted = set(map(model.canonical, hosts))
         names = {owner: name for owner in self._owners()
                  if (name := model.canonical(owner)) in wanted}
-        rows: dict[str, list[str]] = {}
+        found: dict[str, str] = {}
         for node, row in self.cloud.rows.items():
-            if row.owner in names:
-                rows.setdefault(names[row.owner], []).append(node)
-        return {name: max(nodes, key=lambda node: _says(
-            self.cloud.rows[node], name))
-            for name, nodes in rows.items()}
+            owner = names.get(row.owner)
+            if owner is not None and (owner not in found or (
+                    row.last_pass is not None and row.says_more_than(
+                        self.cloud.rows[found[owner]]))):
+                found[owner] = node
+        return found
 
     def _owners(self) -> set[str]:
         """Return the names of all owners of rows, as they are spelled."""
@@ -631,16 +647,6 @@ def _spelled(host: str, names: Collection[str]) -> set[str]:
     """
     wanted = model.canonical(host)
     return {name for name in names if model.canonical(name) == wanted}
-
-
-def _says(row: Row, owner: str) -> tuple[bool, datetime.datetime]:
-    """Return by what the row is chosen that says most of its owner's passes.
-
-    :param row: the row
-    :param owner: canonical name of its owner
-    """
-    said = row.last_pass if row.sayer == owner else None
-    return said is not None, (said and said.at) or model.NEVER
 
 
 def _read(row: Row) -> model.Row:

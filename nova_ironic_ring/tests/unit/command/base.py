@@ -103,7 +103,12 @@ class FakeSource:
         return [tables.Cell('uuid', 'cell1', '')]
 
     def nodes(self) -> dict[str, snapshot.Node]:
+        self.asked.append('nodes')
         return dict(self.seen.nodes)
+
+    def node(self, name: str) -> snapshot.Node | None:
+        return next((node for node in self.seen.nodes.values()
+                     if name in (node.uuid, node.name)), None)
 
     def has_node(self, node: str) -> bool:
         return node in self.seen.nodes or node in self.enrolled

@@ -107,6 +107,8 @@ class HistoryTestCase(base.CommandTestCase):
             self.assertEqual(
                 [self.RECORD, self.CREATED, self.ASKED, self.TAKEN,
                  self.DELETED], self._lines(name))
+        # One that is named whole is asked for alone.
+        self.assertNotIn('nodes', self.source.asked)
 
     def test_host(self):
         self.assertEqual(
@@ -173,7 +175,7 @@ class HistoryTestCase(base.CommandTestCase):
             self.assertEqual(expected, self._lines(name))
         # What Nova has is told without Ironic as well.
         self.useFixture(fixtures.MockPatchObject(
-            self.source, 'nodes', side_effect=errors.CommandError('No.')))
+            self.source, 'node', side_effect=errors.CommandError('No.')))
         self.assertEqual(expected[:2], self._lines(NODE))
         self.assertEqual('No.\n', self.err)
         self.assertEqual(expected[2:], self._lines('server-2'))
