@@ -19,20 +19,21 @@ write import this module.
 from collections.abc import Iterator
 import contextlib
 import functools
+from typing import TYPE_CHECKING
 
 from keystoneauth1 import exceptions as keystone_exceptions
-from nova.compute import api
 from nova import config
 from nova import context as nova_context
 from nova import exception
 from nova import objects
 
-from nova_ironic_ring.adapters import placement
-from nova_ironic_ring.adapters import records
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import settings
 from nova_ironic_ring.core import pool_gift
 from nova_ironic_ring.core import ports
+
+if TYPE_CHECKING:
+    from nova_ironic_ring.adapters import records
 
 # They are named in what follows.
 objects.register_all()
@@ -71,6 +72,12 @@ class Cell:
 
         :param record: the record
         """
+        if 'disabled' not in record.obj_what_changed():
+            # The API does no more then, and takes as long to import as all
+            # else: who fails a service over waits for it.
+            record.save()
+            return
+        from nova.compute import api
         api.HostAPI().service_update(self.context, record)
 
     def destroy_record(self, uuid: str) -> bool:
@@ -110,6 +117,7 @@ class Cell:
         :raises CommandError: if something is being done with the instance by
             now, or Placement refuses
         """
+        from nova_ironic_ring.adapters import placement
         nova_records = self._records_of(host, gift.host)
         try:
             is_given = pool_gift.give(
@@ -122,13 +130,15 @@ class Cell:
             ) from error
         _see_given(gift.instance, is_given)
 
-    def _records_of(self, host: str, giver: str) -> records.Nova:
+    def _records_of(self, host: str, giver: str) -> 'records.Nova':
         """Return Nova's records, in the name of who is to have an instance.
 
         :param host: its name
         :param giver: the name of the service that has the instance
         :raises CommandError: if that one has nodes that are not of Ironic
         """
+        # They import the resource tracker, which most that writes never asks.
+        from nova_ironic_ring.adapters import records
         found = records.Nova(self.context, host)
         if found.other_drivers([giver]):
             raise errors.CommandError(

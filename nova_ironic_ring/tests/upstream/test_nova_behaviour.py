@@ -26,6 +26,7 @@ from unittest import mock
 import warnings
 
 import fixtures
+from nova.compute import api
 from nova.compute import build_results
 from nova.compute import manager
 from nova.compute import resource_tracker
@@ -162,6 +163,19 @@ class RowTestCase(NovaTestCase):
         self.assertEqual({'me', 'b'}, {
             service.host for service in self.nova.all_services()})
         self.assertTrue(self.nova.service('b').disabled)
+
+
+class ServiceTestCase(NovaTestCase):
+
+    def test_api_saves_what_is_forced_down_and_no_more(self):
+        # The command saves it so, without the API.
+        service = self.services['b']
+        service.forced_down = True
+        with mock.patch.object(api.HostAPI, '__init__', return_value=None):
+            # Without anything that it could ask or tell.
+            api.HostAPI().service_update(self.context, service)
+        self.assertTrue(objects.Service.get_by_compute_host(
+            self.context, 'b').forced_down)
 
 
 class InstanceTestCase(NovaTestCase):

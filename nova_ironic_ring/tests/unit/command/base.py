@@ -192,6 +192,10 @@ class CommandTestCase(base.BaseTestCase):
         self.update = self.useFixture(fixtures.MockPatch(
             'nova.compute.api.HostAPI')).mock().service_update
         self.update.side_effect = self._update
+        # What the API saves alone, where nothing else comes of it.
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Service, 'save', lambda record: self._update(
+                None, record)))
 
     def _service(self, context, host):
         record = self.source.seen.service(host).record
