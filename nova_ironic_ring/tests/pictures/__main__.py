@@ -47,12 +47,12 @@ class Story:
     """What befalls the lab, and what is shown of it."""
 
     def __init__(self, lab: cloud.Lab, ports: dict[str, int],
-                 images: pathlib.Path) -> None:
+                 images: pathlib.Path | None) -> None:
         """Choose the lab.
 
         :param lab: a lab without a nova-compute
         :param ports: the port of each service's metrics
-        :param images: the directory of the pictures
+        :param images: the directory for what terminals show; None to draw none
         """
         self._lab = lab
         self._ports = ports
@@ -110,8 +110,9 @@ class Story:
             f'nova-ironic-ring {command}',
             [sys.executable, '-W', 'ignore', '-m', 'nova_ironic_ring.lab',
              '--name', _NAME, 'ring', *command.split()], until=until)
-        shown.draw(f'nova-ironic-ring {command.split()[0]}',
-                   self._images / f'terminal-{name}.svg')
+        if self._images is not None:
+            shown.draw(f'nova-ironic-ring {command.split()[0]}',
+                       self._images / f'terminal-{name}.svg')
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -125,12 +126,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument('directory', nargs='?', type=pathlib.Path,
                         default=_IMAGES, help='where the pictures are '
                         'written (default: those of the documentation)')
-    images = parser.parse_args(arguments).directory
+    parser.add_argument('--driver', choices=('ring', 'pool'), default='ring',
+                        help='the driver; with "pool", the dashboard alone is '
+                        'drawn (default: ring)')
+    parsed = parser.parse_args(arguments)
+    has_pools = parsed.driver == 'pool'
     try:
         dashboard.find_program()
         with cloud.Cloud(place.directory(_NAME), computes=0,
-                         node_count=_NODES, progress=print) as fixture:
-            _draw(fixture.lab, images)
+                         node_count=_NODES, progress=print,
+                         driver=lab_state.POOL_DRIVER if has_pools
+                         else lab_state.RING_DRIVER) as fixture:
+            _draw(fixture.lab, parsed.directory, has_pools)
     except fixtures.MultipleExceptions as failed:
         print(failed.args[0][1], file=sys.stderr)
         return 2
@@ -140,15 +147,16 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _draw(lab: cloud.Lab, images: pathlib.Path) -> None:
+def _draw(lab: cloud.Lab, images: pathlib.Path, has_pools: bool) -> None:
     web, *ports = lab_state.free_ports(
         1 + len(_HOSTS), lab.state.ports.values())
     targets = dict(zip(_HOSTS, ports))
     with dashboard.Prometheus(web, targets) as prometheus:
         started = time.monotonic()
-        Story(lab, targets, images).tell()
-        dashboard.draw(prometheus, time.monotonic() - started,
-                       images / 'dashboard.svg')
+        Story(lab, targets, None if has_pools else images).tell()
+        dashboard.draw(
+            prometheus, time.monotonic() - started, images / (
+                'dashboard-pools.svg' if has_pools else 'dashboard.svg'))
 
 
 if __name__ == '__main__':
