@@ -83,7 +83,11 @@ class Story:
         self._lab.wait(f'{dead} down', lambda: any(
             member.host == dead and member.state == 'absent'
             for member in self._lab.ring()))
-        self._settle()
+        if self._images is None:
+            # Until the failover, its pools are reserved for its servers.
+            time.sleep(_PAUSE)
+        else:
+            self._settle()
         self._picture('watch', 'show --watch', until=last)
         self._picture('failover', f'failover {dead} --yes')
         time.sleep(_PAUSE)
