@@ -11,6 +11,7 @@
 # under the License.
 from collections.abc import Iterable, Mapping
 import datetime
+from unittest import mock
 
 from oslotest import base
 
@@ -62,6 +63,34 @@ class ForecastTestCase(base.BaseTestCase):
                 self.assertIs(
                     Decision.KEEP if self.before[node] == host
                     else Decision.LEAVE, step.decision)
+
+    def _passes(self, hosts: Iterable[str] = 'abc') -> int:
+        """Return how many passes each service runs, in the mean."""
+        with mock.patch.object(
+                forecast.passes, 'run', wraps=forecast.passes.run) as run:
+            self.assertTrue(self._run(hosts).is_settled)
+        return run.call_count // len(list(hosts))
+
+    def test_time_does_not_pass_where_nothing_waits_for_it(self):
+        self.assertEqual(1, self._passes())
+
+    def test_time_passes_where_a_node_is_waited_for(self):
+        wanted = self._by_ring('a', 'b', 'c', 'other')
+        node = next(node for node in NODES if wanted[node] == 'a')
+        # Its owner runs no passes: it lives, and nobody knows its settings.
+        self.cloud.rows[node].owner = 'other'
+        self.cloud.beat('other')
+        self.assertLess(2, self._passes())
+        self.assertEqual('a', self._run().owners[node])
+
+    def test_time_passes_where_a_service_is_silent(self):
+        node = next(node for node in NODES if self.before[node] == 'c')
+        self.cloud.nodes[node].instance = 'i'
+        self.cloud.instances['i'] = model.Instance('c', node)
+        self.cloud.services['c'] = model.Service(
+            'c', clouds.EPOCH.replace(year=2025))
+        # It has the instance until the end.
+        self.assertLess(2, self._passes('ab'))
 
     def test_service_that_is_forced_down(self):
         node = next(node for node in NODES if self.before[node] == 'c')
