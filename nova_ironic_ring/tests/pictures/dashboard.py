@@ -175,6 +175,13 @@ def _stat(axes: Any, lines: Mapping[str, list[tuple[float, float]]]) -> None:
 
 
 def _graph(axes: Any, lines: Mapping[str, list[tuple[float, float]]]) -> None:
+    if not lines:
+        # Such as offers, where there are pools.
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.text(0.5, 0.5, 'No data', ha='center', va='center',
+                  transform=axes.transAxes)
+        return
     for legend, pairs in sorted(lines.items()):
         axes.plot([datetime.datetime.fromtimestamp(at, datetime.timezone.utc)
                    for at, _ in pairs], [value for _, value in pairs],
@@ -184,6 +191,5 @@ def _graph(axes: Any, lines: Mapping[str, list[tuple[float, float]]]) -> None:
     axes.xaxis.set_major_locator(dates.MinuteLocator())
     axes.xaxis.set_major_formatter(dates.DateFormatter('%H:%M'))
     axes.set_ylim(bottom=0)
-    if lines:
-        axes.legend(loc='upper left', bbox_to_anchor=(0, -0.14), fontsize=6,
-                    ncols=4, frameon=False, borderaxespad=0)
+    axes.legend(loc='upper left', bbox_to_anchor=(0, -0.14), fontsize=6,
+                ncols=4, frameon=False, borderaxespad=0)
