@@ -73,8 +73,8 @@ class Cell:
         :param record: the record
         """
         if 'disabled' not in record.obj_what_changed():
-            # The API does no more then, and takes as long to import as all
-            # else: who fails a service over waits for it.
+            # The API does no more then, and who fails a service over would
+            # wait for its import.
             record.save()
             return
         from nova.compute import api

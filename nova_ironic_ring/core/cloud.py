@@ -30,9 +30,9 @@ from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.core import tracking
 
-#: When the time of a cloud begins.
 _SIZE = pools.Size(1024, 10, 1)
 
+#: When the time of a cloud begins.
 EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 
 

@@ -83,12 +83,17 @@ class ForecastTestCase(base.BaseTestCase):
         self.assertLess(2, self._passes())
         self.assertEqual('a', self._run().owners[node])
 
-    def test_time_passes_where_a_service_is_silent(self):
+    def _silence(self) -> str:
+        """Have c be silent for long, and return its node with an instance."""
         node = next(node for node in NODES if self.before[node] == 'c')
         self.cloud.nodes[node].instance = 'i'
         self.cloud.instances['i'] = model.Instance('c', node)
         self.cloud.services['c'] = model.Service(
             'c', clouds.EPOCH.replace(year=2025))
+        return node
+
+    def test_time_passes_where_a_service_is_silent(self):
+        self._silence()
         # It has the instance until the end.
         self.assertLess(2, self._passes('ab'))
 
@@ -110,11 +115,7 @@ class ForecastTestCase(base.BaseTestCase):
             found.moves)
 
     def test_late_service_is_absent_and_keeps_its_instances(self):
-        node = next(node for node in NODES if self.before[node] == 'c')
-        self.cloud.nodes[node].instance = 'i'
-        self.cloud.instances['i'] = model.Instance('c', node)
-        self.cloud.services['c'] = model.Service(
-            'c', clouds.EPOCH.replace(year=2025))
+        node = self._silence()
         found = self._run('ab')
         self.assertEqual({'i': 'c'}, found.hosts)
         self.assertEqual({**self._by_ring('a', 'b'), node: 'c'},
