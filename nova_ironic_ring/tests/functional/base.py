@@ -359,10 +359,27 @@ class LabTestCase(base.BaseTestCase):
         :param flavor: the name of its flavor
         :param more: what else Nova's API takes, such as ``config_drive``
         """
+        if node is not None:
+            self.wait_free(node)
         server = servers.boot(
             self.cloud, name, host, node, network, flavor, **more)
         self.addCleanup(self._delete, server)
         return server
+
+    def wait_free(self, node: str) -> None:
+        """Wait until Placement offers a node.
+
+        That of the server of another test is cleaned first, and is free in
+        Placement after the next pass of its service.
+
+        :param node: its UUID
+        """
+        def is_free() -> bool:
+            found = self.cloud.placement.get(
+                f'/resource_providers/{node}/inventories').json()
+            return any(each['reserved'] < each['total']
+                       for each in found['inventories'].values())
+        self.lab.wait(f'Node {node} free in Placement', is_free)
 
     def boot_active(self, name: str, host: str | None = None,
                     node: str | None = None) -> sdk_server.Server:
@@ -493,6 +510,8 @@ class LabTestCase(base.BaseTestCase):
         joined = divide(set(owners), *self.lab.state.computes, newcomer)
         node, owner = next((node, owner) for node, owner in owners.items()
                            if joined[node] == newcomer)
+        if recorded:
+            self.wait_free(node)
         with self.frozen(owner):
             server = self.boot(
                 'on-its-way', owner, node if recorded else None)
