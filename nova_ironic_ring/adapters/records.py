@@ -198,8 +198,7 @@ class Nova:
             if (found.host, found.node) != (expected.host, expected.node):
                 return False
             found.host = self._host or CONF.host
-            found.save(**({'expected_task_state': [None]}
-                          if expected.is_idle else {}))
+            found.save(expected_task_state=[expected.task])
         except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
             return False
         return True
@@ -219,8 +218,7 @@ class Nova:
             found.host = host
             found.node = place
             found.compute_id = row.id
-            found.save(**({'expected_task_state': [None]}
-                          if expected.is_idle else {}))
+            found.save(expected_task_state=[expected.task])
         except (exception.NotFound, exception.InstanceUpdateConflict):
             return False
         return True

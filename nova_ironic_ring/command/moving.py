@@ -136,7 +136,7 @@ class Mover:
         with self._source.cell_of(instance.cell) as cell:
             if instance.pool is None:
                 cell.give_instance(instance.uuid, ports.Expected(
-                    str(instance.host), node, is_idle=True), host)
+                    str(instance.host), node), host)
             else:
                 cell.give_in_pools(pool_gift.Gift(
                     instance.uuid, str(instance.host), str(instance.pool),

@@ -310,9 +310,8 @@ class Nova:
     def set_instance_host(self, instance: str, expected: ports.Expected
                           ) -> bool:
         found = self.cloud.instances.get(instance)
-        if found is None or (found.host, found.node) != (
-                expected.host, expected.node) or (
-                expected.is_idle and found.task is not None):
+        if found is None or (found.host, found.node, found.task) != (
+                expected.host, expected.node, expected.task):
             return False
         self.cloud.instances[instance] = dataclasses.replace(
             found, host=self.host)

@@ -54,7 +54,7 @@ def give(nova: ports.Nova, placement: ports.Placement, gift: Gift) -> bool:
     if not placement.move(gift.instance, {source}, target):
         return False
     if nova.place_instance(gift.instance, ports.Expected(
-            gift.host, gift.source, is_idle=True), gift.target):
+            gift.host, gift.source), gift.target):
         return True
     placement.make_room(gift.source)
     placement.move(gift.instance, {target}, source)

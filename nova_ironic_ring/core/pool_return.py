@@ -192,4 +192,4 @@ def _place(world: ports.Ports, uuid: str, instance: model.Instance,
     """Change an instance whose allocation is moved, if nobody was faster."""
     return (way.is_own and instance.node == way.node) or (
         world.nova.place_instance(uuid, ports.Expected(
-            str(instance.host), str(instance.node), way.is_own), way.node))
+            str(instance.host), str(instance.node), instance.task), way.node))

@@ -195,7 +195,7 @@ def _of_pool(world: ports.Ports, batch: _Batch, request: Request
                 yield events.AllocationNotMoved(each.instance, name), None
             elif world.nova.place_instance(each.instance, ports.Expected(
                     str(instance.host), str(instance.node),
-                    each.has_to_be_idle), name):
+                    instance.task), name):
                 yield (events.InstanceMoved(each.instance, each.node, name)
                        if each.is_own else events.InstanceTaken(
                            each.node, each.instance, each.host,
@@ -423,7 +423,8 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
 def _take_deleted(world: ports.Ports, left: Left, uuid: str,
                   instance: model.Instance) -> bool:
     """Make an instance this service's that was being deleted."""
-    expected = ports.Expected(str(instance.host), str(instance.node))
+    expected = ports.Expected(
+        str(instance.host), str(instance.node), instance.task)
     if left.target is None:
         return world.nova.set_instance_host(uuid, expected)
     return world.nova.place_instance(uuid, expected, left.target)

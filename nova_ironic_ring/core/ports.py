@@ -33,12 +33,12 @@ class Expected:
     :ivar host: the name of the service that it belongs to
     :ivar node: the UUID of the node, or the name of the pool, that Nova has it
         on
-    :ivar is_idle: whether nothing may be under way with it
+    :ivar task: what is being done with it, as Nova names it; None for nothing
     """
 
     host: str
     node: str
-    is_idle: bool = False
+    task: str | None = None
 
 
 class Nova(Protocol):

@@ -142,7 +142,7 @@ def _follow(world: ports.Ports, wanted: list[Takeover]
     for each in wanted:
         try:
             if not world.nova.set_instance_host(each.instance, ports.Expected(
-                    each.host, each.node, is_idle=True)):
+                    each.host, each.node)):
                 continue
         except Exception as error:
             # What was taken before it has to be looked after all the same.
@@ -202,7 +202,7 @@ def _take(world: ports.Ports, wanted: Takeover, row: model.Row | None,
         return False
     if row is not None and not world.nova.delete_row(wanted.node, row.owner):
         return False
-    # Another taker may have finished between the two reads: the port compares
-    # host and node again.
-    return world.nova.set_instance_host(
-        wanted.instance, ports.Expected(wanted.host, wanted.node))
+    # Another taker may have finished between the two reads, or a user have
+    # asked for something: the port compares all of it again.
+    return world.nova.set_instance_host(wanted.instance, ports.Expected(
+        wanted.host, wanted.node, instance.task))

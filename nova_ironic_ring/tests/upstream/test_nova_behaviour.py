@@ -201,7 +201,7 @@ class InstanceTestCase(NovaTestCase):
 
     def test_given_another_host(self):
         uuid = self._instance()
-        wanted = ports.Expected('b', NODE, is_idle=True)
+        wanted = ports.Expected('b', NODE)
         self.assertTrue(self.nova.set_instance_host(uuid, wanted))
         self.assertEqual({uuid}, self.nova.instances_of('me'))
         self.assertFalse(self.nova.set_instance_host(uuid, wanted))
@@ -209,7 +209,7 @@ class InstanceTestCase(NovaTestCase):
     def test_given_another_pool(self):
         pool = 'me.CUSTOM_GOLD.01234567'
         uuid = self._instance(task_state='rebooting')
-        wanted = ports.Expected('b', NODE)
+        wanted = ports.Expected('b', NODE, 'rebooting')
         # Nova wants the row of the compute node, and refuses one without it.
         self.assertFalse(self.nova.place_instance(uuid, wanted, pool))
         tracker = self._tracker('me')
@@ -223,12 +223,12 @@ class InstanceTestCase(NovaTestCase):
             found.host, found.node, found.compute_id, found.task_state))
         self.assertFalse(self.nova.place_instance(uuid, wanted, pool))
         self.assertFalse(self.nova.place_instance(
-            uuid, ports.Expected('me', pool, is_idle=True), pool))
+            uuid, ports.Expected('me', pool), pool))
 
     def test_given_a_node(self):
         pool = 'me.CUSTOM_GOLD.01234567'
         uuid = self._instance(node=pool)
-        wanted = ports.Expected('b', pool, is_idle=True)
+        wanted = ports.Expected('b', pool)
         theirs = self._tracker('b')
         theirs._init_compute_node(self.context, self._resources())
         # The row is another service's.
@@ -252,7 +252,7 @@ class InstanceTestCase(NovaTestCase):
     def test_task_that_is_not_expected_when_it_is_saved(self):
         uuid = self._instance(task_state='rebooting')
         self.assertFalse(self.nova.set_instance_host(
-            uuid, ports.Expected('b', NODE, is_idle=True)))
+            uuid, ports.Expected('b', NODE)))
         self.assertEqual({uuid}, self.nova.instances_of('b'))
 
     def test_build_is_ended(self):

@@ -306,17 +306,17 @@ class WriteTestCase(RecordsTestCase):
 
     def test_instance_that_is_as_expected(self):
         self.fake.put('i', NODE, 'b', task='rebooting')
-        for expected in {'host': 'c'}, {'node': OTHER}, {'is_idle': True}:
-            self.assertFalse(self._take(**expected))
+        for expected in {'host': 'c'}, {'node': OTHER}, {'task': None}:
+            self.assertFalse(self._take(**{'task': 'rebooting', **expected}))
             self.assertEqual('b', self.fake.host_of('i'))
-        self.assertTrue(self._take())
+        self.assertTrue(self._take(task='rebooting'))
         self.assertEqual('me', self.fake.host_of('i'))
         self.assertEqual('rebooting', self.cloud.instances['i'].task)
-        self.assertFalse(self._take())
+        self.assertFalse(self._take(task='rebooting'))
 
     def test_idle_instance(self):
         self.fake.put('i', NODE, 'b')
-        self.assertTrue(self._take(is_idle=True))
+        self.assertTrue(self._take())
 
     def test_instance_that_is_deleted(self):
         self.assertFalse(self._take())

@@ -80,19 +80,20 @@ class NovaTestCase(CloudTestCase):
         self.assertTrue(self.nova.delete_row('1', 'A'))
         self.assertFalse(self.nova.delete_row('1', 'A'))
 
-    @ddt.data((model.Instance('a', '1'), 'a', False, True),
-              (model.Instance('a', '1', task='x'), 'a', False, True),
-              (model.Instance('a', '1', task='x'), 'a', True, False),
-              (model.Instance('a', '2'), 'a', False, False),
-              (model.Instance('b', '1'), 'a', False, False),
-              (None, 'a', False, False))
+    @ddt.data((model.Instance('a', '1'), 'a', None, True),
+              (model.Instance('a', '1', task='x'), 'a', 'x', True),
+              (model.Instance('a', '1', task='x'), 'a', None, False),
+              (model.Instance('a', '1'), 'a', 'x', False),
+              (model.Instance('a', '2'), 'a', None, False),
+              (model.Instance('b', '1'), 'a', None, False),
+              (None, 'a', None, False))
     @ddt.unpack
     def test_instance_is_changed_if_it_is_as_expected(
-            self, found, host, is_idle, expected):
+            self, found, host, task, expected):
         if found:
             self.cloud.instances['i'] = found
         self.assertIs(expected, self.nova.set_instance_host(
-            'i', ports.Expected(host, '1', is_idle)))
+            'i', ports.Expected(host, '1', task)))
         if found:
             self.assertEqual('Me' if expected else found.host,
                              self.cloud.instances['i'].host)

@@ -167,6 +167,17 @@ class FailOverTestCase(TakeoverTestCase):
             self.assertEqual({'n1'}, self._take('n1').lost)
             self.assertEqual(found, self.cloud.instances.get('i1'))
 
+    def test_task_that_a_user_has_asked_for_meanwhile(self):
+        # It is in the queue of the dead service: the recovery has to know it.
+        def rescue() -> None:
+            self.cloud.instances['i1'] = model.Instance(
+                'Dead', 'n1', task='rescuing')
+        self.before['set_instance_host', 'i1'] = rescue
+        self.assertEqual({'n1'}, self._take('n1').lost)
+        self.without_row['n1'] = -PATIENCE
+        self.assertEqual(['rescuing'], [
+            each.task for each in self._take('n1').taken])
+
     def test_instance_that_has_another_service_already(self):
         # Then its row is left alone as well.
         for found in model.Instance('other', 'n1'), None:

@@ -325,14 +325,18 @@ class Invariants:
         :param uuid: the UUID of the instance
         :param expected: what the instance was like
         """
-        self.world.log(f'{host.name} takes {uuid} of {expected.host}'
-                       f'{", which lets it" if expected.is_idle else ""}')
         old = model.canonical(expected.host)
+        row = self.cloud.rows.get(expected.node)
+        # Who takes one of a dead service has deleted the row.
+        consents = expected.task is None and row is not None and (
+            row.giver, row.taker) == (old, host.me)
+        self.world.log(f'{host.name} takes {uuid} of {expected.host}'
+                       f'{", which lets it" if consents else ""}')
         self.instance_changed(uuid)
         # It may be taken of this one as well, when it dies.
         self._deaths -= {each for each in self._deaths
                          if each[:2] == (uuid, host.me)}
-        if expected.is_idle:
+        if consents:
             return
         if self._is_steady(old, host.activity.began_at):
             self.world.fail(f'{host.name} takes {uuid} of {expected.host}, '
