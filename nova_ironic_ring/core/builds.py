@@ -148,14 +148,17 @@ def _settle(world: ports.Ports, left: observation.LeftBuild) -> Settled:
                 pass  # It belongs to another service by now.
             elif instance.host is not None and instance.is_deleting:
                 if world.nova.set_instance_host(
-                        uuid, ports.Expected(instance.host, left.node)):
+                        uuid, ports.Expected(
+                            instance.host, left.node, instance.task)):
                     taken.append(takeover.Takeover(
                         left.node, uuid, instance.host, instance.task, True))
             elif instance.is_building:
-                if world.nova.end_build(uuid, left.host):
-                    happened.append(events.BuildEnded(
-                        left.node, uuid, left.host))
-                    world.placement.free(uuid)
+                # Its service may be at it again since the nodes were listed.
+                if world.ironic.nodes_of([uuid]) or (
+                        not world.nova.end_build(uuid, left.host)):
+                    continue
+                happened.append(events.BuildEnded(left.node, uuid, left.host))
+                world.placement.free(uuid)
             elif instance.is_given_up:
                 world.placement.free(uuid)
         except Exception as error:

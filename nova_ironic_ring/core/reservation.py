@@ -68,13 +68,17 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
     :param wanted: what is wanted
     :param scope: the nodes that this service and its peers divide
     """
+    # Its clean-up comes first: it may be deployed by another service, which
+    # was silent for so long that it has lost the build.
+    if ironic.nodes_of([wanted.instance]):
+        return Reserved()
     tried: set[str] = set()
     for node in _to_try(ironic, wanted, scope, tried):
         tried.add(node)
         if ironic.reserve(node, wanted.instance):
             return Reserved(node, len(tried) - 1)
         # Ironic gives no second node to an instance that has one: such as one
-        # whose answer was lost, or that could not be cleaned up.
+        # whose answer was lost.
         if len(tried) == 1 and (
                 had := ironic.nodes_of([wanted.instance])):
             return Reserved(next((

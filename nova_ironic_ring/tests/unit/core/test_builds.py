@@ -128,8 +128,26 @@ class BuildsTestCase(base.BaseTestCase):
         self._allocate(new=BUILD)
         self._change_before(lambda: self.cloud.instances.update(
             new=model.Instance('other', 'node')))
-        self.assertEqual(builds.Settled(), self._look())
+        settled = self._look()
+        self.assertEqual(((), ()), (settled.taken, settled.happened))
+        self.assertEqual(builds.Settled(),
+                         builds.look_again(self.world, settled.left))
         self.assertEqual({'new'}, self.cloud.allocations['node'])
+
+    def test_build_that_has_reached_ironic_meanwhile(self):
+        # Its service was silent alone, and goes on.
+        self._allocate(new=BUILD)
+        self.cloud.nodes['node'] = clouds.Node('new')
+        settled = self._look()
+        self.assertEqual((frozenset({'new'}),), tuple(
+            each.consumers for each in settled.left))
+        self.assertEqual(BUILD, self.cloud.instances['new'])
+        self.assertEqual({'new'}, self.cloud.allocations['node'])
+        # Which fails after all.
+        self.cloud.nodes['node'] = clouds.Node()
+        self.assertEqual(
+            (events.BuildEnded('node', 'new', 'Dead'),),
+            builds.look_again(self.world, settled.left).happened)
 
     def test_delete_is_finished(self):
         # Also where it is a build that is deleted.

@@ -81,6 +81,12 @@ class ReserveTestCase(base.BaseTestCase):
         self.assertEqual([None] * 3, [
             self.cloud.nodes[name].instance for name in 'bcd'])
 
+    def test_instance_whose_node_another_service_has_deployed(self):
+        # It would be tried first, and be free for others then.
+        self.cloud.nodes['c'] = clouds.Node('i', is_ready=False)
+        self.assertIsNone(self.reserve('cd'))
+        self.assertEqual('i', self.cloud.nodes['c'].instance)
+
     def test_none_left(self):
         for name in 'abcd':
             self.cloud.nodes[name].instance = 'other'
