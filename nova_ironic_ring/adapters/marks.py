@@ -17,6 +17,7 @@ the mark.
 """
 
 from nova.compute import utils as compute_utils
+from nova.compute import vm_states
 from nova import context as nova_context
 from nova import exception
 from nova import objects
@@ -25,15 +26,36 @@ from nova import objects
 _MARK = 'ironic_ring_build_died_with'
 
 
-def give_up(context: nova_context.RequestContext, instance: objects.Instance,
-            host: str | None) -> None:
-    """Say of an instance that its build has died with a service.
+def mark(instance: objects.Instance, host: str | None) -> None:
+    """Say of an instance that its build was given up.
 
-    :param context: with the rights of an administrator
     :param instance: the instance, with its system metadata; it is not saved
-    :param host: the name of the service; None if it is not known any more
+    :param host: the name of the service that the build has died with; None if
+        it is not known any more
     """
     instance.system_metadata[_MARK] = host or ''
+
+
+def give_up(context: nova_context.RequestContext, instance: objects.Instance,
+            host: str | None) -> None:
+    """Set an instance to ERROR, because its build has died with a service.
+
+    Mark and state are saved at once, if nobody has gone on with the build
+    since the instance was read: the service may live after all.
+
+    :param context: with the rights of an administrator
+    :param instance: the instance, with its system metadata; what else has
+        changed of it is saved as well
+    :param host: the name of the service; None if it is not known any more
+    :raises nova.exception.InstanceNotFound: if it is deleted
+    :raises nova.exception.InstanceUpdateConflict: if somebody has gone on
+    """
+    task = instance.task_state
+    mark(instance, host)
+    instance.vm_state = vm_states.ERROR
+    instance.task_state = None
+    instance.save(expected_vm_state=[vm_states.BUILDING],
+                  expected_task_state=[task])
     compute_utils.add_instance_fault_from_exc(
         context, instance, error(instance, host))
 

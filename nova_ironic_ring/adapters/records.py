@@ -230,15 +230,11 @@ class Nova:
             owner = found.host and model.canonical(found.host)
             if found.vm_state != vm_states.BUILDING or owner not in (
                     None, host and model.canonical(host)):
-                # Before anything is written: a fault would stay.
                 return False
-            marks.give_up(self.context, found, host)
-            found.vm_state = vm_states.ERROR
-            found.task_state = None
             # Nobody has it, and its service's record may be deleted. Nova
             # wants all three together.
             found.host = found.node = found.compute_id = None
-            found.save(expected_vm_state=[vm_states.BUILDING])
+            marks.give_up(self.context, found, host)
         except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
             return False
         return True

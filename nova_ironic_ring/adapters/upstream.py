@@ -18,6 +18,7 @@ changes one breaks this module and its test, and nothing else.
 
 from collections.abc import (
     Callable, Iterable, Iterator, Mapping, Sequence)
+import contextlib
 import functools
 import inspect
 import time
@@ -66,6 +67,36 @@ class NodeCache:
     def _refresh_cache(self) -> None:
         """Do what Nova's driver asks for where its cache is empty."""
         self.get_available_nodes()  # type: ignore[attr-defined]
+
+
+class OwnNodes:
+    """Has Nova's driver clean up no node that another instance has by now.
+
+    It goes by what it has read of the node when the build began, and a service
+    may be frozen since. To be mixed in before Nova's driver.
+    """
+
+    def _cleanup_deploy(self, node: sdk_node.Node, instance: objects.Instance,
+                        network_info: object = None) -> None:
+        """Take an instance off its node.
+
+        :param node: the node, as it was read
+        :param instance: the instance
+        :param network_info: its networks
+        """
+        now = None
+        # Where Ironic does not answer, Nova's own clean-up says so.
+        with contextlib.suppress(*NO_ANSWER):
+            now = self.ironic_connection.get_node(  # type: ignore
+                node.id, fields=['instance_uuid']).instance_id
+        if isinstance(now, str) and now != instance.uuid:
+            LOG.warning('Node %(node)s has instance %(other)s by now: nothing '
+                        'is cleaned up there after instance %(instance)s.', {
+                            'node': node.id, 'other': now,
+                            'instance': instance.uuid})
+            return
+        super()._cleanup_deploy(  # type: ignore[misc]
+            node, instance, network_info)
 
 
 def fill_cache(source: NovaIronicDriver,
@@ -248,15 +279,15 @@ def abandon_build(source: NovaIronicDriver,
         context, instance.uuid, force=True)
 
 
-def guard_cleanup(source: NovaIronicDriver,
-                  guard: Callable[[str, Callable[[], Any]], Any]) -> None:
+def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
+                  ) -> None:
     """Have a guard decide on what Nova cleans up after a failed build.
 
     That is, on the networks, the volumes and the allocation of the instance.
 
     :param source: the driver that the manager has
-    :param guard: called instead, with the instance's UUID and the call that
-        was made
+    :param guard: called instead, with the instance's UUID, the call that was
+        made, and the instance itself, where Nova gives that
     """
     compute = source.virtapi._compute
     for owner, name in (
@@ -273,8 +304,10 @@ def _guarded(method: Callable[..., Any], guard: Callable[..., Any]
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
         given = parameters.bind(*args, **kwargs).arguments
-        uuid = given['instance'].uuid if 'instance' in given else given['uuid']
-        return guard(uuid, functools.partial(method, *args, **kwargs))
+        instance = given.get('instance')
+        uuid = given['uuid'] if instance is None else instance.uuid
+        return guard(
+            uuid, functools.partial(method, *args, **kwargs), instance)
     return call
 
 

@@ -47,7 +47,6 @@ class RingMixin(shared.OnNodeMixin):
             metrics on no address
         """
         super().init_host(host)
-        upstream.watch_builds(self, self.ring_service.process.builds)
         upstream.watch_claims(self, self._before_build)
         upstream.restore_providers(self)
 

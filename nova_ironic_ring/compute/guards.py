@@ -118,16 +118,19 @@ def destroy_if_mine(instance: objects.Instance, call: Call) -> Any:
     :param instance: the instance
     :param call: destroys it
     """
-    return clean_up_if_mine(instance.uuid, call)
+    return clean_up_if_mine(instance.uuid, call, instance)
 
 
-def clean_up_if_mine(uuid: str, call: Call) -> Any:
+def clean_up_if_mine(uuid: str, call: Call,
+                     instance: objects.Instance | None = None) -> Any:
     """Clean up after an instance, unless another service has it.
 
     The exceptions are those of :func:`destroy_if_mine`.
 
     :param uuid: the instance's UUID
     :param call: cleans up
+    :param instance: the instance as Nova goes on with it, if it does: where
+        another service has it, its saving is refused from then on
     """
     now = _taken_by_another(uuid)
     if now is None or _is_failed(now) or (
@@ -136,7 +139,20 @@ def clean_up_if_mine(uuid: str, call: Call) -> Any:
     LOG.warning('Instance %(instance)s was taken over by %(host)s: its '
                 'machine, networks, volumes and allocation are left alone.',
                 {'instance': uuid, 'host': now.host})
+    if instance is not None:
+        # After a build that has failed, Nova would set it to ERROR, or have
+        # it built by a third service.
+        upstream.forbid_saving(instance, _not_mine(instance, now))
     return None
+
+
+def was_active(instance: objects.Instance) -> bool:
+    """Say whether an instance has a user's data: it was active once.
+
+    :param instance: the instance; Nova is asked for what it is now
+    """
+    now = _read(instance.uuid)
+    return now is not None and now.launched_at is not None
 
 
 def build_once(instance: objects.Instance, call: Call) -> Any:
@@ -178,8 +194,9 @@ def is_to_be_built(instance: objects.Instance, error: Exception) -> bool:
     if isinstance(error, (exception.BuildAbortException, NotMineError)):
         return False
     now = _read(instance.uuid)
+    # Nova's driver reads the instance anew while it waits for Ironic.
     return now is not None and now.task_state == task_states.SPAWNING and (
-        now.host == instance.host)
+        now.host == CONF.host)
 
 
 def is_where_it_was(instance: objects.Instance, is_tracked: bool) -> bool:
@@ -214,7 +231,7 @@ def _abort(instance: objects.Instance, taken: objects.Instance, reason: str
 def _is_failed(instance: objects.Instance) -> bool:
     """Say whether a build has failed, and nothing is being done about that.
 
-    What was ever active has not: its machine has a user's data.
+    What was ever active has not: see :func:`was_active`.
     """
     return instance.launched_at is None and instance.task_state is None and (
         instance.vm_state in (vm_states.BUILDING, vm_states.ERROR))

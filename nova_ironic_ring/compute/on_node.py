@@ -32,8 +32,7 @@ READERS = (
     'get_vnc_console', 'get_volume_connector',
     'prepare_networks_before_block_device_mapping')
 #: Those of them that clean up, and have nothing to do where there is no node.
-CLEANERS = ('unplug_vifs', 'detach_interface', 'clean_networks_preparation',
-            'failed_spawn_cleanup')
+CLEANERS = ('unplug_vifs', 'detach_interface', 'clean_networks_preparation')
 
 
 class OnNode:

@@ -12,7 +12,7 @@
 
 """Finishes what dead services were doing with their instances."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 import dataclasses
 import threading
 import time
@@ -39,8 +39,11 @@ CONF = nova.conf.CONF
 # finish a rescue. Ironic itself ends a deployment that takes too long.
 _PATIENCE = 1800
 _POLL = 1.0
-# How often to try, and how many at a time.
-_ATTEMPTS = 3
+# How often to try in a row, and seconds at most between two tries: Nova's
+# databases and queues may have died with the service, and be back in minutes.
+_ATTEMPTS = 30
+_LONGEST_WAIT = 60
+# How many at a time.
 _THREADS = 8
 
 _RESCUING = frozenset({'rescuing', 'rescue wait', 'unrescuing'})
@@ -54,7 +57,7 @@ class _Job:
     :ivar taken: what was taken over
     :ivar deadline: until when to wait for others, in seconds
     :ivar due: when to look at it, in seconds
-    :ivar attempts: how often it has failed
+    :ivar attempts: how often it has failed in a row
     :ivar look: the look at it that is under way, or was the last one
     :ivar is_done: whether nothing is left to do
     """
@@ -74,12 +77,15 @@ class Recovery:
     again.
     """
 
-    def __init__(self, source: upstream.NovaIronicDriver) -> None:
+    def __init__(self, source: upstream.NovaIronicDriver,
+                 builds: Container[str]) -> None:
         """Begin with nothing to do.
 
         :param source: the driver that the manager has
+        :param builds: UUIDs of the instances that this service is to build
         """
         self._source = source
+        self._builds = builds
         self._lock = threading.Lock()
         self._jobs: list[_Job] = []
 
@@ -126,11 +132,13 @@ class Recovery:
         """Look at an instance, for all that may stand in the way."""
         try:
             job.is_done = self._look(job)
+            job.attempts = 0
         except exception.InstanceNotFound:
             job.is_done = True
         except Exception:
             job.attempts += 1
-            job.due = time.monotonic() + job.attempts * _POLL
+            job.due = time.monotonic() + min(
+                2 ** job.attempts * _POLL, _LONGEST_WAIT)
             LOG.exception('Instance %(instance)s, which was taken over from '
                           '%(host)s, cannot be recovered (attempt '
                           '%(attempt)d of %(all)d).', {
@@ -144,6 +152,9 @@ class Recovery:
 
         :returns: whether nothing is left to do
         """
+        # What the build has begun here, that ends as well.
+        if job.taken.instance in self._builds:
+            return False
         # A delete, say, wants to know what the node's row is.
         if not upstream.tracks(self._source, job.taken.node) and (
                 time.monotonic() < job.deadline):
@@ -154,6 +165,11 @@ class Recovery:
             expected_attrs=list(upstream.RECOVERY_ATTRIBUTES))
         if model.canonical(instance.host or '') != model.canonical(CONF.host):
             return True
+        if instance.vm_state == vm_states.BUILDING and (
+                instance.task_state != task_states.DELETING):
+            # A service that has not died after all goes from task to task
+            # until it finds out that it has lost the build.
+            return self._carry_on_build(context, instance, job)
         if instance.task_state != job.taken.task:
             LOG.info('Instance %(instance)s, which was taken over from '
                      '%(host)s, is left alone: its task was %(before)s then, '
@@ -162,9 +178,6 @@ class Recovery:
                          'before': job.taken.task or 'none',
                          'now': instance.task_state or 'none'})
             return True
-        if instance.vm_state == vm_states.BUILDING and (
-                instance.task_state != task_states.DELETING):
-            return self._carry_on_build(context, instance, job)
         if instance.task_state in (
                 task_states.RESCUING, task_states.UNRESCUING):
             if not self._end_rescue(instance, job):
@@ -192,12 +205,14 @@ class Recovery:
                          'instance': instance.uuid, 'host': job.taken.host})
             return True
         # A service that has not died after all may be about to change the
-        # node of an instance that it spawns. What it does before ends at the
-        # mark, which is saved first.
+        # node of an instance that it spawns. It cannot begin to spawn one
+        # that has been given up.
         is_elsewhere = pools.is_pool(instance.node) and (
             instance.task_state != task_states.SPAWNING)
-        marks.give_up(context, instance, job.taken.host)
-        self._recover(context, instance)
+        try:
+            marks.give_up(context, instance, job.taken.host)
+        except exception.InstanceUpdateConflict:
+            return False
         if is_elsewhere:
             self._abandon(context, instance, job.taken.host)
         return True

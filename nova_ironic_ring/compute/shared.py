@@ -21,6 +21,9 @@ import contextlib
 import threading
 
 import nova.conf
+from nova import context as nova_context
+from nova import objects
+from oslo_log import log as logging
 from oslo_reports import guru_meditation_report as gmr
 
 from nova_ironic_ring.adapters import upstream
@@ -33,10 +36,11 @@ from nova_ironic_ring.compute import report
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.process import sigterm
 
+LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
 
-class SharedMixin(upstream.NodeCache):
+class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
     """What both mixins do before Nova's ironic driver."""
 
     node_cache: Collection[str]
@@ -48,7 +52,8 @@ class SharedMixin(upstream.NodeCache):
         #: What decides for this service.
         self.ring_service = self._SERVICE(self)
         #: Finishes what dead services were doing with their instances.
-        self.ring_recovery = recovery.Recovery(self)
+        self.ring_recovery = recovery.Recovery(
+            self, self.ring_service.process.builds)
         #: Looks at the other services between two passes.
         self.ring_reactions = reactions.Reactions(
             self, self.ring_service, self._look_between_passes)
@@ -73,6 +78,7 @@ class SharedMixin(upstream.NodeCache):
         metrics.start(ring, lambda: self.ring_recovery.pending,
                       CONF.ironic_ring.metrics_listen)
         sigterm.install(ring.process.heartbeats.end)
+        upstream.watch_builds(self, ring.process.builds)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
         upstream.guard_rebuilt(self, guards.is_where_it_was)
         upstream.when_started(self, self.ring_reactions.start)
@@ -102,6 +108,24 @@ class SharedMixin(upstream.NodeCache):
                 upstream.fill_cache(self, ring.nodes)
                 self.ring_recovery.start(result.taken)
             yield
+
+    def failed_spawn_cleanup(self, instance: objects.Instance) -> None:
+        """Clean up after a build that failed before its node was deployed.
+
+        Another service may have deployed the node meanwhile: one that was
+        silent for so long that this one has taken the build over. Nova's own
+        method would have Ironic forget the instance, and leave the node as it
+        was deployed.
+
+        :param instance: the instance; one that was ever active is left alone
+        """
+        if guards.was_active(instance):
+            LOG.warning('Instance %(instance)s was not built here, for it has '
+                        'been built before: its node is left alone.',
+                        {'instance': instance.uuid})
+            return
+        self.destroy(  # type: ignore[attr-defined]
+            nova_context.get_admin_context(), instance, None)
 
     def list_instance_uuids(self) -> list[str]:
         """List the instances on the nodes that this service looks after.

@@ -68,6 +68,11 @@ def left_out(of_driver: LeftOutTests, of_cache: Mapping[str, str]) -> LeftOut:
         'test_detach_interface': (
             'has a string for an instance, where ours asks whose it is',
             'compute.test_guards.GuardsTestCase.test_own_instance'),
+        'test_spawn_node_driver_validation_fail': (
+            'wants one look at the node, where ours looks again before it is '
+            'cleaned up',
+            'compute.test_pool_driver.ReserveTestCase.'
+            'test_clean_up_of_a_node_that_another_instance_has_by_now'),
         **of_driver}
     return {
         'IronicDriverTestCase': of_driver,
@@ -97,7 +102,8 @@ class _LoneService(fake_nova.FakeNova):
         self.cloud.beat(CONF.host)
 
     def instance(self, uuid: str) -> objects.Instance:
-        return objects.Instance(uuid=uuid, host=None, system_metadata={})
+        return objects.Instance(
+            uuid=uuid, host=None, launched_at=None, system_metadata={})
 
 
 class Suite:

@@ -351,9 +351,13 @@ class WriteTestCase(RecordsTestCase):
     def test_build_that_ends_meanwhile(self):
         self.fake.put('i', NODE, 'b', is_building=True)
         # Between the reading and the saving.
-        self.useFixture(fixtures.MockPatch(
-            'nova.compute.utils.add_instance_fault_from_exc',
-            side_effect=lambda *_: self.fake.put('i', NODE, 'b')))
+        save = objects.Instance.save
+
+        def end_and_save(instance, **expected):
+            self.fake.put('i', NODE, 'b')
+            save(instance, **expected)
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'save', end_and_save))
         self.assertFalse(self.nova.end_build('i', 'b'))
         self.assertEqual(model.Instance('b', NODE),
                          self.cloud.instances['i'])

@@ -322,6 +322,14 @@ class PrivateNamesTestCase(base.BaseTestCase):
             self.assertIn(parameter, inspect.signature(
                 getattr(owner, name)).parameters)
 
+    def test_clean_up_of_a_node(self):
+        self.assertEqual(
+            ['self', 'node', 'instance', 'network_info'],
+            list(inspect.signature(driver.IronicDriver._cleanup_deploy)
+                 .parameters))
+        self.assertIn('self._cleanup_deploy(',
+                      inspect.getsource(driver.IronicDriver.spawn))
+
     def test_builds_are_watched(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
         compute.build_and_run_instance = functools.partial(

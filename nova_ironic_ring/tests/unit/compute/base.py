@@ -39,7 +39,7 @@ def recover(driver: Any, *taken: takeover.Takeover) -> None:
     :param driver: the driver of the service that has taken them over
     :param taken: what was taken over
     """
-    started = recovery.Recovery(driver)
+    started = recovery.Recovery(driver, driver.ring_service.process.builds)
     started.start(taken)
     deadline = time.monotonic() + 30
     while started.pending:

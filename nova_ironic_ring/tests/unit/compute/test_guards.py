@@ -30,9 +30,13 @@ REQUIRED = (
     'power_on', 'power_off', 'reboot', 'rebuild', 'rescue', 'unrescue',
     'attach_interface', 'detach_interface', 'prepare_for_spawn',
     'prepare_networks_before_block_device_mapping')
-#: What Nova calls after a build that has failed.
-CLEANERS = ('failed_spawn_cleanup', 'clean_networks_preparation',
-            'unplug_vifs')
+#: What Nova calls after a build that has failed, and the method of its driver
+#: that does it.
+CLEANERS = {
+    # Which takes down what another service has deployed meanwhile.
+    'failed_spawn_cleanup': 'destroy',
+    'clean_networks_preparation': 'clean_networks_preparation',
+    'unplug_vifs': 'unplug_vifs'}
 NODE = base.NODES[0]
 
 
@@ -79,8 +83,11 @@ class GuardsTestCase(LostInstanceTestCase):
             self.assertEqual([], self.nova.ironic.mock_calls)
         # Nobody has built it, and nobody will.
         self.nova.vm_states['lost'] = 'error'
-        for name in CLEANERS:
-            self._assert_done(name)
+        for name, done_by in CLEANERS.items():
+            with mock.patch.object(nova_driver.IronicDriver, done_by) as done:
+                self._call(name)
+            self.assertIn(self.instance, (
+                *done.call_args.args, *done.call_args.kwargs.values()))
 
     def test_error(self):
         error = self.assertRaises(
@@ -189,9 +196,12 @@ class DestroyTestCase(LostInstanceTestCase):
         upstream.guard_cleanup(self.driver, guards.clean_up_if_mine)
         self.nova.change_instance('lost', is_building=True, task='spawning')
         for name, method in done.items():
+            instance = self.nova.instance('lost')
             getattr(compute, name)(
-                None, 'context', self.instance, mock.sentinel.other)
+                None, 'context', instance, mock.sentinel.other)
             method.assert_not_called()
+            # Nor can Nova set it to ERROR, or let a third service have it.
+            self.assertRaises(guards.NotMineError, instance.save)
         delete = compute.reportclient.delete_allocation_for_instance
         delete(None, 'context', 'lost', force=True)
         free.assert_not_called()

@@ -35,8 +35,8 @@ class SourceTestCase(base.DriverTestCase):
 
     #: It writes the node into a line at DEBUG, and does nothing.
     _HARMLESS = {'plug_vifs'}
-    #: The pool driver has its own.
-    _REPLACED = {'prepare_for_spawn'}
+    #: The pool driver has its own, or destroys the instance.
+    _REPLACED = {'prepare_for_spawn', 'failed_spawn_cleanup'}
 
     def test_all_readers(self):
         (found,) = (

@@ -514,6 +514,47 @@ class ReserveTestCase(PoolDriverTestCase):
         self.driver.clean_networks_preparation(instance, [])
         self.driver.failed_spawn_cleanup(instance)
 
+    def test_clean_up_of_a_node_that_was_deployed_meanwhile(self):
+        # By a service that was silent when this one took over its build.
+        instance, node = self.build()
+        self.nova.provision_states[node] = 'active'
+        with mock.patch.object(
+                nova_driver.IronicDriver, '_unprovision') as unprovision:
+            self.driver.failed_spawn_cleanup(instance)
+        (taken_down,) = unprovision.call_args_list
+        self.assertEqual(('i', node), (
+            taken_down.args[0].uuid, taken_down.args[1].id))
+        # It is being cleaned: nothing can be built there yet.
+        self.assertEqual((30, 1), self.counted())
+
+    def test_clean_up_of_a_node_that_another_instance_has_by_now(self):
+        # It was frozen when it had read its node, and its build was ended.
+        instance, node = self.build()
+        seen = self.nova.node(node)
+
+        def fail(driver, context, built, *_, **__):
+            self.cloud.nodes[node].instance = 'another'
+            driver._cleanup_deploy(seen, built)
+            raise exception.InstanceDeployFailure('it is active')
+        with mock.patch.object(nova_driver.IronicDriver, 'spawn', fail):
+            self.assertRaises(
+                exception.InstanceDeployFailure, self.driver.spawn, None,
+                instance, None, [], None, {})
+        self.assertEqual('another', self.cloud.nodes[node].instance)
+        self.assertIn('has instance another by now', self.log.output)
+
+    def test_clean_up_of_an_instance_that_was_active(self):
+        # Which somebody has asked to be built once more.
+        instance, node = self.build()
+        self.nova.provision_states[node] = 'active'
+        self.nova.launched.add('i')
+        with mock.patch.object(
+                nova_driver.IronicDriver, '_unprovision') as unprovision:
+            self.driver.failed_spawn_cleanup(instance)
+        unprovision.assert_not_called()
+        self.assertEqual('i', self.cloud.nodes[node].instance)
+        self.assertIn('its node is left alone', self.log.output)
+
     def test_instance_of_a_pool_that_is_no_more(self):
         self.nova.put('i', 'me.CUSTOM_GOLD.01234567', 'me', is_building=True)
         self.assertRaises(

@@ -12,6 +12,7 @@
 
 """Tests of what becomes of an instance that is taken over."""
 
+import itertools
 import threading
 from unittest import mock
 
@@ -48,6 +49,7 @@ class RecoveryTestCase(base.BaseTestCase):
         self.states = ['active']
         self.useFixture(fixtures.MockPatchObject(
             self.nova, 'node', side_effect=self._node))
+        self.recovery = self.me.driver.ring_recovery
 
     def _node(self, uuid):
         return sdk_node.Node(id=uuid, provision_state=(
@@ -76,13 +78,13 @@ class RecoveryTestCase(base.BaseTestCase):
 
     def test_nothing_taken_over(self):
         with fixtures.MockPatch('threading.Thread') as thread:
-            recovery.Recovery(self.me.driver).start(())
+            self.recovery.start(())
         thread.mock.assert_not_called()
 
     def test_what_a_live_service_has_given_needs_nothing(self):
         self.nova.put('instance', NODE, 'me')
         with fixtures.MockPatch('threading.Thread') as thread:
-            recovery.Recovery(self.me.driver).start([
+            self.recovery.start([
                 _taken(NODE, 'instance', is_dead=False)])
         thread.mock.assert_not_called()
 
@@ -130,13 +132,52 @@ class RecoveryTestCase(base.BaseTestCase):
         for task, state in (('spawning', 'available'), ('spawning', None),
                             ('spawning', 'deploy failed'),
                             ('networking', 'active')):
-            self.init.reset_mock()
             self.nova.faults.clear()
             self.states = [state]
-            self._recover('building', task)
+            self.assertEqual(('error', None), self._recover('building', task))
             self.assertIn('the nova-compute dead has died',
                           str(self.nova.faults['instance']))
-            self.assertEqual('building', self._given().vm_state)
+
+    def test_build_with_which_its_service_goes_on(self):
+        # It has been taken for dead, and finds out when Ironic is done.
+        finish = self.me.manager._update_instance_after_spawn
+        finish.side_effect = self._finish
+        self.states = ['deploying', 'active']
+        self.assertEqual(('active', None), self._recover(
+            'building', 'spawning', was='networking'))
+        self.assertEqual({}, self.nova.faults)
+
+    def test_build_with_which_its_service_goes_on_as_it_is_given_up(self):
+        finish = self.me.manager._update_instance_after_spawn
+        finish.side_effect = self._finish
+        self.states = ['deploying', 'active']
+        save = objects.Instance.save
+
+        def go_on(instance, **expected):
+            if expected.get('expected_task_state') == ['networking']:
+                self.nova.change_instance('instance', task='spawning')
+            save(instance, **expected)
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'save', go_on))
+        self.assertEqual(('active', None), self._recover(
+            'building', 'networking'))
+        self.assertEqual({}, self.nova.faults)
+
+    def test_build_that_has_come_here_again(self):
+        builds = self.me.ring.process.builds
+        builds.add('instance')
+
+        def end():
+            self.nova.vm_states['instance'] = 'active'
+            self.nova.put('instance', NODE, 'me')
+            builds.clear()
+        # As the build does that runs here.
+        thread = threading.Timer(0.2, end)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.assertEqual(('active', None), self._recover(
+            'building', 'spawning'))
+        self.me.manager._update_instance_after_spawn.assert_not_called()
 
     def test_build_that_ironic_is_at(self):
         finish = self.me.manager._update_instance_after_spawn
@@ -203,6 +244,25 @@ class RecoveryTestCase(base.BaseTestCase):
         self.init.side_effect = [ValueError('once'), None]
         self._recover()
         self.assertEqual(2, self.init.call_count)
+
+    def test_errors_in_a_row_come_to_an_end(self):
+        self.init.side_effect = ValueError('always')
+        self._recover()
+        self.assertEqual(30, self.init.call_count)
+
+    def test_errors_that_are_not_in_a_row(self):
+        finish = self.me.manager._update_instance_after_spawn
+        finish.side_effect = self._finish
+        looks = itertools.cycle(
+            [ValueError('no answer'), *[self._node_in('deploying')] * 2])
+        self.nova.node.side_effect = [
+            *itertools.islice(looks, 120), self._node_in('active')]
+        self.assertEqual(('active', None), self._recover(
+            'building', 'spawning'))
+
+    @staticmethod
+    def _node_in(state):
+        return sdk_node.Node(id=NODE, provision_state=state)
 
     def test_one_that_is_deleted(self):
         compute_base.recover(self.me.driver, _taken(NODE, 'deleted'))
