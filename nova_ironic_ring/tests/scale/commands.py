@@ -98,6 +98,7 @@ def _measure(lab: cloud.Lab, names: Sequence[str], rounds: int
         ('--version',), ('show', '--no-ironic'), ('show',), ('plan',),
         ('plan', '--remove', names[-1]), ('check',), ('node', 'show', node),
         ('node', 'list', '--owner', names[0]), ('history', node),
+        ('drain', names[-1], '--dry-run'),
         ('failover', names[-1], '--alive', '--dry-run')]
     return [_median([_listing(lab) for _ in range(rounds)]), *(
         _median([_run(lab, command) for _ in range(rounds)])
