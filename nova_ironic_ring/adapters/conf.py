@@ -104,8 +104,8 @@ more likely reason, such as a policy that hides them from Nova's account. Those
 that went within the last ten passes count as well. Then none is deleted, one
 ERROR says so, and the nodes are looked for again in each pass.
 
-When that many nodes were deleted on purpose, set this to 100, send SIGHUP, and
-set it back.
+When that many nodes were deleted on purpose, set this to 100, send SIGHUP,
+wait for a pass, set it back, and send SIGHUP again.
 """)
 
 instance_mobility_opt = cfg.StrOpt(

@@ -206,7 +206,7 @@ class Plan(base.Command, lister.Lister):
         parser.add_argument(
             '--group', metavar='NAME',
             help='the conductor group whose ring it is, where there is more '
-                 'than one ring')
+                 'than one ring; "" for a ring without one')
         parser.add_argument('--shard', metavar='NAME', help='likewise')
         parser.add_argument('--svg', metavar='FILE',
                             help='draw it, as bars, into this file as well')
@@ -290,8 +290,8 @@ def _choose(seen: snapshot.Snapshot, group: str | None,
     :raises CommandError: if there is none, or more than one
     """
     found = [key for key in seen.keys() if seen.is_meant(key.cell)
-             and (group is None or key.group == group.lower())
-             and (shard is None or key.shard == shard)]
+             and (group is None or (key.group or '') == group.lower())
+             and (shard is None or (key.shard or '') == shard)]
     if not found:
         raise errors.CommandError(
             'There is no such ring: "nova-ironic-ring show" has those that '
@@ -300,7 +300,7 @@ def _choose(seen: snapshot.Snapshot, group: str | None,
         raise errors.CommandError(
             'There is more than one such ring '
             f'({"; ".join(map(str, found))}): choose one with --cell, --group '
-            'and --shard.')
+            'and --shard, "" for none.')
     return found[0]
 
 

@@ -143,6 +143,11 @@ class ReadingTestCase(base.CommandTestCase):
         self.run_command('plan', '--add', 'd', status=2)
         self.assertIn('There is more than one such ring', self.err)
         self.run_command('plan', '--group', 'rack', '--add', 'd')
+        self.run_command(
+            'plan', '--group', 'rack', '--shard', '', '--add', 'd')
+        self.run_command('plan', '--group', '', '--add', 'd')
+        self.run_command('plan', '--group', '', '--remove', 'c', status=2)
+        self.assertIn('its members are a, b.', self.err)
         self.run_command('plan', '--group', 'x', '--add', 'd', status=2)
         self.assertIn('There is no such ring', self.err)
         self.run_command('plan', '--partitions', '0', status=2)
