@@ -78,9 +78,9 @@ Services with this driver give their consent in their next pass. One with
 Nova's own driver gives up a node without saying so, and one that hangs says
 nothing at all: their nodes are taken after this time. The default of 0 means
 two passes of the resource tracker, by the slower of the two services, as long
-as passes have lately taken, and no less than two intervals. With thousands of
-nodes a pass takes longer than an interval: a value that is shorter than two
-passes of a service has a WARNING in the log.
+as passes have lately taken, or the present one takes, and no less than two
+intervals. With thousands of nodes a pass takes longer than an interval: a
+value that is shorter than two passes of a service has a WARNING in the log.
 
 Related options:
 

@@ -120,11 +120,14 @@ class _Heard:
     :ivar since: when this process saw that for the first time, in seconds
     :ivar has_moved: whether the heartbeat was seen to move since this process
         started, or since the last outage
+    :ivar stood: for how long the one before it was seen to stand still, in
+        seconds
     """
 
     last_seen: datetime.datetime
     since: float
     has_moved: bool = False
+    stood: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,7 +156,8 @@ class Watch:
             if before is None:
                 heard[service.name] = _Heard(service.last_seen, at)
             elif before.last_seen != service.last_seen or service.alive:
-                heard[service.name] = _Heard(service.last_seen, at, True)
+                heard[service.name] = _Heard(
+                    service.last_seen, at, True, at - before.since)
         return Watch(at, heard)
 
     def restarted(self, at: float, but: Container[str] = ()) -> 'Watch':
@@ -182,6 +186,17 @@ class Watch:
         """
         heard = self._heard.get(host)
         return 0.0 if heard is None else self.at - heard.since
+
+    def rhythm(self, host: str) -> float:
+        """Return how long a heartbeat stands still before it moves.
+
+        :param host: canonical name of the service
+        :returns: seconds: how long it stood still before it moved last, or for
+            how long it has now, whichever is longer
+        """
+        heard = self._heard.get(host)
+        return 0.0 if heard is None else max(
+            heard.stood, self.at - heard.since)
 
     def is_absent(self, service: model.Service, down_time: float) -> bool:
         """Say whether a service is absent.
@@ -274,13 +289,21 @@ class WorkWatch:
                          ) -> float:
         """Return how long the consent of a service is waited for.
 
+        What a service says of its passes is of those that have ended. It may
+        have many more nodes now, as after the death of another service: then
+        what it says stands still for longer than that.
+
         :param host: its name, in any case
         :param current: this service's settings
         :returns: seconds
         """
         if not current.measures_passes:
             return current.handover_timeout
-        return max(current.handover_timeout, self._two_passes(host))
+        seen = 0.0
+        if model.canonical(host) != current.me:
+            seen = self._watch.rhythm(model.canonical(host))
+        return max(current.handover_timeout, self._two_passes(host),
+                   _PASSES_OF_A_HANDOVER * seen)
 
     def too_slow(self, hosts: Iterable[str], current: settings.Settings
                  ) -> dict[str, float]:

@@ -480,7 +480,8 @@ class WorkTestCase(base.BaseTestCase):
     def _say(self, at: float, **said: float | None) -> None:
         """Look at services of which each says how long its passes take."""
         services = [_service(host, at, last_pass=model.LastPass(
-            cycle or 10, None if cycle is None else NOW))
+            cycle or 10, None if cycle is None
+            else NOW + datetime.timedelta(seconds=at)))
             for host, cycle in said.items()]
         self.watch = self.watch.look(services, at)
         self.work = self.work.look(services, self.watch, self.CURRENT)
@@ -495,8 +496,25 @@ class WorkTestCase(base.BaseTestCase):
             self.assertEqual(seconds, self.work.handover_timeout(
                 host, self.CURRENT))
         # Its own.
-        self._say(60, a=30, b=10)
+        self._say(20, a=30, b=10)
+        self._say(70, a=30, b=10)
         self.assertEqual(100, self.work.handover_timeout('a', self.CURRENT))
+
+    def test_pass_that_takes_longer_than_those_before(self):
+        self.CURRENT = dataclasses.replace(
+            self.CURRENT, handover_timeout=20, measures_passes=True)
+        # As soon as it has the nodes of a third one.
+        for at, last, seconds in (
+                (0, 0, 20), (10, 10, 20), (20, 10, 20), (30, 10, 40),
+                (60, 10, 100),
+                # It has ended, and is not counted yet.
+                (70, 70, 120), (80, 70, 120), (90, 90, 40), (100, 100, 20)):
+            self._look(at, last)
+            self.assertEqual(seconds, self.work.handover_timeout(
+                'A', self.CURRENT))
+        # Its own are measured.
+        self.assertEqual(20, self.work.handover_timeout(
+            'a', dataclasses.replace(self.CURRENT, host='a')))
 
     def test_row_that_does_not_say_how_long_passes_take(self):
         self.CURRENT = dataclasses.replace(self.CURRENT, measures_passes=True)

@@ -11,6 +11,7 @@
 # under the License.
 
 import dataclasses
+import datetime
 
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core.decisions import Decision
@@ -324,15 +325,29 @@ class ConsentTestCase(base.PassTestCase):
     def test_owner_whose_passes_take_long_is_waited_for(self):
         self.configure(measures_passes=True)
         node = min(self.owned())
-        for each in NODES:
-            if each not in self.owned():
-                self.cloud.rows[each].say(self.cloud.rows[
-                    each].owner, model.LastPass(200, clouds.EPOCH))
         self.record(node, 'a')
-        self.run_passes(390, 30)
-        self.assertIs(Decision.WAIT, self.decisions()[node])
+        decided = []
+        for seconds in range(0, 600, 30):
+            for each, row in self.cloud.rows.items():
+                if each not in self.owned():
+                    row.say(row.owner, model.LastPass(
+                        200, clouds.EPOCH + datetime.timedelta(
+                            seconds=seconds)))
+            self.run_passes(30, 30)
+            decided.append(self.decisions()[node])
+        self.assertEqual(14 * [Decision.WAIT] + [Decision.TAKE_SILENT],
+                         decided[:15])
+
+    def test_owner_in_a_pass_longer_than_those_before_is_waited_for(self):
+        self.configure(measures_passes=True)
+        node = min(self.owned())
+        for each, row in self.cloud.rows.items():
+            if each not in self.owned():
+                row.say(row.owner, model.LastPass(100, clouds.EPOCH))
         self.run_passes(60, 30)
-        self.assertIs(Decision.TAKE_SILENT, self.decisions()[node])
+        self.record(node, 'a')
+        self.run_passes(330, 30)
+        self.assertIs(Decision.WAIT, self.decisions()[node])
 
     def test_timeout_that_is_too_short_is_said_once(self):
         self.configure(handover_timeout=120)
