@@ -43,6 +43,9 @@ _PATIENCE_AFTER_OUTAGE = 2
 _PATIENT_PASSES = 4
 # Consent takes a pass of the owner, and a pass of the taker shows it.
 _PASSES_OF_A_HANDOVER = 2
+# How much longer than that is waited for a pass that is longer than those
+# before: as long as a service may be silent.
+_MOST_PATIENCE = _PATIENT_PASSES / _PASSES_OF_A_HANDOVER
 # What of a long pass is remembered in the next one: a short one may be
 # followed by a long one, but a single long one must not count for ever.
 _FADING = 0.75
@@ -291,7 +294,9 @@ class WorkWatch:
 
         What a service says of its passes is of those that have ended. It may
         have many more nodes now, as after the death of another service: then
-        what it says stands still for longer than that.
+        what it says stands still for longer than that. What is said by one
+        that is disabled, or runs another driver by now, is not looked at any
+        more, and stands still for ever.
 
         :param host: its name, in any case
         :param current: this service's settings
@@ -299,11 +304,12 @@ class WorkWatch:
         """
         if not current.measures_passes:
             return current.handover_timeout
-        seen = 0.0
+        needed = self._two_passes(host)
         if model.canonical(host) != current.me:
             seen = self._watch.rhythm(model.canonical(host))
-        return max(current.handover_timeout, self._two_passes(host),
-                   _PASSES_OF_A_HANDOVER * seen)
+            needed = max(needed, min(
+                _PASSES_OF_A_HANDOVER * seen, _MOST_PATIENCE * needed))
+        return max(current.handover_timeout, needed)
 
     def too_slow(self, hosts: Iterable[str], current: settings.Settings
                  ) -> dict[str, float]:

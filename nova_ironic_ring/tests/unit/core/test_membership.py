@@ -505,10 +505,11 @@ class WorkTestCase(base.BaseTestCase):
             self.CURRENT, handover_timeout=20, measures_passes=True)
         # As soon as it has the nodes of a third one.
         for at, last, seconds in (
-                (0, 0, 20), (10, 10, 20), (20, 10, 20), (30, 10, 40),
-                (60, 10, 100),
+                (0, 0, 20), (10, 10, 20), (20, 10, 20), (25, 10, 30),
+                # No longer than that, however long it stands still.
+                (30, 10, 40), (40, 10, 40),
                 # It has ended, and is not counted yet.
-                (70, 70, 120), (80, 70, 120), (90, 90, 40), (100, 100, 20)):
+                (50, 50, 40), (55, 50, 40), (60, 60, 20)):
             self._look(at, last)
             self.assertEqual(seconds, self.work.handover_timeout(
                 'A', self.CURRENT))

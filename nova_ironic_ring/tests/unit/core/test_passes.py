@@ -349,6 +349,19 @@ class ConsentTestCase(base.PassTestCase):
         self.run_passes(330, 30)
         self.assertIs(Decision.WAIT, self.decisions()[node])
 
+    def test_disabled_owner_whose_passes_fail_is_not_waited_for_for_ever(self):
+        # Nobody looks at what it says of its passes any more.
+        self.configure(measures_passes=True)
+        for row in self.cloud.rows.values():
+            if row.owner == 'b':
+                row.say('b', model.LastPass(100, clouds.EPOCH))
+        self.run_passes(60, 60)
+        self.change('b', disabled=True)
+        self.run_passes(360, 60)
+        self.assertIn(Decision.WAIT, self.decisions().values())
+        self.run_passes(120, 60)
+        self.assertEqual(desired('me', 'a'), self.owned())
+
     def test_timeout_that_is_too_short_is_said_once(self):
         self.configure(handover_timeout=120)
         self.run_passes(120, 60)
