@@ -180,10 +180,10 @@ def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,
     taken, happened = [], list[events.Event]()
     for each in batch:
         try:
-            if _take(world, each, rows.get(each.node),
-                     found.get(each.instance)):
-                taken.append(dataclasses.replace(
-                    each, task=found[each.instance].task))
+            instance = _take(world, each, rows.get(each.node),
+                             found.get(each.instance))
+            if instance is not None:
+                taken.append(dataclasses.replace(each, task=instance.task))
                 happened.append(events.InstanceTaken(
                     each.node, each.instance, each.host, True))
         except Exception as error:
@@ -194,15 +194,33 @@ def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,
 
 
 def _take(world: ports.Ports, wanted: Takeover, row: model.Row | None,
-          instance: model.Instance | None) -> bool:
-    """Delete a row and change an instance, unless another was faster."""
+          instance: model.Instance | None) -> model.Instance | None:
+    """Delete a row and change an instance, unless another was faster.
+
+    :returns: the instance as it was taken; None if it was not
+    """
     # Before the row is deleted: Ironic's word alone is not enough.
-    if instance is None or (instance.host, instance.node) != (
-            wanted.host, wanted.node):
-        return False
+    if not _is_as_wanted(wanted, instance):
+        return None
     if row is not None and not world.nova.delete_row(wanted.node, row.owner):
-        return False
-    # Another taker may have finished between the two reads, or a user have
-    # asked for something: the port compares all of it again.
-    return world.nova.set_instance_host(wanted.instance, ports.Expected(
-        wanted.host, wanted.node, instance.task))
+        return None
+    if _change(world, wanted, instance):
+        return instance
+    # A user has asked for something meanwhile. The row is gone: with the next
+    # look, this service would wait for itself.
+    instance = world.nova.instances([wanted.instance]).get(wanted.instance)
+    return instance if _change(world, wanted, instance) else None
+
+
+def _change(world: ports.Ports, wanted: Takeover,
+            instance: model.Instance | None) -> bool:
+    """Change an instance, if it still is as it was read."""
+    return instance is not None and _is_as_wanted(wanted, instance) and (
+        world.nova.set_instance_host(wanted.instance, ports.Expected(
+            wanted.host, wanted.node, instance.task)))
+
+
+def _is_as_wanted(wanted: Takeover, instance: model.Instance | None) -> bool:
+    """Say whether Nova has an instance where this service takes it from."""
+    return instance is not None and (instance.host, instance.node) == (
+        wanted.host, wanted.node)

@@ -173,10 +173,9 @@ class FailOverTestCase(TakeoverTestCase):
             self.cloud.instances['i1'] = model.Instance(
                 'Dead', 'n1', task='rescuing')
         self.before['set_instance_host', 'i1'] = rescue
-        self.assertEqual({'n1'}, self._take('n1').lost)
-        self.without_row['n1'] = -PATIENCE
         self.assertEqual(['rescuing'], [
             each.task for each in self._take('n1').taken])
+        self.assertEqual('me', self.cloud.instances['i1'].host)
 
     def test_instance_that_has_another_service_already(self):
         # Then its row is left alone as well.
