@@ -21,6 +21,9 @@ from nova.compute import vm_states
 from nova import context as nova_context
 from nova import exception
 from nova import objects
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
 
 # Says in an instance's system metadata which service its build died with.
 _MARK = 'ironic_ring_build_died_with'
@@ -56,8 +59,13 @@ def give_up(context: nova_context.RequestContext, instance: objects.Instance,
     instance.task_state = None
     instance.save(expected_vm_state=[vm_states.BUILDING],
                   expected_task_state=[task])
-    compute_utils.add_instance_fault_from_exc(
-        context, instance, error(instance, host))
+    try:
+        compute_utils.add_instance_fault_from_exc(
+            context, instance, error(instance, host))
+    except Exception:
+        # What else is to be done for it must not wait for that.
+        LOG.exception('Why instance %s is in ERROR cannot be recorded.',
+                      instance.uuid)
 
 
 def given_up_with(instance: objects.Instance) -> str | None:

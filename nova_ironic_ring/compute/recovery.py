@@ -205,8 +205,8 @@ class Recovery:
                          'instance': instance.uuid, 'host': job.taken.host})
             return True
         # A service that has not died after all may be about to change the
-        # node of an instance that it spawns. It cannot begin to spawn one
-        # that has been given up.
+        # node of an instance that it spawns. The guards keep it from beginning
+        # to spawn one that has been given up.
         is_elsewhere = pools.is_pool(instance.node) and (
             instance.task_state != task_states.SPAWNING)
         try:
@@ -244,9 +244,12 @@ class Recovery:
             instance.vm_state = vm_states.ERROR
         was = instance.task_state
         upstream.recover(self._source, context, instance)
-        if was in (None, task_states.DELETING):
+        if was is None:
             return
+        # Of one that is deleted, this says that nothing is left to do.
         instance.refresh()
+        if was == task_states.DELETING:
+            raise RuntimeError('Nova has not deleted it: see the log.')
         if instance.task_state == was:
             # Nova would find it in the service's queue after a restart.
             _end_task(instance, instance.vm_state)

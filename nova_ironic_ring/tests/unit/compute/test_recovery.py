@@ -61,6 +61,7 @@ class RecoveryTestCase(base.BaseTestCase):
         """Have an instance brought to order, and return its states then.
 
         :param was: its task when it was taken over; empty for the same
+        :returns: its state and its task
         """
         self.nova.vm_states['instance'] = vm_state
         self.nova.put('instance', NODE, host, task=task,
@@ -68,6 +69,8 @@ class RecoveryTestCase(base.BaseTestCase):
         self.nova.cloud.nodes[NODE].instance = 'instance'
         compute_base.recover(self.me.driver, _taken(
             NODE, 'instance', task if was == '' else was))
+        if 'instance' not in self.nova.cloud.instances:
+            return 'deleted', None
         now = self.nova.instance('instance')
         return now.vm_state, now.task_state
 
@@ -137,6 +140,17 @@ class RecoveryTestCase(base.BaseTestCase):
             self.assertEqual(('error', None), self._recover('building', task))
             self.assertIn('the nova-compute dead has died',
                           str(self.nova.faults['instance']))
+
+    def test_build_whose_reason_cannot_be_recorded(self):
+        # The instance is saved by then.
+        self.useFixture(fixtures.MockPatch(
+            'nova.compute.utils.add_instance_fault_from_exc',
+            side_effect=OSError('full')))
+        self.states = ['available']
+        self.assertEqual(('error', None), self._recover(
+            'building', 'networking'))
+        self.assertIn('Why instance instance is in ERROR cannot be recorded.',
+                      self.log.output)
 
     def test_build_with_which_its_service_goes_on(self):
         # It has been taken for dead, and finds out when Ironic is done.
@@ -208,7 +222,18 @@ class RecoveryTestCase(base.BaseTestCase):
         self.assertEqual(3, len(looked))
         self.init.assert_not_called()
 
+    def test_delete_is_tried_until_it_is_done(self):
+        # Nova's own sets the instance to ERROR, and raises nothing.
+        def delete(context, instance):
+            if self.init.call_count == 3:
+                del self.nova.cloud.instances['instance']
+        self.init.side_effect = delete
+        self._recover('active', 'deleting')
+        self.assertEqual(3, self.init.call_count)
+
     def test_build_that_was_being_deleted(self):
+        self.init.side_effect = lambda *_: (
+            self.nova.cloud.instances.pop('instance'))
         self._recover('building', 'deleting')
         self.assertEqual({}, self.nova.faults)
         # In which state Nova's own goes on with the delete.
