@@ -103,10 +103,26 @@ def require_mine(instance: objects.Instance, call: Call) -> Any:
     if now is not None and not (
             instance.task_state and instance.task_state == now.task_state):
         # Of some failed tasks Nova would make an instance in ERROR.
-        error = _not_mine(instance, now)
-        upstream.forbid_saving(instance, error)
-        raise error
+        raise _forbid(instance, now)
     return call()
+
+
+def prepare_if_mine(instance: objects.Instance, call: Call) -> Any:
+    """Prepare what a build needs, if the instance is this service's after it.
+
+    Nova saves it then as one that is being built, whatever another service has
+    made of it meanwhile.
+
+    :param instance: the instance
+    :param call: prepares it, which may take long
+    :raises NotMineError: if another service has the instance; from then on,
+        its saving raises it too
+    """
+    result = require_mine(instance, call)
+    now = _taken_by_another(instance.uuid)
+    if now is not None:
+        raise _forbid(instance, now)
+    return result
 
 
 def destroy_if_mine(instance: objects.Instance, call: Call) -> Any:
@@ -133,16 +149,17 @@ def clean_up_if_mine(uuid: str, call: Call,
         another service has it, its saving is refused from then on
     """
     now = _taken_by_another(uuid)
-    if now is None or _is_failed(now) or (
-            now.task_state == task_states.DELETING):
+    if now is None or now.task_state == task_states.DELETING:
+        return call()
+    if instance is not None:
+        # After a build that has failed, Nova would set it to ERROR, or have
+        # it built by a third service.
+        _forbid(instance, now)
+    if _is_failed(now):
         return call()
     LOG.warning('Instance %(instance)s was taken over by %(host)s: its '
                 'machine, networks, volumes and allocation are left alone.',
                 {'instance': uuid, 'host': now.host})
-    if instance is not None:
-        # After a build that has failed, Nova would set it to ERROR, or have
-        # it built by a third service.
-        upstream.forbid_saving(instance, _not_mine(instance, now))
     return None
 
 
@@ -177,11 +194,11 @@ def build_once(instance: objects.Instance, call: Call) -> Any:
         taken = _taken_by_another(instance.uuid)
         if taken is None:
             raise
-        raise _abort(instance, taken, str(error)) from error
+        raise _abort(instance, taken) from error
     taken = _taken_by_another(instance.uuid)
     if taken is not None:
         # The service that has it now has waited for Ironic as well.
-        raise _abort(instance, taken, str(_not_mine(instance, taken)))
+        raise _abort(instance, taken)
     return result
 
 
@@ -217,15 +234,11 @@ def is_where_it_was(instance: objects.Instance, is_tracked: bool) -> bool:
     return False
 
 
-def _abort(instance: objects.Instance, taken: objects.Instance, reason: str
+def _abort(instance: objects.Instance, taken: objects.Instance
            ) -> exception.BuildAbortException:
     """Return the error that ends a build, whose instance another has."""
-    if not _is_failed(taken):
-        # Another service has made it active since: Nova must not
-        # overwrite its state.
-        upstream.forbid_saving(instance, _not_mine(instance, taken))
     return exception.BuildAbortException(
-        instance_uuid=instance.uuid, reason=reason)
+        instance_uuid=instance.uuid, reason=str(_forbid(instance, taken)))
 
 
 def _is_failed(instance: objects.Instance) -> bool:
@@ -237,10 +250,16 @@ def _is_failed(instance: objects.Instance) -> bool:
         instance.vm_state in (vm_states.BUILDING, vm_states.ERROR))
 
 
-def _not_mine(instance: objects.Instance, now: objects.Instance
-              ) -> NotMineError:
-    return NotMineError(
+def _forbid(instance: objects.Instance, now: objects.Instance
+            ) -> NotMineError:
+    """Have Nova save an instance no more, which another service has.
+
+    :returns: the error that its saving raises from now on
+    """
+    error = NotMineError(
         instance_uuid=instance.uuid, host=now.host, me=CONF.host)
+    upstream.forbid_saving(instance, error)
+    return error
 
 
 def _taken_by_another(uuid: str) -> objects.Instance | None:
@@ -267,11 +286,10 @@ def protected(mixin: type) -> type:
     :param mixin: the class that is mixed in before Nova's driver
     """
     for guard, methods in (
-            (require_mine, 'prepare_for_spawn '
-             'prepare_networks_before_block_device_mapping power_on power_off '
-             'reboot rebuild rescue unrescue attach_interface '
-             'detach_interface trigger_crash_dump get_serial_console '
-             'get_vnc_console'),
+            (require_mine, 'prepare_for_spawn power_on power_off reboot '
+             'rebuild rescue unrescue attach_interface detach_interface '
+             'trigger_crash_dump get_serial_console get_vnc_console'),
+            (prepare_if_mine, 'prepare_networks_before_block_device_mapping'),
             (destroy_if_mine, 'destroy failed_spawn_cleanup '
              'clean_networks_preparation unplug_vifs'),
             (build_once, 'spawn')):

@@ -124,8 +124,13 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
                         'been built before: its node is left alone.',
                         {'instance': instance.uuid})
             return
-        self.destroy(  # type: ignore[attr-defined]
-            nova_context.get_admin_context(), instance, None)
+        try:
+            self.destroy(  # type: ignore[attr-defined]
+                nova_context.get_admin_context(), instance, None)
+        except Exception:
+            # Nova tells from the build's own error whether to build again.
+            LOG.exception('What was built of instance %s cannot be cleaned '
+                          'up: its delete does.', instance.uuid)
 
     def list_instance_uuids(self) -> list[str]:
         """List the instances on the nodes that this service looks after.

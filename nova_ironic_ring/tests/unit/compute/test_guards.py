@@ -26,10 +26,10 @@ from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.tests.unit.compute import base
 
+PREPARES = 'prepare_networks_before_block_device_mapping'
 REQUIRED = (
     'power_on', 'power_off', 'reboot', 'rebuild', 'rescue', 'unrescue',
-    'attach_interface', 'detach_interface', 'prepare_for_spawn',
-    'prepare_networks_before_block_device_mapping')
+    'attach_interface', 'detach_interface', 'prepare_for_spawn', PREPARES)
 #: What Nova calls after a build that has failed, and the method of its driver
 #: that does it.
 CLEANERS = {
@@ -117,7 +117,21 @@ class GuardsTestCase(LostInstanceTestCase):
     def test_task_that_nobody_has_taken_up_is_done(self):
         self.nova.change_instance('lost', task='powering-on')
         for name in REQUIRED:
-            self._assert_done(name)
+            if name != PREPARES:
+                self._assert_done(name)
+
+    def test_build_that_is_lost_is_not_gone_on_with(self):
+        # After which Nova would save it as one that is being built.
+        self.nova.change_instance('lost', host='me', task='powering-on')
+
+        def lose(**_):
+            self.nova.change_instance('lost', host='other')
+        for before in lambda: lose, lambda: None:
+            with mock.patch.object(nova_driver.IronicDriver, PREPARES,
+                                   side_effect=before()) as done:
+                self.assertRaises(guards.NotMineError, self._call, PREPARES)
+            done.assert_called_once()
+            self.assertRaises(guards.NotMineError, self.instance.save)
 
     def test_own_instance(self):
         for host in 'me', 'ME', None:
@@ -291,7 +305,8 @@ class SpawnTestCase(LostInstanceTestCase):
     def test_build_of_one_that_is_lost_fails_for_good(self):
         self.nova.change_instance('lost', is_building=True)
         self.assertRaises(exception.BuildAbortException, self._spawn)
-        self.instance.save()
+        # Nova would have a third service build it.
+        self.assertRaises(guards.NotMineError, self.instance.save)
 
     def test_build_of_one_that_another_has_built(self):
         self.assertRaises(exception.BuildAbortException, self._spawn)

@@ -513,6 +513,7 @@ class ReserveTestCase(PoolDriverTestCase):
         instance = self.nova.instance('i')
         self.driver.clean_networks_preparation(instance, [])
         self.driver.failed_spawn_cleanup(instance)
+        self.assertNotIn('cannot be cleaned up', self.log.output)
 
     def test_clean_up_of_a_node_that_was_deployed_meanwhile(self):
         # By a service that was silent when this one took over its build.
@@ -526,6 +527,17 @@ class ReserveTestCase(PoolDriverTestCase):
             taken_down.args[0].uuid, taken_down.args[1].id))
         # It is being cleaned: nothing can be built there yet.
         self.assertEqual((30, 1), self.counted())
+
+    def test_clean_up_that_ironic_refuses(self):
+        # Nova would build again where it was to abort.
+        instance, node = self.build()
+        self.nova.provision_states[node] = 'active'
+        with mock.patch.object(
+                nova_driver.IronicDriver, '_unprovision',
+                side_effect=exception.NovaException('no')):
+            self.driver.failed_spawn_cleanup(instance)
+        self.assertIn('What was built of instance i cannot be cleaned up',
+                      self.log.output)
 
     def test_clean_up_of_a_node_that_another_instance_has_by_now(self):
         # It was frozen when it had read its node, and its build was ended.
