@@ -242,6 +242,22 @@ class Resume(_Computes):
         self.say(f'{name} goes on.')
 
 
+class Reload(_Computes):
+    """Have nova-computes read their configuration again, by SIGHUP."""
+
+    def act(self, lab: cloud.Lab, name: str) -> None:
+        lab.compute(name).reload()
+        self.say(f'{name} reads its configuration again.')
+
+
+class Report(_Computes):
+    """Have nova-computes write Guru Meditation Reports into their logs."""
+
+    def act(self, lab: cloud.Lab, name: str) -> None:
+        lab.compute(name).report()
+        self.say(f'{name} writes its report into {lab.compute(name).log}.')
+
+
 class Add(_Lab, command.Command):
     """Start another nova-compute."""
 
@@ -451,8 +467,8 @@ class Logs(_Lab, command.Command):
                            *chosen])
 
 
-_COMMANDS = (Add, Boot, Delete, Down, Enroll, Kill, Logs, Pause, Resume, Ring,
-             Shell, Show, Start, Stop, Up)
+_COMMANDS = (Add, Boot, Delete, Down, Enroll, Kill, Logs, Pause, Reload,
+             Report, Resume, Ring, Shell, Show, Start, Stop, Up)
 
 
 class LabApp(app.App):

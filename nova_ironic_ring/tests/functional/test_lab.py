@@ -102,7 +102,8 @@ class CommandTestCase(base.LabTestCase):
                       self._refused('resume', 'compute-2'))
 
     def test_name_that_is_not_there(self):
-        for command in 'start', 'stop', 'kill', 'pause', 'resume':
+        for command in ('start', 'stop', 'kill', 'pause', 'reload', 'report',
+                        'resume'):
             self.assertEqual(
                 'There is no nova-compute compute-9 in this lab: it has '
                 'compute-1, compute-2, compute-3.\n',

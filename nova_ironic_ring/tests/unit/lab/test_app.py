@@ -68,8 +68,8 @@ class CommandLineTestCase(base.BaseTestCase):
     def test_help_names_every_command(self):
         self.assertEqual(0, self._run())
         for command in ('add', 'boot', 'delete', 'down', 'enroll', 'kill',
-                        'logs', 'pause', 'resume', 'shell', 'show', 'start',
-                        'stop', 'up'):
+                        'logs', 'pause', 'reload', 'report', 'resume',
+                        'shell', 'show', 'start', 'stop', 'up'):
             self.assertIn(f'\n  {command} ', self.output.getvalue())
 
     def test_help_says_how_it_is_run(self):
@@ -100,6 +100,20 @@ class CommandLineTestCase(base.BaseTestCase):
                              ('ring', 'ironic_ring.IronicRingDriver')):
             self.assertEqual(0, self._run('up', '--driver', name))
             self.assertEqual(driver, made.call_args.kwargs['driver'])
+
+    def test_signals(self):
+        compute = mock.Mock(state='running', log='/log/compute-1.log')
+        self.useFixture(fixtures.MockPatchObject(
+            app.cloud.Lab, 'load', lambda directory: mock.Mock(
+                compute=lambda name: compute)))
+        self.assertEqual(0, self._run('reload', 'compute-1'))
+        compute.reload.assert_called_once_with()
+        self.assertEqual(0, self._run('report', 'compute-1'))
+        compute.report.assert_called_once_with()
+        self.assertIn('/log/compute-1.log', self.output.getvalue())
+        compute.state = 'stopped'
+        self.assertEqual(1, self._run('reload', 'compute-1'))
+        compute.reload.assert_called_once_with()
 
     def test_bad_arguments(self):
         for words in (['--name', '../x', 'show'], ['up', '--nodes', '-1'],
