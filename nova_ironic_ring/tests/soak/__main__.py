@@ -116,7 +116,7 @@ def _befall(lab: cloud.Lab, minutes: float, seed: int) -> tuple[
     warm = growth.at_rest(lab)
     _live(world, story, minutes * 60 * (1 - _WARM))
     _bring_back(world, story)
-    wrong = end.complaints(world)
+    wrong = end.complaints(world, story.refused)
     last = growth.at_rest(lab)
     done = [*story.lines(), *growth.table(warm, last)]
     if minutes < _LEAST:
