@@ -236,8 +236,9 @@ class Service:
                 raise exception.InvalidConfiguration(str(error)) from error
             if str(error) != self._complaint:
                 self._complaint = str(error)
-                LOG.error('%s Until then, what was configured before stays in '
-                          'force.', error)
+                # What oslo.config says ends without a full stop.
+                LOG.error('%s. Until that is mended, what was configured '
+                          'before stays in force.', str(error).rstrip('.'))
         return self._settings
 
     def _run(self, run: Run[Result]) -> Result:

@@ -426,8 +426,11 @@ class Ring(_Executing, command.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        argv = parsed_args.argv or ['--help']
-        if argv[0] in ('help', '--help'):
+        argv = parsed_args.argv
+        if argv[:1] == ['--']:
+            argv = argv[1:]
+        argv = argv or ['--help']
+        if argv[0] == 'help' or {'-h', '--help'} & set(argv):
             self.execute(None, ['nova-ironic-ring', *argv])
         lab = self.lab()
         self.execute(lab, [*lab.nova.ring, *argv])
@@ -505,9 +508,26 @@ def _name(text: str) -> str:
     return text
 
 
+def _set_apart(words: list[str]) -> list[str]:
+    """Keep the options of a nova-ironic-ring command from the lab's parser.
+
+    It would take those that it has as well, such as --help, for its own.
+    """
+    remaining = enumerate(words, 1)
+    for after, word in remaining:
+        if word in ('--name', '--log-file'):
+            next(remaining, None)
+        elif not word.startswith('-'):
+            argv = words[after:]
+            if word == 'ring' and argv and not argv[0].startswith('-'):
+                return [*words[:after], '--', *argv]
+            break
+    return words
+
+
 def main() -> int:
     """Run the command line.
 
     :returns: the exit status
     """
-    return LabApp().run(sys.argv[1:] or ['--help'])
+    return LabApp().run(_set_apart(sys.argv[1:]) or ['--help'])

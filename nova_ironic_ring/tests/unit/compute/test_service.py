@@ -129,6 +129,8 @@ class SettingsTestCase(base.DriverTestCase):
                 self.nodes_after_pass()
             self.assertEqual(2, log.output.count(
                 'peer_list does not name'))
+        self.assertEqual(2, log.output.count('. Until that is mended, '))
+        self.assertNotIn('.. ', log.output)
 
     def test_shards_within_a_shard(self):
         self.configure('ironic', shard='x')

@@ -84,7 +84,8 @@ class CommandLineTestCase(base.BaseTestCase):
         self.assertIn('usage: tools/lab ring', self.output.getvalue())
         run.assert_not_called()
         for words, expected in (((), ('--help',)),
-                                (('help', 'show'), ('help', 'show'))):
+                                (('help', 'show'), ('help', 'show')),
+                                (('clean', '--help'), ('clean', '--help'))):
             # What replaces the process does not come back.
             run.side_effect = SystemExit(0)
             self.assertEqual(0, self._run('ring', *words))
@@ -100,6 +101,20 @@ class CommandLineTestCase(base.BaseTestCase):
                              ('ring', 'ironic_ring.IronicRingDriver')):
             self.assertEqual(0, self._run('up', '--driver', name))
             self.assertEqual(driver, made.call_args.kwargs['driver'])
+
+    def test_options_of_the_ring_are_its_own(self):
+        run = self.useFixture(fixtures.MockPatch(
+            'os.execvpe', side_effect=SystemExit(0))).mock
+        lab = mock.Mock(nova=mock.Mock(ring=('nova-ironic-ring',)))
+        self.useFixture(fixtures.MockPatchObject(
+            app.cloud.Lab, 'load', lambda directory: lab))
+        self.useFixture(fixtures.MockPatchObject(
+            app.tenant, 'variables', lambda state: {}))
+        # A lab may have the name of the command.
+        self.assertEqual(
+            0, self._run('--name', 'ring', 'ring', 'show', '--debug'))
+        self.assertEqual(['nova-ironic-ring', 'show', '--debug'],
+                         run.call_args.args[1])
 
     def test_signals(self):
         compute = mock.Mock(state='running', log='/log/compute-1.log')
