@@ -198,8 +198,7 @@ class Watch:
             how long it has now, whichever is longer
         """
         heard = self._heard.get(host)
-        return 0.0 if heard is None else max(
-            heard.stood, self.at - heard.since)
+        return 0.0 if heard is None else max(heard.stood, self.silence(host))
 
     def is_absent(self, service: model.Service, down_time: float) -> bool:
         """Say whether a service is absent.
