@@ -303,6 +303,10 @@ class UnitsTestCase(base.BaseTestCase):
         more.read(path.with_name(f'{path.name}.d') / 'fence.conf')
         for option in 'StartLimitIntervalSec', 'StartLimitBurst':
             self.assertEqual(unit['Unit'][option], more['Unit'][option])
+        # They are started again, and ended, as ours is.
+        for option in ('NotifyAccess', 'Restart', 'RestartSec',
+                       'TimeoutStartSec', 'TimeoutStopSec', 'Type'):
+            self.assertEqual(unit['Service'][option], more['Service'][option])
 
     def test_openstack_ansible_has_the_same_lines(self):
         more = configparser.ConfigParser(strict=False, interpolation=None)
