@@ -19,6 +19,7 @@ with Nova's own account.
 import argparse
 from collections.abc import Sequence
 import gc
+from importlib import metadata
 import logging
 import sys
 from typing import Any
@@ -46,8 +47,8 @@ class RingApp(app.App):
         super().__init__(
             'Shows and tends the ring of nova-computes that share an Ironic. '
             'Exits with 0 if it is done, 1 if there is something to look at, '
-            '2 if it could not.', version='', command_manager=manager,
-            deferred_help=True, **streams)
+            '2 if it could not.', version=metadata.version(self.NAME),
+            command_manager=manager, deferred_help=True, **streams)
 
     def build_option_parser(
             self, description: str | None, version: str | None,

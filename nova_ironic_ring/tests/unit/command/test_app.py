@@ -13,6 +13,7 @@
 """Tests of the command line, on a deployment that only answers."""
 
 import dataclasses
+from importlib import metadata
 import io
 import json
 from unittest import mock
@@ -334,6 +335,15 @@ class ReadingTestCase(base.CommandTestCase):
         self.assertRaises(
             SystemExit, app.RingApp(stdout=out).run, ['--help'])
         self.assertTrue(out.getvalue().startswith('usage: nova-ironic-ring '))
+
+    def test_version_is_that_of_the_package(self):
+        out = self.useFixture(fixtures.StringStream('stdout')).stream
+        with fixtures.MonkeyPatch('sys.stdout', out):
+            self.assertRaises(SystemExit, app.RingApp().run, ['--version'])
+        out.seek(0)
+        # Behind the name that it was called by.
+        self.assertEqual(
+            metadata.version('nova-ironic-ring'), out.read().split()[-1])
 
     def test_unknown_command(self):
         self.run_command('dance', status=2)
