@@ -14,6 +14,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+from importlib import metadata
 import os
 import pathlib
 import signal
@@ -485,7 +486,8 @@ class LabApp(app.App):
             manager.add_command(kind.__name__.lower(), kind)
         super().__init__(
             'A private cloud on loopback: one Ironic, several nova-computes.',
-            version='', command_manager=manager, deferred_help=True)
+            version=metadata.version('nova-ironic-ring'),
+            command_manager=manager, deferred_help=True)
 
     def build_option_parser(
             self, description: str | None, version: str | None,

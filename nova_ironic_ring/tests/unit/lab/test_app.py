@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+from importlib import metadata
 import io
 from unittest import mock
 
@@ -77,6 +78,11 @@ class CommandLineTestCase(base.BaseTestCase):
             self.assertEqual(0, self._run(*words))
         self.assertEqual(3, self.output.getvalue().count('usage: tools/lab '))
         self.assertNotIn('__main__', self.output.getvalue())
+
+    def test_version_is_that_of_the_package(self):
+        self.assertEqual(0, self._run('--version'))
+        self.assertEqual(metadata.version('nova-ironic-ring'),
+                         self.output.getvalue().split()[-1])
 
     def test_help_of_the_ring_needs_no_lab(self):
         run = self.useFixture(fixtures.MockPatch('os.execvpe')).mock
