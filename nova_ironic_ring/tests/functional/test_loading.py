@@ -19,6 +19,7 @@ from importlib import metadata
 import json
 import os
 import pathlib
+import shutil
 import sys
 import sysconfig
 from typing import ClassVar
@@ -201,6 +202,18 @@ class GoodNeighbourTestCase(InstallationTestCase):
         self.assertEqual(
             ['console_scripts', 'nova_ironic_ring.command',
              'oslo.config.opts'], found)
+
+    def test_source_distribution_without_git(self):
+        # It would have no build backend, among others.
+        copy = self.directory / 'copy'
+        shutil.copytree(PROJECT, copy, ignore=lambda folder, _: [
+            '.git', '.tox', '.tools', '.lab', '.venv', 'build', 'dist',
+            *(path.name for path in pathlib.Path(folder).glob('*.egg-info'))])
+        error = self.assertRaises(
+            AssertionError, _run, UV, 'build', '--sdist', '--out-dir',
+            str(self.directory), str(copy), PBR_VERSION='1.0.0')
+        self.assertIn('is made in a clone of the repository', str(error))
+        self.assertEqual([], list(self.directory.glob('*.tar.gz')))
 
     def test_what_the_wheel_needs(self):
         (place,) = [path for path in zipfile.Path(self.wheel).iterdir()
