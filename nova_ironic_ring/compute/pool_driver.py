@@ -133,17 +133,19 @@ class _CountingMixin(shared.OnNodeMixin):
         if not pools.is_pool(name):
             return super().prepare_for_spawn(instance)  # type: ignore[misc]
         try:
-            node = self.ring_service.reserve(instance)
+            found = self.ring_service.reserve(instance)
         except Exception as error:
             LOG.exception('No node of pool %(pool)s could be reserved.',
                           {'pool': name}, instance=instance)
             raise exception.ComputeResourcesUnavailable(
                 reason=str(error)) from error
-        if node is None:
+        if found.node is None:
             raise exception.ComputeResourcesUnavailable(
-                reason=f'pool {name} has no free node')
+                reason=f'pool {name} has no free node' if found.had is None
+                else f'the instance still has node {found.had}, which is to '
+                'be cleaned up first')
         LOG.info('Node %(node)s of pool %(pool)s is reserved.',
-                 {'node': node, 'pool': name}, instance=instance)
+                 {'node': found.node, 'pool': name}, instance=instance)
         return None
 
     def spawn(self, context: nova_context.RequestContext,
@@ -179,7 +181,7 @@ class _CountingMixin(shared.OnNodeMixin):
                         instance=instance)
             network_info = given.get('network_info')
             self.destroy(context, instance, network_info)
-            if self.ring_service.reserve(instance, failed) is None:
+            if self.ring_service.reserve(instance, failed).node is None:
                 raise
             # By the guard, for another service may have it by now.
             whole: Any = self

@@ -165,12 +165,12 @@ class PoolService(service.Service):
             tree.update_aggregates(name, aggregates)
 
     def reserve(self, instance: objects.Instance,
-                avoid: frozenset[str] = frozenset()) -> str | None:
+                avoid: frozenset[str] = frozenset()) -> reservation.Reserved:
         """Reserve a node of the instance's pool for it.
 
         :param instance: the instance, with the pool as its node
         :param avoid: nodes on which its deployment has failed
-        :returns: the UUID of the node; None if there is none
+        :returns: the node, or why there is none
         """
         pool = self.result.found.get(instance.node, pools.Pool(instance.node))
         count, result = counters.COUNTERS.reserved, counters.Reservation
@@ -184,7 +184,7 @@ class PoolService(service.Service):
             raise
         count(result.RESERVED if found.node else result.NO_NODE,
               found.conflicts)
-        return found.node
+        return found
 
     def release(self, node: str, name: str) -> None:
         """Have nothing built on a node until it is known to be ready for it.

@@ -49,10 +49,13 @@ class Reserved:
 
     :ivar node: the UUID of the node; None if there is none
     :ivar conflicts: how many nodes were tried that others had by then
+    :ivar had: the UUID of a node that the instance has from before, which is
+        cleaned up first; None if it has none
     """
 
     node: str | None = None
     conflicts: int = 0
+    had: str | None = None
 
 
 def reserve(ironic: ports.Ironic, wanted: Wanted,
@@ -70,8 +73,8 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
     """
     # Its clean-up comes first: it may be deployed by another service, which
     # was silent for so long that it has lost the build.
-    if ironic.nodes_of([wanted.instance]):
-        return Reserved()
+    if had := ironic.nodes_of([wanted.instance]):
+        return Reserved(had=min(had))
     tried: set[str] = set()
     for node in _to_try(ironic, wanted, scope, tried):
         tried.add(node)
@@ -81,8 +84,7 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
         # whose answer was lost.
         if len(tried) == 1 and (
                 had := ironic.nodes_of([wanted.instance])):
-            return Reserved(next((
-                each for each in had if each in tried), None))
+            return Reserved(node) if node in had else Reserved(had=min(had))
     return Reserved(conflicts=len(tried))
 
 

@@ -494,8 +494,15 @@ class ReserveTestCase(PoolDriverTestCase):
     def test_none_left_has_nova_try_another_service(self):
         for node in self.cloud.nodes.values():
             node.instance = 'other'
-        self.assertRaises(
+        error = self.assertRaises(
             exception.ComputeResourcesUnavailable, self.build)
+        self.assertIn('has no free node', str(error))
+
+    def test_instance_that_still_has_a_node(self):
+        self.cloud.nodes[NODES[3]].instance = 'i'
+        error = self.assertRaises(
+            exception.ComputeResourcesUnavailable, self.build)
+        self.assertIn(f'still has node {NODES[3]}', str(error))
 
     def test_ironic_that_does_not_answer(self):
         self.nova.ironic.update_node.side_effect = (

@@ -78,6 +78,7 @@ class ReserveTestCase(base.BaseTestCase):
     def test_instance_that_has_another_node_gets_no_second_one(self):
         self.cloud.nodes['a'].instance = 'i'
         self.assertIsNone(self.reserve('cd'))
+        self.assertEqual('a', self.found.had)
         self.assertEqual([None] * 3, [
             self.cloud.nodes[name].instance for name in 'bcd'])
 
@@ -91,6 +92,7 @@ class ReserveTestCase(base.BaseTestCase):
         for name in 'abcd':
             self.cloud.nodes[name].instance = 'other'
         self.assertIsNone(self.reserve('ab'))
+        self.assertIsNone(self.found.had)
 
     def test_not_beyond_the_scope(self):
         for name in 'abcd':
