@@ -21,15 +21,11 @@ https://packaging.python.org/en/latest/specifications/binary-distribution-format
 
 pbr puts all of a package into a wheel. Who runs the driver has no use for its
 tests, which are left out here.
-
-pbr asks git which files a source distribution has. Without git it has hardly
-more than Python's modules, and cannot be built: it is refused here.
 """
 
 import base64
 import hashlib
 import pathlib
-import tarfile
 import zipfile
 
 from pbr import build as _pbr
@@ -37,21 +33,6 @@ from pbr.build import *  # noqa: F401,F403  the unchanged hooks
 
 _PTH = pathlib.Path(__file__).parent / 'nova_ironic_ring.pth'
 _TESTS = 'nova_ironic_ring/tests/'
-
-
-def build_sdist(sdist_directory, config_settings=None):
-    """See PEP 517."""
-    name = _pbr.build_sdist(sdist_directory, config_settings)
-    path = pathlib.Path(sdist_directory, name)
-    with tarfile.open(path) as made:
-        is_whole = any(member.endswith(f'/{_PTH.parent.name}/{_PTH.name}')
-                       for member in made.getnames())
-    if not is_whole:
-        path.unlink()
-        raise SystemExit(
-            'A source distribution is made in a clone of the repository, with '
-            'git installed: git says which files it has.')
-    return name
 
 
 def build_wheel(wheel_directory, config_settings=None,
