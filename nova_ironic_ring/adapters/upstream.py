@@ -27,6 +27,7 @@ from typing import NamedTuple
 from typing import TypeAlias
 
 from keystoneauth1 import exceptions as keystone_exceptions
+from nova.compute import claims
 from nova.compute import resource_tracker
 from nova.compute import task_states
 import nova.conf
@@ -370,6 +371,33 @@ def watch_claims(source: NovaIronicDriver,
     _around(source.virtapi._compute.rt, 'instance_claim',
             before=lambda given: begins(
                 given['instance'].uuid, given['nodename']))
+
+
+def guard_claims(source: NovaIronicDriver,
+                 guard: Callable[[objects.Instance], object]) -> None:
+    """Have a guard see each instance for which a node was claimed.
+
+    The claim has saved the instance, which reads what it is by now.
+
+    :param source: the driver that the manager has
+    :param guard: called with the instance; what it raises ends the claim, and
+        is raised
+    """
+    tracker = source.virtapi._compute.rt
+    claim = tracker.instance_claim
+    parameters = inspect.signature(claim)
+
+    @functools.wraps(claim)
+    def claimed(*args: Any, **kwargs: Any) -> claims.NopClaim:
+        given = parameters.bind(*args, **kwargs).arguments
+        found: claims.NopClaim = claim(*args, **kwargs)
+        try:
+            guard(given['instance'])
+        except Exception:
+            found.abort()
+            raise
+        return found
+    tracker.instance_claim = claimed
 
 
 def when_started(source: NovaIronicDriver, begin: Callable[[], None]) -> None:
