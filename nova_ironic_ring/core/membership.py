@@ -335,6 +335,16 @@ class WorkWatch:
         return dataclasses.replace(
             self, _watch=self._watch.restarted(self._watch.at, but))
 
+    def unanswered(self, at: float) -> 'WorkWatch':
+        """Return the watch after Nova could not be asked.
+
+        How long that goes on is no measure of a pass.
+
+        :param at: the present time, in seconds
+        """
+        return dataclasses.replace(
+            self, _watch=dataclasses.replace(self._watch, at=at))
+
     def silence(self, host: str) -> float:
         """Return for how long a last good pass has stood still.
 
