@@ -374,7 +374,8 @@ class WorkWatch:
         The observer takes what is older than some passes of the service to
         have stood still since then. Of a service that says it in no row, one
         look tells nothing: the row that said it may just have become another
-        service's.
+        service's. Nor does it of a time to come: the service's clock was ahead
+        once, and what it says never goes back.
 
         :param services: the records of the services, with what they say of
             their passes
@@ -384,8 +385,10 @@ class WorkWatch:
         for service in services:
             if service.last_pass and service.last_pass.at:
                 cycles[service.name] = service.last_pass.cycle
+                said = _pass_of(service)
                 found = found.joined(Watch.of_one_look(
-                    [_pass_of(service)], now,
+                    [dataclasses.replace(
+                        said, last_seen=min(said.last_seen, now))], now,
                     _PATIENT_PASSES * service.last_pass.cycle))
         return cls(0.0, found, cycles)
 
