@@ -366,6 +366,16 @@ class WorkWatch:
                 current.handover_timeout,
                 _PATIENT_PASSES * max(self.cycle, said.cycle)))
 
+    def is_late(self, at: float) -> bool:
+        """Say whether the next pass of this service comes late.
+
+        So late that others may have taken its passes for failing, also where
+        none of them has failed.
+
+        :param at: the present time, in seconds
+        """
+        return 0 < _PATIENT_PASSES * self.cycle <= at - self._watch.at
+
     @classmethod
     def of_one_look(cls, services: Iterable[model.Service],
                     now: datetime.datetime) -> 'WorkWatch':
