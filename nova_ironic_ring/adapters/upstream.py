@@ -56,6 +56,20 @@ NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
              exception.ServiceUnavailable)
 
 
+# What Ironic answers of a node that others have, or that it is busy with.
+_OF_ONE_NODE = (sdk_exceptions.ConflictException,
+                sdk_exceptions.BadRequestException,
+                sdk_exceptions.NotFoundException)
+
+
+def is_of_one_node(error: Exception) -> bool:
+    """Say whether Ironic has refused something for one node alone.
+
+    :param error: what asking for it has come to
+    """
+    return isinstance(error, _OF_ONE_NODE)
+
+
 class NodeCache:
     """Fills the cache of Nova's driver when Nova asks for the nodes.
 
