@@ -56,6 +56,8 @@ NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
              exception.ServiceUnavailable)
 
 
+# Seconds for which it is believed that there is no node.
+_FRESH = 60
 # What Ironic answers of a node that others have, or that it is busy with.
 _OF_ONE_NODE = (sdk_exceptions.ConflictException,
                 sdk_exceptions.BadRequestException,
@@ -79,9 +81,15 @@ class NodeCache:
     tests hold a driver to the interface.
     """
 
+    node_cache_time: float
+
     def _refresh_cache(self) -> None:
-        """Do what Nova's driver asks for where its cache is empty."""
-        self.get_available_nodes()  # type: ignore[attr-defined]
+        """Do what Nova's driver asks for where its cache is empty.
+
+        It asks for each instance, and Ironic may just have shown no node.
+        """
+        if not 0 <= time.time() - self.node_cache_time < _FRESH:
+            self.get_available_nodes()  # type: ignore[attr-defined]
 
 
 class OwnNodes:
