@@ -44,9 +44,15 @@ class Background:
         with self._lock:
             self._calls.append(call)
             is_idle, self._is_busy = not self._is_busy, True
-        if is_idle:
+        if not is_idle:
+            return
+        try:
             # It does not keep the process from ending.
             threading.Thread(target=self._run, daemon=True).start()
+        except RuntimeError as error:
+            # The next call has all of them done.
+            self._is_busy = False
+            LOG.error('What nothing waits for is done later: %s', error)
 
     def wait(self, seconds: float) -> bool:
         """Wait until nothing is left to do.

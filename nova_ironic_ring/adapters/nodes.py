@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator
 from nova import exception
 from nova import utils
 from openstack.baremetal.v1 import node as sdk_node
+from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import plain
@@ -151,8 +152,14 @@ class Ironic:
             LOG.info('Ironic does not give node %(node)s to instance '
                      '%(instance)s: %(error)s', {
                          'node': node, 'instance': instance, 'error': error})
-            # The answer may be lost that has given it.
-            said = client.get_node(node)
+            try:
+                # The answer may be lost that has given it.
+                said = client.get_node(node)
+            except sdk_exceptions.NotFoundException:
+                return False
+            if said.instance_id is None and (
+                    not upstream.is_of_one_node(error)):
+                raise
             if said.instance_id != instance:
                 return False
         if upstream.is_ready(self._driver, said):

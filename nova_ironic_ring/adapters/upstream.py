@@ -27,6 +27,7 @@ from typing import NamedTuple
 from typing import TypeAlias
 
 from keystoneauth1 import exceptions as keystone_exceptions
+from nova.compute import claims
 from nova.compute import resource_tracker
 from nova.compute import task_states
 import nova.conf
@@ -55,6 +56,22 @@ NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
              exception.ServiceUnavailable)
 
 
+# Seconds for which it is believed that there is no node.
+_FRESH = 60
+# What Ironic answers of a node that others have, or that it is busy with.
+_OF_ONE_NODE = (sdk_exceptions.ConflictException,
+                sdk_exceptions.BadRequestException,
+                sdk_exceptions.NotFoundException)
+
+
+def is_of_one_node(error: Exception) -> bool:
+    """Say whether Ironic has refused something for one node alone.
+
+    :param error: what asking for it has come to
+    """
+    return isinstance(error, _OF_ONE_NODE)
+
+
 class NodeCache:
     """Fills the cache of Nova's driver when Nova asks for the nodes.
 
@@ -64,9 +81,15 @@ class NodeCache:
     tests hold a driver to the interface.
     """
 
+    node_cache_time: float
+
     def _refresh_cache(self) -> None:
-        """Do what Nova's driver asks for where its cache is empty."""
-        self.get_available_nodes()  # type: ignore[attr-defined]
+        """Do what Nova's driver asks for where its cache is empty.
+
+        It asks for each instance, and Ironic may just have shown no node.
+        """
+        if not 0 <= time.time() - self.node_cache_time < _FRESH:
+            self.get_available_nodes()  # type: ignore[attr-defined]
 
 
 class OwnNodes:
@@ -370,6 +393,33 @@ def watch_claims(source: NovaIronicDriver,
     _around(source.virtapi._compute.rt, 'instance_claim',
             before=lambda given: begins(
                 given['instance'].uuid, given['nodename']))
+
+
+def guard_claims(source: NovaIronicDriver,
+                 guard: Callable[[objects.Instance], object]) -> None:
+    """Have a guard see each instance for which a node was claimed.
+
+    The claim has saved the instance, which reads what it is by now.
+
+    :param source: the driver that the manager has
+    :param guard: called with the instance; what it raises ends the claim, and
+        is raised
+    """
+    tracker = source.virtapi._compute.rt
+    claim = tracker.instance_claim
+    parameters = inspect.signature(claim)
+
+    @functools.wraps(claim)
+    def claimed(*args: Any, **kwargs: Any) -> claims.NopClaim:
+        given = parameters.bind(*args, **kwargs).arguments
+        found: claims.NopClaim = claim(*args, **kwargs)
+        try:
+            guard(given['instance'])
+        except Exception:
+            found.abort()
+            raise
+        return found
+    tracker.instance_claim = claimed
 
 
 def when_started(source: NovaIronicDriver, begin: Callable[[], None]) -> None:

@@ -72,8 +72,7 @@ class Mover:
         found = {node.uuid: (node, _instance(seen, node)) for node in asked}
         target = _target(seen, host)
         for node, instance in found.values():
-            _see_it_fits(seen, node, instance, target)
-            _see_it_has_a_place(seen, node, instance, target)
+            _see_it_goes(seen, node, instance, target)
         return [
             step for node, instance in found.values()
             if model.canonical(instance.host or '') != target.record.name
@@ -95,13 +94,14 @@ class Mover:
         :param host: the name of the service that is to have them
         :param timeout: how long to wait, in seconds
         """
+        # Somebody may have taken long to say yes.
         seen = self._source.refresh(self._seen or self._source.read())
         done = dict.fromkeys(planned, steps.NOT_DONE)
         given = set()
         for step in planned:
             if step.action is _Action.GIVE_INSTANCE:
                 try:
-                    self._give(seen, step.subject, seen.service(host))
+                    self._give(seen, step.subject, _target(seen, host))
                 except (errors.CommandError, ValueError) as error:
                     done[step] = steps.failed(error)
                 else:
@@ -129,10 +129,11 @@ class Mover:
               target: snapshot.Service) -> None:
         """Give the instance on a node to another service.
 
-        :raises CommandError: if something is being done with it by now
+        :raises CommandError: if it cannot go by now
         """
-        instance = _instance(seen, seen.find(node))
-        host = target.record.host
+        found = seen.find(node)
+        instance, host = _instance(seen, found), target.record.host
+        _see_it_goes(seen, found, instance, target)
         with self._source.cell_of(instance.cell) as cell:
             if instance.pool is None:
                 cell.give_instance(instance.uuid, ports.Expected(
@@ -140,7 +141,7 @@ class Mover:
             else:
                 cell.give_in_pools(pool_gift.Gift(
                     instance.uuid, str(instance.host), str(instance.pool),
-                    str(_pool_for(seen.find(node), target))), host)
+                    str(_pool_for(found, target))), host)
             self._trail().moved(
                 cell.context, node=node, instance=instance.uuid,
                 source=str(instance.host), target=target.record.host)
@@ -191,6 +192,17 @@ def _target(seen: snapshot.Snapshot, host: str) -> snapshot.Service:
             f'{following[0]}, instances are where the ring maps them, and '
             'would go back.')
     return target
+
+
+def _see_it_goes(seen: snapshot.Snapshot, node: snapshot.Node,
+                 instance: snapshot.Instance, target: snapshot.Service
+                 ) -> None:
+    """See that an instance can go to a service.
+
+    :raises CommandError: if it cannot
+    """
+    _see_it_fits(seen, node, instance, target)
+    _see_it_has_a_place(seen, node, instance, target)
 
 
 def _see_it_fits(seen: snapshot.Snapshot, node: snapshot.Node,

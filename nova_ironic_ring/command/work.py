@@ -64,6 +64,8 @@ class Worker:
         #: What was read when it was planned.
         self._seen: snapshot.Snapshot | None = None
         self._trail = written
+        #: Whether a service is forced down also if it is alive.
+        self._may_live = False
 
     # Drain and undrain
 
@@ -160,6 +162,7 @@ class Worker:
         # Ironic may be slow, or away: there is time for it when the service is
         # forced down.
         seen = self._seen = self._see(self._source.read(ironic=False))
+        self._may_live = alive
         service = seen.service(host)
         name = model.canonical(host)
         takers = _others(seen, name)
@@ -298,14 +301,22 @@ class Worker:
 
         :raises CommandError: if Nova refuses
         """
-        host = step.subject
-        with self._source.cell_of(seen.service(host).cell) as cell:
+        host, is_down = step.subject, step.action is _Action.FORCE_SERVICE_DOWN
+        service = seen.service(host)
+        with self._source.cell_of(service.cell) as cell:
             record = cell.changed_service(host, **changes)
             if record is None:
                 return
+            # Somebody may have taken long to say yes.
+            if is_down and not self._may_live and (
+                    cell.is_heard_of_since(service.record, record)):
+                raise errors.CommandError(
+                    f'The nova-compute on {host} has been heard of since this '
+                    'was planned, and is not forced down: see how it is with '
+                    '"nova-ironic-ring show".')
             cell.update_service(record)
             self._trail().write(_CODES[step.action], service=host)
-            if step.action is _Action.FORCE_SERVICE_DOWN:
+            if is_down:
                 # There may be hundreds, and they are not to wait for this.
                 for instance in _instances(seen, model.canonical(host)):
                     self._trail().asked(cell.context, instance, host)

@@ -29,6 +29,7 @@ from nova import objects
 
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import settings
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pool_gift
 from nova_ironic_ring.core import ports
 
@@ -66,6 +67,20 @@ class Cell:
             return None
         record.update(changes)
         return record if record.obj_what_changed() else None
+
+    def is_heard_of_since(self, seen: model.Service,
+                          record: objects.Service) -> bool:
+        """Say whether a nova-compute that was late has come back.
+
+        :param seen: what its record said then
+        :param record: its record
+        """
+        if seen.alive is None:
+            return record.last_seen_up not in (None, seen.last_seen)
+        # Its heartbeats are not in the database.
+        from nova_ironic_ring.adapters import records
+        is_up = records.liveness()
+        return is_up is not None and is_up(record)
 
     def update_service(self, record: objects.Service) -> None:
         """Save the record of a nova-compute, as Nova's API does it.

@@ -202,6 +202,20 @@ def build_once(instance: objects.Instance, call: Call) -> Any:
     return result
 
 
+def claim_once(instance: objects.Instance) -> None:
+    """See that a build was not ended before this service has claimed a node.
+
+    The claim writes the whole system metadata as they were read before it has
+    waited for the resource tracker, and the mark may be lost by that.
+
+    :param instance: the instance, as the claim has saved and read it
+    :raises nova.exception.BuildAbortException: if its build was ended
+    """
+    # A claim leaves the state as it is, and Nova builds nothing in ERROR.
+    if instance.vm_state == vm_states.ERROR:
+        raise marks.error(instance, CONF.host)
+
+
 def is_to_be_built(instance: objects.Instance, error: Exception) -> bool:
     """Say whether a build that has failed may be tried on another node.
 

@@ -46,6 +46,9 @@ _LONGEST_WAIT = 60
 # How many at a time.
 _THREADS = 8
 
+_NO_THREAD = ('What dead services were doing with their instances waits until '
+              'there can be more threads: %s')
+
 _RESCUING = frozenset({'rescuing', 'rescue wait', 'unrescuing'})
 _DEPLOYING = frozenset({'deploying', 'wait call-back', 'deploy hold'})
 
@@ -88,6 +91,8 @@ class Recovery:
         self._builds = builds
         self._lock = threading.Lock()
         self._jobs: list[_Job] = []
+        #: Whether a thread looks at them.
+        self._is_busy = False
 
     @property
     def pending(self) -> int:
@@ -99,34 +104,55 @@ class Recovery:
         """Begin to recover instances, and return at once.
 
         :param taken: what was taken over; with the consent of a live service,
-            nothing was being done with it, and nothing is done here
+            nothing was being done with it, and nothing is done here. With
+            nothing, those go on that no thread could be started for
         """
         now = time.monotonic()
-        jobs = [_Job(each, now + _PATIENCE) for each in taken if each.is_dead]
-        if not jobs:
-            return
         with self._lock:
-            is_idle = not self._jobs
-            self._jobs += jobs
-        if is_idle:
+            self._jobs += [_Job(each, now + _PATIENCE) for each in taken
+                           if each.is_dead]
+            if self._is_busy or not self._jobs:
+                return
+            self._is_busy = True
+        try:
             threading.Thread(target=self._run, daemon=True).start()
+        except RuntimeError as error:
+            # It does not fail the pass, and the next one tries again.
+            self._is_busy = False
+            LOG.error(_NO_THREAD, error)
 
     def _run(self) -> None:
         """Have all that is due looked at, until nothing is left."""
-        # Its threads never end by themselves, and a failover is rare.
-        with futurist.ThreadPoolExecutor(_THREADS) as executor:
-            while True:
-                with self._lock:
-                    self._jobs = [job for job in self._jobs if not job.is_done]
-                    if not self._jobs:
-                        return
-                    jobs = list(self._jobs)
-                now = time.monotonic()
-                for job in jobs:
-                    if job.due <= now and (
-                            job.look is None or job.look.done()):
-                        job.look = executor.submit(self._try, job)
-                time.sleep(_POLL)
+        while True:
+            try:
+                # Its threads never end by themselves, and a failover is rare.
+                with futurist.ThreadPoolExecutor(_THREADS) as executor:
+                    while jobs := self._left():
+                        self._submit(executor, jobs)
+                        time.sleep(_POLL)
+            except RuntimeError as error:
+                # A thread that could not be started is one of its threads for
+                # ever: another one has to be made.
+                LOG.error(_NO_THREAD, error)
+                time.sleep(_LONGEST_WAIT)
+            with self._lock:
+                self._is_busy = bool(self._jobs)
+                if not self._is_busy:
+                    return
+
+    def _left(self) -> list[_Job]:
+        """Return what is to be done still."""
+        with self._lock:
+            self._jobs = [job for job in self._jobs if not job.is_done]
+            return list(self._jobs)
+
+    def _submit(self, executor: futurist.ThreadPoolExecutor,
+                jobs: Iterable[_Job]) -> None:
+        """Have looked at what is due, and is not being looked at."""
+        now = time.monotonic()
+        for job in jobs:
+            if job.due <= now and (job.look is None or job.look.done()):
+                job.look = executor.submit(self._try, job)
 
     def _try(self, job: _Job) -> None:
         """Look at an instance, for all that may stand in the way."""

@@ -79,6 +79,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
                       CONF.ironic_ring.metrics_listen)
         sigterm.install(ring.process.heartbeats.end)
         upstream.watch_builds(self, ring.process.builds)
+        upstream.guard_claims(self, guards.claim_once)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
         upstream.guard_rebuilt(self, guards.is_where_it_was)
         upstream.when_started(self, self.ring_reactions.start)

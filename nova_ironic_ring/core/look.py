@@ -145,9 +145,12 @@ def at_services(this: Run, before: observation.Memory, is_pass: bool
         ended = before.disputes
         nodes = before.nodes if before.settings is None or (
             before.settings.scope == current.scope) else {}
+        # Where nothing was waited for, nodes may have changed hands twice.
+        waits = before.waits if before.settings is None or (
+            before.settings.cooperative is current.cooperative) else {}
         before = dataclasses.replace(
             before, settings=current, disputes=disputes.Disputes(),
-            nodes=nodes)
+            nodes=nodes, waits=waits)
     watch = before.watch.look(services, world.process.now())
     confidence = trust.look(before.confidence, trust.Heartbeat(
         own, world.process.longest_gap()), watch, current)

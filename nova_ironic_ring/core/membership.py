@@ -335,6 +335,16 @@ class WorkWatch:
         return dataclasses.replace(
             self, _watch=self._watch.restarted(self._watch.at, but))
 
+    def unanswered(self, at: float) -> 'WorkWatch':
+        """Return the watch after Nova could not be asked.
+
+        How long that goes on is no measure of a pass.
+
+        :param at: the present time, in seconds
+        """
+        return dataclasses.replace(
+            self, _watch=dataclasses.replace(self._watch, at=at))
+
     def silence(self, host: str) -> float:
         """Return for how long a last good pass has stood still.
 
@@ -356,6 +366,16 @@ class WorkWatch:
                 current.handover_timeout,
                 _PATIENT_PASSES * max(self.cycle, said.cycle)))
 
+    def is_late(self, at: float) -> bool:
+        """Say whether the next pass of this service comes late.
+
+        So late that others may have taken its passes for failing, also where
+        none of them has failed.
+
+        :param at: the present time, in seconds
+        """
+        return 0 < _PATIENT_PASSES * self.cycle <= at - self._watch.at
+
     @classmethod
     def of_one_look(cls, services: Iterable[model.Service],
                     now: datetime.datetime) -> 'WorkWatch':
@@ -364,7 +384,8 @@ class WorkWatch:
         The observer takes what is older than some passes of the service to
         have stood still since then. Of a service that says it in no row, one
         look tells nothing: the row that said it may just have become another
-        service's.
+        service's. Nor does it of a time to come: the service's clock was ahead
+        once, and what it says never goes back.
 
         :param services: the records of the services, with what they say of
             their passes
@@ -374,8 +395,10 @@ class WorkWatch:
         for service in services:
             if service.last_pass and service.last_pass.at:
                 cycles[service.name] = service.last_pass.cycle
+                said = _pass_of(service)
                 found = found.joined(Watch.of_one_look(
-                    [_pass_of(service)], now,
+                    [dataclasses.replace(
+                        said, last_seen=min(said.last_seen, now))], now,
                     _PATIENT_PASSES * service.last_pass.cycle))
         return cls(0.0, found, cycles)
 

@@ -337,7 +337,8 @@ class Memory:
         """
         return dataclasses.replace(
             self.unanswered(), confidence=self.confidence.failed(at),
-            watch=self.watch.restarted(at))
+            watch=self.watch.restarted(at),
+            work_watch=self.work_watch.unanswered(at))
 
     def unanswered(self) -> 'Memory':
         """Return the memory after a pass that has failed."""

@@ -73,8 +73,8 @@ def noticed(before: observation.Memory, memory: observation.Memory,
     """Have inventories read anew where others may have written them.
 
     The others reserve all pools of a service that they take for lost, or whose
-    passes fail. One of them may be in a pass that began before this one was
-    back: so it is read in two passes.
+    passes fail, or come as late as if they did. One of them may be in a pass
+    that began before this one was back: so it is read in two passes.
 
     :param before: what was remembered before the services were looked at
     :param memory: what is remembered now
@@ -83,6 +83,7 @@ def noticed(before: observation.Memory, memory: observation.Memory,
     was, now = before.standing, memory.standing
     is_back = now.trust is trust.Trust.FULL and (
         was.trust is not trust.Trust.FULL or before.own_work.is_failing
+        or before.work_watch.is_late(memory.watch.at)
         or was.membership.state(current.host).is_lost
         and not now.membership.state(current.host).is_lost)
     return dataclasses.replace(memory, pooled=dataclasses.replace(

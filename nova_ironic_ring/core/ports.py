@@ -266,6 +266,7 @@ class Ironic(Protocol):
         :param node: the node's UUID
         :param instance: the UUID of the instance
         :returns: False if the node is not free, or nothing can be built on it
+        :raises Exception: if Ironic fails; that may be for this node alone
         """
 
 

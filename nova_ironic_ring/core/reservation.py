@@ -25,6 +25,11 @@ from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
 
 
+# Ironic fails for some nodes where a conductor has died. While it fails for
+# all, a build would wait for each of thousands.
+_MOST_FAILURES = 3
+
+
 @dataclasses.dataclass(frozen=True)
 class Wanted:
     """What is wanted.
@@ -70,19 +75,30 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
     :param ironic: the port
     :param wanted: what is wanted
     :param scope: the nodes that this service and its peers divide
+    :raises Exception: if Ironic fails for several nodes, or has given one that
+        nothing can be built on, and does not take it back
     """
     # Its clean-up comes first: it may be deployed by another service, which
     # was silent for so long that it has lost the build.
     if had := ironic.nodes_of([wanted.instance]):
         return Reserved(had=min(had))
     tried: set[str] = set()
+    failures = 0
     for node in _to_try(ironic, wanted, scope, tried):
         tried.add(node)
-        if ironic.reserve(node, wanted.instance):
+        try:
+            is_reserved = ironic.reserve(node, wanted.instance)
+        except Exception:
+            failures += 1
+            if failures >= _MOST_FAILURES or (
+                    ironic.nodes_of([wanted.instance])):
+                raise
+            continue
+        if is_reserved:
             return Reserved(node, len(tried) - 1)
         # Ironic gives no second node to an instance that has one: such as one
         # whose answer was lost.
-        if len(tried) == 1 and (
+        if (failures or len(tried) == 1) and (
                 had := ironic.nodes_of([wanted.instance])):
             return Reserved(node) if node in had else Reserved(had=min(had))
     return Reserved(conflicts=len(tried))

@@ -46,6 +46,7 @@ from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
 from sqlalchemy import exc as sqlalchemy_exc
 
+from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.compute import pool_driver
@@ -268,6 +269,25 @@ class InstanceTestCase(NovaTestCase):
         self.assertTrue(self.nova.instances([uuid])[uuid].is_given_up)
         self.assertIn('the nova-compute b has died', ended.fault.message)
         self.assertFalse(self.nova.end_build(uuid, 'b'))
+
+    def test_claim_of_a_build_that_is_ended_meanwhile(self):
+        tracker = self._tracker('me')
+        tracker._init_compute_node(self.context, self._resources())
+        uuid = self._instance(host=None, node=None, compute_id=None,
+                              vm_state=vm_states.BUILDING)
+        claimed = objects.Instance.get_by_uuid(
+            self.context, uuid, expected_attrs=['system_metadata'])
+        self.assertTrue(self.nova.end_build(uuid, 'me'))
+        # As Nova does before the claim, without saving it.
+        claimed.system_metadata.update({'boot_roles': 'member'})
+        tracker._set_instance_host_and_node(
+            claimed, tracker.compute_nodes[NODE])
+        # It writes over the mark, and tells the state.
+        self.assertIsNone(marks.given_up_with(objects.Instance.get_by_uuid(
+            self.context, uuid, expected_attrs=['system_metadata'])))
+        self.assertEqual(vm_states.ERROR, claimed.vm_state)
+        self.assertIn('self._set_instance_host_and_node(instance, ',
+                      inspect.getsource(tracker.instance_claim))
 
 
 class BuildTestCase(NovaTestCase):

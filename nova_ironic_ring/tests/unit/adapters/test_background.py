@@ -42,6 +42,17 @@ class BackgroundTestCase(base.BaseTestCase):
         self.assertTrue(self.background.wait(30))
         self.assertEqual(9, done[-1])
 
+    def test_thread_that_cannot_be_started(self):
+        done = []
+        with fixtures.MockPatch('threading.Thread.start', side_effect=(
+                RuntimeError("can't start new thread"))):
+            self.background.do(lambda: done.append(1))
+        self.assertIn("can't start new thread", self.log.output)
+        # What comes next has it done as well.
+        self.background.do(lambda: done.append(2))
+        self.assertTrue(self.background.wait(30))
+        self.assertEqual([1, 2], done)
+
     def test_error_does_not_keep_the_others(self):
         done = []
         self.background.do(lambda: 1 // 0)

@@ -136,6 +136,21 @@ class ReserveTestCase(IronicTestCase):
         self.fake.ironic.update_node.side_effect = lose
         self.assertTrue(self.ironic.reserve(NODE, 'i'))
 
+    def test_node_that_is_deleted(self):
+        del self.cloud.nodes[NODE]
+        self.fake.ironic.update_node.side_effect = (
+            sdk_exceptions.NotFoundException())
+        self.assertFalse(self.ironic.reserve(NODE, 'i'))
+
+    def test_ironic_that_fails(self):
+        # As without its conductor, and not as where another has the node.
+        self.fake.ironic.update_node.side_effect = (
+            sdk_exceptions.HttpException('no', http_status=503))
+        self.assertRaises(sdk_exceptions.HttpException,
+                          self.ironic.reserve, NODE, 'i')
+        self.cloud.nodes[NODE].instance = 'other'
+        self.assertFalse(self.ironic.reserve(NODE, 'i'))
+
     def test_ironic_that_does_not_answer(self):
         error = sdk_exceptions.SDKException('no')
         self.fake.ironic.update_node.side_effect = error

@@ -23,6 +23,7 @@ from unittest import mock
 
 import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
+from nova.compute import claims
 from nova.compute import manager
 from nova.compute import provider_tree
 from nova.compute import resource_tracker
@@ -362,6 +363,28 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertRaises(TypeError, compute._do_build_and_run_instance,
                           'context', instance, 'image')
         self.assertEqual(set(), here)
+
+    def test_claims_are_guarded(self):
+        found = mock.create_autospec(claims.Claim, instance=True)
+        tracker = resource_tracker.ResourceTracker(
+            'me', mock.Mock(), mock.Mock())
+        self.useFixture(fixtures.MockPatchObject(
+            resource_tracker.ResourceTracker, 'instance_claim',
+            autospec=True, return_value=found))
+        guard = mock.Mock()
+        compute = mock.Mock(
+            spec=manager.ComputeManager, reportclient=None, rt=tracker)
+        upstream.guard_claims(
+            mock.Mock(virtapi=manager.ComputeVirtAPI(compute)), guard)
+        asked = functools.partial(
+            tracker.instance_claim, 'context', 'instance', 'node', {},
+            limits=None)
+        self.assertIs(found, asked())
+        guard.assert_called_once_with('instance')
+        found.abort.assert_not_called()
+        guard.side_effect = ValueError
+        self.assertRaises(ValueError, asked)
+        found.abort.assert_called_once_with()
 
     def test_the_end_of_the_start(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)

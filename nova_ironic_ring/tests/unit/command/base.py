@@ -201,7 +201,7 @@ class CommandTestCase(base.BaseTestCase):
         record = self.source.seen.service(host).record
         found = objects.Service(
             host=host, disabled=record.disabled, disabled_reason=None,
-            forced_down=record.forced_down)
+            forced_down=record.forced_down, last_seen_up=record.last_seen)
         found.obj_reset_changes()
         return found
 

@@ -132,6 +132,18 @@ class MoveTestCase(base.CommandTestCase):
         self.assertEqual([('COMMAND_BEGUN',), ('COMMAND_ENDED', 'FAILED')],
                          self.written())
 
+    def test_service_that_dies_before_the_answer(self):
+        def die(seen):
+            self.source.step = lambda seen: seen
+            return dataclasses.replace(seen, services=[
+                service('a'), service('b'), service('c', 61)])
+        self.source.step = die
+        table = self.run_command(
+            'move', 'node-1', 'c', status=2, answer='y\n')
+        self.assertIn('| failed', table)
+        self.assertIn('The nova-compute on c is down', self.err)
+        self.assertEqual('b', self.source.seen.instances['instance-1'].host)
+
     def test_what_cannot_be_moved(self):
         busy = dataclasses.replace(
             self.source.seen.instances['instance-2'], task='rebooting')

@@ -238,6 +238,45 @@ class FailoverTestCase(base.CommandTestCase):
         self.run_command('failover', 'b', '--alive', '--yes')
         self.assertEqual(1, len(self.saved))
 
+    def _ask_while_it_comes_back(self, *arguments: str, status: int = 0,
+                                 **fields) -> None:
+        """Run the command, which the operator thinks about for long."""
+        def come_back(seen):
+            self.source.step = self.divide
+            return dataclasses.replace(seen, services=[
+                service('a'), service('b', **fields), service('c')])
+        self.source.step = come_back
+        self.run_command(
+            'failover', 'b', *arguments, status=status, answer='y\n')
+
+    def test_of_one_that_comes_back_before_the_answer(self):
+        self._ask_while_it_comes_back(status=2)
+        self.assertIn('The nova-compute on b has been heard of since',
+                      self.err)
+        self.assertEqual([], self.saved)
+        self.assertEqual([('COMMAND_BEGUN',), ('COMMAND_ENDED', 'FAILED')],
+                         self.written())
+
+    def test_of_one_that_comes_back_and_may_live(self):
+        self._ask_while_it_comes_back('--alive')
+        self.assertEqual([{'host': 'b', 'forced_down': True}], self.saved)
+
+    def test_of_one_that_comes_back_with_heartbeats_elsewhere(self):
+        self.source.seen = make(instances={1: 'b', 2: 'b'}, services=[
+            service('a', alive=True), service('b', alive=False),
+            service('c', alive=True)])
+        up = self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.adapters.records.liveness')).mock.return_value
+        up.return_value = True
+        self._ask_while_it_comes_back(status=2, alive=True)
+        self.assertEqual([], self.saved)
+        self.source.seen = dataclasses.replace(self.source.seen, services=[
+            service('a', alive=True), service('b', alive=False),
+            service('c', alive=True)])
+        up.return_value = False
+        self.run_command('failover', 'b', '--yes')
+        self.assertEqual([{'host': 'b', 'forced_down': True}], self.saved)
+
     def test_nobody_would_take_over(self):
         self.source.seen = make(instances={1: 'b'}, services=[
             service('a'), service('b', 61), service('c')],

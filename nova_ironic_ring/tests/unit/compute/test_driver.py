@@ -708,6 +708,36 @@ class BuildsTestCase(base.DriverTestCase):
         self.assertIn(self.node, self.nova.owned('me'))
 
 
+class WithoutNodesTestCase(base.DriverTestCase):
+    """Ironic shows no node, and Nova asks for the power of each instance."""
+
+    def test_no_pass_for_each(self):
+        self.settle()
+        self.nova.put('i', NODES[0], 'me')
+        self.cloud.nodes.clear()
+        self.me.run_pass()
+        passes = self.me.ring.passes
+        for _ in range(5):
+            self.driver.get_info(self.nova.instance('i'))
+        self.assertEqual(passes, self.me.ring.passes)
+        # What was listed long ago may be wrong.
+        self.driver.node_cache_time -= 60
+        self.driver.get_info(self.nova.instance('i'))
+        self.assertEqual(passes + 1, self.me.ring.passes)
+
+    def test_before_the_first_pass(self):
+        self.driver.get_info(self.nova.instance(self._put()))
+        self.assertEqual(1, self.me.ring.passes)
+
+    def _put(self) -> str:
+        self.nova.put('i', NODES[0], 'me')
+        return 'i'
+
+
+class WithoutNodesInPoolsTestCase(base.PeersWithPools, WithoutNodesTestCase):
+    pass
+
+
 class ArrivingBuildTestCase(base.DriverTestCase):
     """A build comes for a node that another service has taken meanwhile."""
 

@@ -15,12 +15,14 @@
 import inspect
 from unittest import mock
 
+from nova.compute import claims
 from nova.compute import manager
 from nova import exception
 from nova.scheduler.client import report
 from nova.virt.ironic import driver as nova_driver
 from openstack import exceptions as sdk_exceptions
 
+from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
@@ -285,6 +287,47 @@ class RebuiltTestCase(LostInstanceTestCase):
         del self.cloud.instances['lost']
         self._finish()
         self.write.assert_called_once_with(self.instance, NODE, None)
+
+
+class ClaimTestCase(base.DriverTestCase):
+    """A build claims its node, and has waited for the resource tracker."""
+
+    def setUp(self):
+        super().setUp()
+        self.driver.init_host('me')
+        self.settle()
+        self.node = min(self.me.tracked)
+        self.nova.put('lost', None, None, is_building=True)
+        #: What the build goes on with, as it was read.
+        self.instance = self.nova.instance('lost')
+
+    def _claim(self) -> object:
+        # As Nova does before, without saving it.
+        self.instance.system_metadata = {'boot_roles': 'member'}
+        return self.me.manager.rt.instance_claim(
+            'context', self.instance, self.node, {})
+
+    def test_build(self):
+        self.assertIsInstance(self._claim(), claims.NopClaim)
+        self.assertEqual('me', self.nova.host_of('lost'))
+
+    def test_build_that_is_given_up_meanwhile(self):
+        self.assertTrue(records.Nova().end_build('lost', 'me'))
+        error = self.assertRaises(exception.BuildAbortException, self._claim)
+        self.assertIn('nova-compute me has died', str(error))
+        # The claim has written over the mark.
+        self.assertFalse(self.cloud.instances['lost'].is_given_up)
+        self.assertIsNone(self.nova.host_of('lost'))
+
+    def test_unshelving(self):
+        self.nova.change_instance('lost', is_building=False)
+        self.nova.vm_states['lost'] = 'shelved_offloaded'
+        self._claim()
+        self.assertEqual('me', self.nova.host_of('lost'))
+
+
+class PoolClaimTestCase(base.PeersWithPools, ClaimTestCase):
+    pass
 
 
 class SpawnTestCase(LostInstanceTestCase):

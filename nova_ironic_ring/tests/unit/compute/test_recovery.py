@@ -14,9 +14,11 @@
 
 import itertools
 import threading
+import time
 from unittest import mock
 
 import fixtures
+import futurist
 from nova import objects
 from openstack.baremetal.v1 import node as sdk_node
 from oslotest import base
@@ -90,6 +92,41 @@ class RecoveryTestCase(base.BaseTestCase):
             self.recovery.start([
                 _taken(NODE, 'instance', is_dead=False)])
         thread.mock.assert_not_called()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + 30
+        while self.recovery.pending:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def test_thread_that_cannot_be_started(self):
+        self.nova.put('instance', NODE, 'me')
+        with fixtures.MockPatch('threading.Thread.start', side_effect=(
+                RuntimeError("can't start new thread"))):
+            # The pass, which has taken it over, goes on.
+            self.recovery.start([_taken(NODE, 'instance')])
+        self.assertIn("can't start new thread", self.log.output)
+        self.assertEqual(1, self.recovery.pending)
+        # As after the next pass.
+        self.recovery.start(())
+        self._wait()
+        self.init.assert_called_once()
+
+    def test_threads_that_cannot_be_started_for_a_while(self):
+        self.useFixture(fixtures.MockPatchObject(
+            recovery, '_LONGEST_WAIT', 0))
+        self.nova.put('instance', NODE, 'me')
+        submit = futurist.ThreadPoolExecutor.submit
+        with mock.patch.object(
+                futurist.ThreadPoolExecutor, 'submit', autospec=True,
+                side_effect=lambda *given: submit(*given) if (
+                    tried.call_count > 1) else self._refuse()) as tried:
+            self.recovery.start([_taken(NODE, 'instance')])
+            self._wait()
+        self.init.assert_called_once()
+
+    def _refuse(self) -> None:
+        raise RuntimeError("can't start new thread")
 
     def test_nova_does_what_it_does_at_a_start(self):
         def recover(context, instance):

@@ -578,6 +578,14 @@ class WorkTestCase(base.BaseTestCase):
                 service, self.CURRENT, self.watch,
                 membership.WorkWatch.of_one_look([service], NOW)))
 
+    def test_one_look_at_a_time_to_come(self):
+        # The service's clock was ahead, and what it says never goes back.
+        service = _service('a', 0, last_pass=model.LastPass(
+            10, NOW + datetime.timedelta(days=1)))
+        self.assertEqual(State.MEMBER, membership.state(
+            service, self.CURRENT, self.watch,
+            membership.WorkWatch.of_one_look([service], NOW)))
+
     def test_one_look_at_a_service_that_says_when_nowhere(self):
         service = _service('a', 0, last_pass=model.LastPass(10))
         self.assertEqual(State.MEMBER, membership.state(

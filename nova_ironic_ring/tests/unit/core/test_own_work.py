@@ -132,6 +132,21 @@ class NotWorkingTestCase(base.PassTestCase):
         self._fail(12)
         self.assertEqual(State.NOT_WORKING, self._state())
 
+    def test_outage_of_nova_is_no_pass(self):
+        for _ in range(60):
+            self.before['ring_services'] = _fail
+            self.wait(self.CYCLE)
+            self.assertRaises(passes.UnansweredError, self.decide)
+        self._pass('a', 'b')
+        # All would wait for it for hours, if its passes failed from now on.
+        self.assertEqual(self.CYCLE, self.result.work.said.cycle)
+        self._pass('a', 'b')
+        self.assertEqual(self.CYCLE, self.memory.work_watch.cycle)
+        # They were not watched meanwhile.
+        self.assertEqual(State.MEMBER, self._state())
+        self._fail(12)
+        self.assertEqual(State.NOT_WORKING, self._state())
+
     def test_nobody_has_ironic(self):
         for _ in range(20):
             self.before['nodes'] = _fail

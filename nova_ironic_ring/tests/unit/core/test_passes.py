@@ -289,6 +289,21 @@ class ConsentTestCase(base.PassTestCase):
         self.wait(20)
         self.assertIn(node, self.run_pass())
 
+    def test_wait_ends_where_nodes_are_taken_at_once(self):
+        node = self._of_another()
+        self.run_pass()
+        self.configure(cooperative=False)
+        self.wait(60)
+        self.run_pass()
+        self.configure(cooperative=True)
+        # Its owner has taken it back by its own ring.
+        self.record(node, 'a')
+        self.tracker.drop()
+        self.wait(60)
+        self.assertNotIn(node, self.run_pass())
+        self.wait(120)
+        self.assertIn(node, self.run_pass())
+
     def test_owner_that_says_not_now_is_not_silent(self):
         node = self._of_another('')
         for _ in range(10):

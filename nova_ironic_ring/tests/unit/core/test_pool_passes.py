@@ -335,6 +335,15 @@ class WorkTestCase(pool_base.PoolPassTestCase):
         self.run_passes(3, self.CYCLE)
         self.assertEqual(2 * [service.pool.name], asked)
 
+    def test_it_reads_its_pools_anew_after_a_pass_that_came_late(self):
+        service, asked = self.services['b'], []
+        service.world.placement.reread = asked.append
+        # Another task of Nova's took all that time, and nothing failed.
+        self.fail()
+        self.assertIs(membership.State.NOT_WORKING, self.state())
+        self.run_passes(3, self.CYCLE)
+        self.assertEqual(2 * [service.pool.name], asked)
+
     def test_nobody_has_ironic(self):
         service = self.services['a']
 

@@ -105,6 +105,51 @@ class ReserveTestCase(base.BaseTestCase):
     def test_kind_that_is_not_known(self):
         self.assertIsNone(self.reserve(kind=None))
 
+    def _fail_for(self, *nodes):
+        give, asked = self.ironic.reserve, []
+
+        def fail(node, instance):
+            asked.append(node)
+            if node in nodes:
+                raise ConnectionError(node)
+            return give(node, instance)
+        self.ironic.reserve = fail
+        return asked
+
+    def test_node_for_which_ironic_fails(self):
+        self._fail_for('c', 'a')
+        self.assertEqual('d', self.reserve('cd'))
+
+    def test_ironic_that_fails_for_all(self):
+        # Each may take a minute, and there may be thousands.
+        asked = self._fail_for(*'abcd')
+        self.assertRaises(ConnectionError, self.reserve, 'abcd')
+        self.assertEqual(['a', 'b', 'c'], asked)
+
+    def test_node_that_could_not_be_released(self):
+        give, asked = self.ironic.reserve, []
+
+        def fail(node, instance):
+            asked.append(node)
+            give(node, instance)
+            raise ConnectionError(node)
+        self.ironic.reserve = fail
+        self.assertRaises(ConnectionError, self.reserve, 'cd')
+        self.assertEqual(['c'], asked)
+
+    def test_failure_that_takes_effect_later(self):
+        give, asked = self.ironic.reserve, []
+
+        def fail(node, instance):
+            asked.append(node)
+            if node == 'c':
+                raise TimeoutError()
+            self.cloud.nodes['c'].instance = instance
+            return give(node, instance)
+        self.ironic.reserve = fail
+        self.assertEqual('c', self.reserve('cd'))
+        self.assertEqual(['c', 'd'], asked)
+
     def test_each_node_once(self):
         got = [self.reserve('ab', instance=str(number))
                for number in range(5)]
