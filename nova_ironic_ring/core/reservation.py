@@ -95,13 +95,14 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
                 raise
             continue
         if is_reserved:
-            return Reserved(node, len(tried) - 1)
+            return Reserved(node, len(tried) - failures - 1)
         # Ironic gives no second node to an instance that has one: such as one
         # whose answer was lost.
         if (failures or len(tried) == 1) and (
                 had := ironic.nodes_of([wanted.instance])):
-            return Reserved(node) if node in had else Reserved(had=min(had))
-    return Reserved(conflicts=len(tried))
+            given = tried.intersection(had)
+            return Reserved(min(given)) if given else Reserved(had=min(had))
+    return Reserved(conflicts=len(tried) - failures)
 
 
 def _to_try(ironic: ports.Ironic, wanted: Wanted, scope: settings.Scope,

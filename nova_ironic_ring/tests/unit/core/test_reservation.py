@@ -119,6 +119,7 @@ class ReserveTestCase(base.BaseTestCase):
     def test_node_for_which_ironic_fails(self):
         self._fail_for('c', 'a')
         self.assertEqual('d', self.reserve('cd'))
+        self.assertEqual(0, self.found.conflicts)
 
     def test_ironic_that_fails_for_all(self):
         # Each may take a minute, and there may be thousands.
