@@ -368,6 +368,25 @@ class CheckTestCase(oslotest_base.BaseTestCase):
             if name != POOLS['a']}))
         self.assertIn(f'0 instead of {size} for a', finding.what)
 
+    def test_nodes_that_count_for_nobody(self):
+        seen = make()
+        seen = dataclasses.replace(seen, pools={
+            **seen.pools, POOLS['b']: dataclasses.replace(
+                seen.pools[POOLS['b']], profile=profile.Profile(
+                    partitions=7))})
+        counted = collections.Counter(
+            count.pool for count in counting.of(seen).values())
+        left = 30 - sum(counted.values())
+        self.assertLess(0, left)
+        # Placement has what each of them counts.
+        (_, finding) = checks.find(dataclasses.replace(
+            seen, inventories={
+                name: snapshot.Inventory(counted[name], 0, 0)
+                for name in POOLS.values()}))
+        self.assertEqual('POOLS_DIFFER_FROM_IRONIC', finding.code.name)
+        self.assertIn(f'Placement has {30 - left} nodes of', finding.what)
+        self.assertIn(f'Ironic has 30 ({left} for no service)', finding.what)
+
     def test_total_of_kinds(self):
         other = pools.Kind('CUSTOM_BAREMETAL', frozenset({'CUSTOM_FAST'}))
         seen = change(make(), node_0={'kind': other})
