@@ -162,6 +162,22 @@ def _total(seen: snapshot.Snapshot, name: str, expected: int) -> int:
     return found.total
 
 
+def without_record(seen: snapshot.Snapshot
+                   ) -> dict[str, list[snapshot.Instance]]:
+    """Return the instances in pools that Nova has no record of.
+
+    :param seen: what was read
+    :returns: by the name of the pool
+    """
+    found: dict[str, list[snapshot.Instance]] = {}
+    for instance in seen.instances.values():
+        if instance.pool is not None and instance.pool not in seen.pools and (
+                model.canonical(str(instance.host))
+                not in seen.others | seen.other_rows):
+            found.setdefault(instance.pool, []).append(instance)
+    return found
+
+
 def records(seen: snapshot.Snapshot) -> Iterator[Finding]:
     """Pools that have instances, and no record.
 
@@ -170,23 +186,17 @@ def records(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
     :param seen: what was read
     """
-    left: dict[str, list[snapshot.Instance]] = {}
-    for instance in seen.instances.values():
-        if instance.pool is not None and instance.pool not in seen.pools and (
-                model.canonical(str(instance.host))
-                not in seen.others | seen.other_rows):
-            left.setdefault(instance.pool, []).append(instance)
-    for pool, held in sorted(left.items()):
+    for pool, held in sorted(without_record(seen).items()):
         host = held[0].host
         yield Finding(
             Code.POOL_WITHOUT_RECORD, pool,
             plural.of(len(held), f'instance of {host} is',
                       f'instances of {host} are')
             + ' in it, and Nova has no record of it',
-            "Nova's own driver deletes pools, with the allocations of what is "
-            'in them: set [DEFAULT] compute_driver = '
-            f'ironic_ring.IronicPoolDriver on {host}, and restart it, which '
-            'makes the record again and reserves the nodes of these instances',
+            "Nova's own driver deletes the records of pools: set [DEFAULT] "
+            f'compute_driver = ironic_ring.IronicPoolDriver on {host}, and '
+            'restart it, which makes the record again and counts the nodes of '
+            'these instances',
             held[0].cell)
 
 

@@ -343,6 +343,18 @@ class CheckTestCase(oslotest_base.BaseTestCase):
         self.assertEqual(POOLS['b'], finding.subject)
         self.assertIn('2 instances of b are in it', finding.what)
 
+    def test_novas_own_driver_that_was_started_on_pools(self):
+        seen = self.without(make(instances={1: 'c'}), 'c')
+        rows = {node: snapshot.Row(node, 'c', 'cell1')
+                for number, node in enumerate(NODES) if owner(number) == 'c'}
+        found = checks.find(dataclasses.replace(
+            seen, rows=rows, providers=frozenset(rows)))
+        self.assertEqual(['SERVICE_SAYS_NOTHING', 'POOL_WITHOUT_RECORD'],
+                         [finding.code.name for finding in found][:2])
+        # They do not contradict each other.
+        for finding in found[:2]:
+            self.assertIn('ironic_ring.IronicPoolDriver', finding.advice)
+
     def test_host_whose_hypervisor_is_named_as_pools_are(self):
         seen = self.without(make(instances={1: 'b'}), 'b')
         self.assertNotIn('POOL_WITHOUT_RECORD', self.codes(
