@@ -173,16 +173,23 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
     :param seen: what was read
     """
+    pooled = {model.canonical(str(each.host))
+              for held in pool_checks.without_record(seen).values()
+              for each in held}
     for host, service in seen.hosts.items():
         if seen.state(host) not in (_State.MEMBER, _State.DISABLED):
             continue
         if host in seen.owners and host not in seen.profiles:
+            # The ring driver is the way from Nova's own, but where that one
+            # has been started on pools by mistake.
+            driver = ('IronicPoolDriver' if host in pooled
+                      else 'IronicRingDriver')
             yield Finding(
                 Code.SERVICE_SAYS_NOTHING, service.record.host,
                 "it does not say anything of itself: it runs Nova's own "
                 'driver, or an old release of this one',
-                'set [DEFAULT] compute_driver = ironic_ring.IronicRingDriver '
-                'there, and restart it', service.cell)
+                f'set [DEFAULT] compute_driver = ironic_ring.{driver} there, '
+                'and restart it', service.cell)
         elif host not in seen.owners and seen.nodes and (
                 seen.state(host) is _State.MEMBER):
             yield Finding(

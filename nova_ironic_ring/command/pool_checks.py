@@ -13,7 +13,7 @@
 """Finds what is wrong with pools, each with what to do about it."""
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from nova_ironic_ring.command import counting
 from nova_ironic_ring.command.findings import Code
@@ -103,27 +103,50 @@ def totals(seen: snapshot.Snapshot) -> Iterator[Finding]:
     for key in seen.keys() if counts else ():
         hosts = [host for host in sorted(seen.hosts)
                  if seen.key(host) == key and seen.state(host).gives]
+        unclaimed = _unclaimed(seen, key, counts)
         kinds = {node.kind for node in seen.served(key)
                  if node.kind is not None and node.uuid in counts}
-        for kind in sorted(kinds, key=repr):
+        for kind in sorted(kinds | set(unclaimed), key=repr):
             names = {host: core_pools.name(host, kind) for host in hosts}
-            in_ironic = sum(expected[name] for name in names.values())
+            in_ironic = unclaimed[kind] + sum(
+                expected[name] for name in names.values())
             actual = {host: _total(seen, name, expected[name])
                       for host, name in names.items()}
             if sum(actual.values()) == in_ironic:
                 continue
-            words = ', '.join(
-                f'{actual[host]} instead of {expected[name]} for {host}'
-                for host, name in names.items()
-                if actual[host] != expected[name])
+            words = [f'{actual[host]} instead of {expected[name]} for {host}'
+                     for host, name in names.items()
+                     if actual[host] != expected[name]]
+            if unclaimed[kind]:
+                words.append(f'{unclaimed[kind]} for no service')
             yield Finding(
                 Code.POOLS_DIFFER_FROM_IRONIC, str(key),
                 'Placement has '
                 f'{plural.of(sum(actual.values()), "node")} of resource '
                 f'class {kind.resource_class} and of one kind in pools, and '
-                f'Ironic has {in_ironic} ({words})',
+                f'Ironic has {in_ironic} ({", ".join(words)})',
                 'wait for a pass of each service; if it stays so, look for '
                 'ERROR and WARNING in the logs of those', key.cell)
+
+
+def _unclaimed(seen: snapshot.Snapshot, key: snapshot.Key,
+               counts: Container[str]) -> collections.Counter[core_pools.Kind]:
+    """Count the free nodes that should be in a pool, and are in none.
+
+    Services that see different rings may each take a node for another's.
+
+    :param seen: what was read
+    :param key: the ring
+    :param counts: UUIDs of the nodes that are in a pool
+    :returns: how many there are of each kind
+    """
+    current = seen.ring(key)
+    return collections.Counter(
+        node.kind for node in seen.served(key)
+        if node.kind is not None and node.instance is None
+        and node.uuid not in counts and node.uuid not in seen.rows
+        and (owner := current.owner(node.uuid)) is not None
+        and seen.has_pools(owner))
 
 
 def _total(seen: snapshot.Snapshot, name: str, expected: int) -> int:
@@ -139,6 +162,22 @@ def _total(seen: snapshot.Snapshot, name: str, expected: int) -> int:
     return found.total
 
 
+def without_record(seen: snapshot.Snapshot
+                   ) -> dict[str, list[snapshot.Instance]]:
+    """Return the instances in pools that Nova has no record of.
+
+    :param seen: what was read
+    :returns: by the name of the pool
+    """
+    found: dict[str, list[snapshot.Instance]] = {}
+    for instance in seen.instances.values():
+        if instance.pool is not None and instance.pool not in seen.pools and (
+                model.canonical(str(instance.host))
+                not in seen.others | seen.other_rows):
+            found.setdefault(instance.pool, []).append(instance)
+    return found
+
+
 def records(seen: snapshot.Snapshot) -> Iterator[Finding]:
     """Pools that have instances, and no record.
 
@@ -147,23 +186,17 @@ def records(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
     :param seen: what was read
     """
-    left: dict[str, list[snapshot.Instance]] = {}
-    for instance in seen.instances.values():
-        if instance.pool is not None and instance.pool not in seen.pools and (
-                model.canonical(str(instance.host))
-                not in seen.others | seen.other_rows):
-            left.setdefault(instance.pool, []).append(instance)
-    for pool, held in sorted(left.items()):
+    for pool, held in sorted(without_record(seen).items()):
         host = held[0].host
         yield Finding(
             Code.POOL_WITHOUT_RECORD, pool,
             plural.of(len(held), f'instance of {host} is',
                       f'instances of {host} are')
             + ' in it, and Nova has no record of it',
-            "Nova's own driver deletes pools, with the allocations of what is "
-            'in them: set [DEFAULT] compute_driver = '
-            f'ironic_ring.IronicPoolDriver on {host}, and restart it, which '
-            'makes the record again and reserves the nodes of these instances',
+            "Nova's own driver deletes the records of pools: set [DEFAULT] "
+            f'compute_driver = ironic_ring.IronicPoolDriver on {host}, and '
+            'restart it, which makes the record again and counts the nodes of '
+            'these instances',
             held[0].cell)
 
 

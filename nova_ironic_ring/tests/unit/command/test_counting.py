@@ -343,6 +343,18 @@ class CheckTestCase(oslotest_base.BaseTestCase):
         self.assertEqual(POOLS['b'], finding.subject)
         self.assertIn('2 instances of b are in it', finding.what)
 
+    def test_novas_own_driver_that_was_started_on_pools(self):
+        seen = self.without(make(instances={1: 'c'}), 'c')
+        rows = {node: snapshot.Row(node, 'c', 'cell1')
+                for number, node in enumerate(NODES) if owner(number) == 'c'}
+        found = checks.find(dataclasses.replace(
+            seen, rows=rows, providers=frozenset(rows)))
+        self.assertEqual(['SERVICE_SAYS_NOTHING', 'POOL_WITHOUT_RECORD'],
+                         [finding.code.name for finding in found][:2])
+        # They do not contradict each other.
+        for finding in found[:2]:
+            self.assertIn('ironic_ring.IronicPoolDriver', finding.advice)
+
     def test_host_whose_hypervisor_is_named_as_pools_are(self):
         seen = self.without(make(instances={1: 'b'}), 'b')
         self.assertNotIn('POOL_WITHOUT_RECORD', self.codes(
@@ -367,6 +379,25 @@ class CheckTestCase(oslotest_base.BaseTestCase):
             name: found for name, found in seen.inventories.items()
             if name != POOLS['a']}))
         self.assertIn(f'0 instead of {size} for a', finding.what)
+
+    def test_nodes_that_count_for_nobody(self):
+        seen = make()
+        seen = dataclasses.replace(seen, pools={
+            **seen.pools, POOLS['b']: dataclasses.replace(
+                seen.pools[POOLS['b']], profile=profile.Profile(
+                    partitions=7))})
+        counted = collections.Counter(
+            count.pool for count in counting.of(seen).values())
+        left = 30 - sum(counted.values())
+        self.assertLess(0, left)
+        # Placement has what each of them counts.
+        (_, finding) = checks.find(dataclasses.replace(
+            seen, inventories={
+                name: snapshot.Inventory(counted[name], 0, 0)
+                for name in POOLS.values()}))
+        self.assertEqual('POOLS_DIFFER_FROM_IRONIC', finding.code.name)
+        self.assertIn(f'Placement has {30 - left} nodes of', finding.what)
+        self.assertIn(f'Ironic has 30 ({left} for no service)', finding.what)
 
     def test_total_of_kinds(self):
         other = pools.Kind('CUSTOM_BAREMETAL', frozenset({'CUSTOM_FAST'}))
