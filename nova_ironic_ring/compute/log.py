@@ -289,7 +289,7 @@ def _(event: events.NodesVanished, *_: object) -> None:
         'to 100 and send SIGHUP.', {
             'missing': len(event.nodes) + event.unnamed,
             'nodes': plural.of(event.total, 'node'),
-            'kept': ('they are still counted, and reserved' if event.unnamed
+            'kept': ('they are still counted, and reserved' if event.in_pools
                      else 'none of their records is deleted'),
             'host': host})
 

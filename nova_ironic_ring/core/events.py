@@ -149,6 +149,7 @@ class NodesVanished(Event):
     :ivar nodes: UUIDs of the missing nodes, in order
     :ivar total: how many nodes the service has
     :ivar unnamed: how many more are missing of which the names are not known
+    :ivar in_pools: whether the nodes are counted in pools, and have no records
     """
 
     host: str
@@ -156,6 +157,7 @@ class NodesVanished(Event):
     nodes: Sequence[str]
     total: int
     unnamed: int = 0
+    in_pools: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

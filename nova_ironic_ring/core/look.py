@@ -394,10 +394,12 @@ class Had:
     :ivar nodes: their UUIDs
     :ivar unnamed: how many more are missing of which no more is known than
         that they were there
+    :ivar in_pools: whether they are counted in pools, and have no records
     """
 
     nodes: Collection[str]
     unnamed: int = 0
+    in_pools: bool = False
 
 
 def at_missing_nodes(this: Run, memory: observation.Memory, had: Had,
@@ -420,7 +422,7 @@ def at_missing_nodes(this: Run, memory: observation.Memory, had: Had,
         this.world.process.now())
     if guard.has_too_many and not was.has_too_many:
         this.happened.append(events.NodesVanished(
-            current.host, True, missing, total, had.unnamed))
+            current.host, True, missing, total, had.unnamed, had.in_pools))
     elif was.has_too_many and not guard.has_too_many:
         this.happened.append(events.NodesBack())
     return dataclasses.replace(memory, vanished=guard)

@@ -199,10 +199,10 @@ def _had(memory: observation.Memory, seen: Seen, before: Collection[str],
     """
     had = sum(each.nodes for each in (memory.pooled.started or {}).values())
     if not had:
-        return look.Had(before)
+        return look.Had(before, in_pools=True)
     own = share.nodes.union(before)
     return look.Had(own, max(0, min(had - len(own), unseen(
-        memory, seen.nodes.keys() | before))))
+        memory, seen.nodes.keys() | before))), in_pools=True)
 
 
 def unseen(memory: observation.Memory, nodes: Collection[str]) -> int:

@@ -144,7 +144,10 @@ MORE = [
     (events.PeerListDiffers(frozenset('b'), frozenset()), 'WARNING',
      'say of themselves: it leaves out b, alive in the same conductor group. '
      'The'),
-    (events.NodesVanished('me', True, [], 9, 2), 'ERROR',
+    (events.NodesVanished('me', True, ['n1'], 9, 0, True), 'ERROR',
+     'Ironic does not show 1 of 9 nodes of this service, such as n1: they are '
+     'still counted, and reserved.'),
+    (events.NodesVanished('me', True, [], 9, 2, True), 'ERROR',
      'Ironic does not show 2 of 9 nodes of the pools of this service before '
      'its start: they are still counted, and reserved.'),
     (events.NodesVanished('b', False, ['n1'], 1), 'ERROR',

@@ -59,8 +59,8 @@ class HiddenTestCase(HidingTestCase):
     def test_it_is_said_once_and_when_it_is_over(self):
         hidden = self.hide(NODES)
         self.run_passes()
-        self.assertEqual(1, len(
-            self.services['a'].happened(events.NodesVanished)))
+        (said,) = self.services['a'].happened(events.NodesVanished)
+        self.assertTrue(said.in_pools)
         self.run_passes()
         self.assertEqual([], self.services['a'].happened(events.NodesVanished))
         self.cloud.nodes.update(hidden)
