@@ -43,6 +43,9 @@ _Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
 # Nova's own nova-compute waits this long, in seconds, for its work to end.
 _STOP_TIMEOUT = 180
 
+# What "tools/lab ring" takes itself: all else is for nova-ironic-ring.
+_LEFT_TO_THE_LAB = ('--', '-h', '--help')
+
 
 def _number(least: int) -> Callable[[str], int]:
     """Return a type of argument: an integer of at least so much."""
@@ -519,7 +522,7 @@ def _set_apart(words: list[str]) -> list[str]:
             next(remaining, None)
         elif not word.startswith('-'):
             argv = words[after:]
-            if word == 'ring' and argv and not argv[0].startswith('-'):
+            if word == 'ring' and argv and argv[0] not in _LEFT_TO_THE_LAB:
                 return [*words[:after], '--', *argv]
             break
     return words

@@ -115,6 +115,10 @@ class CommandLineTestCase(base.BaseTestCase):
             0, self._run('--name', 'ring', 'ring', 'show', '--debug'))
         self.assertEqual(['nova-ironic-ring', 'show', '--debug'],
                          run.call_args.args[1])
+        # It has some that go before its command.
+        self.assertEqual(0, self._run('ring', '--cell', 'cell1', 'show'))
+        self.assertEqual(['nova-ironic-ring', '--cell', 'cell1', 'show'],
+                         run.call_args.args[1])
 
     def test_signals(self):
         compute = mock.Mock(state='running', log='/log/compute-1.log')
