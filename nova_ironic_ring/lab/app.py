@@ -103,6 +103,11 @@ class Up(_Table):
             '--driver', choices=sorted(_DRIVERS), default='ring',
             help="one of this project's drivers, or Nova's own for comparison "
                  '(default: ring)')
+        parser.add_argument(
+            '--group', action='append', default=[], type=_group,
+            metavar='NAME', dest='groups',
+            help="one of Ironic's conductor groups, beside the default one; "
+                 'more than once for several')
         # For the help alone: tools/lab reads it, and chooses the virtual
         # environment by it.
         parser.add_argument(
@@ -119,7 +124,7 @@ class Up(_Table):
         fixture = cloud.Cloud(
             self.directory, driver=_DRIVERS[parsed_args.driver],
             computes=parsed_args.computes, node_count=parsed_args.nodes,
-            progress=progress)
+            groups=parsed_args.groups, progress=progress)
         # SIGTERM cleans up as well, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
@@ -509,6 +514,15 @@ def _name(text: str) -> str:
         raise argparse.ArgumentTypeError(
             f'"{text}" has more in it than letters, digits, "-" and "_"')
     return text
+
+
+def _group(text: str) -> str:
+    """Check the name of a conductor group, which a file is named by too."""
+    if not text.isascii() or not text.replace('-', '').replace(
+            '_', '').isalnum():
+        raise argparse.ArgumentTypeError(
+            f'"{text}" has more in it than letters, digits, "-" and "_"')
+    return text.lower()
 
 
 def _set_apart(words: list[str]) -> list[str]:
