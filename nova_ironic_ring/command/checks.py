@@ -195,7 +195,7 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
             yield Finding(
                 Code.SERVICE_WITHOUT_NODE, service.record.host,
                 'it lives and has no node: its driver does not load or finds '
-                'no nodes, or there are fewer nodes than services',
+                'no nodes, or the ring has none of the free nodes for it',
                 'look for ERROR in its log; if it is to have no nodes, '
                 'disable it', service.cell)
 

@@ -113,9 +113,8 @@ class Teller:
         """
         self._seen = seen
         self._keys = seen.keys()
-        self._rings = {key: seen.ring(key) for key in self._keys}
-        self._key_of = {node.uuid: key for key in reversed(self._keys)
-                        for node in seen.served(key)}
+        self._rings = seen.rings()
+        self._key_of = seen.serving(self._rings)
         # Without a change, all rings of a cell have the same one.
         self._prospects: dict[str, prospect.Prospect] = {}
         self._counts = counting.of(seen)

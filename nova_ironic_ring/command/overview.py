@@ -102,13 +102,12 @@ def lines(seen: snapshot.Snapshot) -> list[Line]:
             cell, f'cell {cell}', host,
             Description(Code.GONE, 'Nova has no record of it')))
 
-    rings = {key: seen.ring(key) for key in seen.keys()}
+    rings = seen.rings()
     desired: dict[str, str] = {}
-    for key, current in rings.items():
-        for node in seen.served(key):
-            if (owner := current.owner(node.uuid)) is not None:
-                desired[node.uuid] = owner
-                found[owner].desired += 1
+    for uuid, key in seen.serving(rings).items():
+        if (owner := rings[key].owner(uuid)) is not None:
+            desired[uuid] = owner
+            found[owner].desired += 1
     for row in seen.rows.values():
         owner_line = line(row.owner, row.cell)
         owner_line.owned += 1

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import dataclasses
 import datetime
 import functools
+from typing import TypeAlias
 
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
@@ -189,6 +190,10 @@ class Key:
         if self.shard:
             parts.append(f'shard "{self.shard}"')
         return ', '.join(parts)
+
+
+# The class has a method of the module's name.
+_Ring: TypeAlias = ring.Ring
 
 
 @dataclasses.dataclass(frozen=True)
@@ -481,6 +486,25 @@ class Snapshot:
         return [node for node in self.nodes.values() if key.serves(node)
                 and (self.rows[node.uuid].cell == key.cell
                      if node.uuid in self.rows else is_known)]
+
+    def rings(self) -> dict[Key, _Ring]:
+        """Return each ring as its members see it."""
+        return {key: self.ring(key) for key in self.keys()}
+
+    def serving(self, rings: Mapping[Key, _Ring]) -> dict[str, Key]:
+        """Say which ring each node is for.
+
+        Where one has only some of the nodes of another, they are for the
+        narrower one, as long as that has a member.
+
+        :param rings: all of them
+        :returns: by the UUID of the node; none of those that no ring divides
+        """
+        # The last one of those that divide a node decides.
+        order = sorted(reversed(list(rings)), key=lambda key: (
+            bool(rings[key].members),
+            (key.group is not None) + bool(key.shard)))
+        return {node.uuid: key for key in order for node in self.served(key)}
 
     def instance_on(self, node: Node) -> Instance | None:
         """Return the instance on a node, if Nova has it.

@@ -274,18 +274,18 @@ class Worker:
 
         :returns: None as long as nobody knows how many
         """
-        key = seen.key(host)
-        if key is None or host not in seen.ring(key).members:
+        key, rings = seen.key(host), seen.rings()
+        if key is None or host not in rings[key].members:
             return None
         if seen.has_pools(host):
             return counting.missing(
                 seen, [host], self._inventories(seen, [host]))
-        current = seen.ring(key)
         return sum(
-            node.instance is None and current.owner(node.uuid) == host
-            and (node.uuid not in seen.rows or model.canonical(
-                seen.rows[node.uuid].owner) != host)
-            for node in seen.served(key))
+            seen.nodes[uuid].instance is None
+            and rings[served].owner(uuid) == host
+            and (uuid not in seen.rows or model.canonical(
+                seen.rows[uuid].owner) != host)
+            for uuid, served in seen.serving(rings).items())
 
     def _inventories(self, seen: snapshot.Snapshot, hosts: Iterable[str]
                      ) -> dict[str, snapshot.Inventory]:

@@ -44,6 +44,9 @@ _Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
 # Nova's own nova-compute waits this long, in seconds, for its work to end.
 _STOP_TIMEOUT = 180
 
+# What "tools/lab ring" takes itself: all else is for nova-ironic-ring.
+_LEFT_TO_THE_LAB = ('--', '-h', '--help')
+
 
 def _number(least: int) -> Callable[[str], int]:
     """Return a type of argument: an integer of at least so much."""
@@ -101,6 +104,11 @@ class Up(_Table):
             '--driver', choices=sorted(_DRIVERS), default='ring',
             help="one of this project's drivers, or Nova's own for comparison "
                  '(default: ring)')
+        parser.add_argument(
+            '--group', action='append', default=[], type=_group,
+            metavar='NAME', dest='groups',
+            help="one of Ironic's conductor groups, beside the default one; "
+                 'more than once for several')
         # For the help alone: tools/lab reads it, and chooses the virtual
         # environment by it.
         parser.add_argument(
@@ -117,7 +125,7 @@ class Up(_Table):
         fixture = cloud.Cloud(
             self.directory, driver=_DRIVERS[parsed_args.driver],
             computes=parsed_args.computes, node_count=parsed_args.nodes,
-            progress=progress)
+            groups=parsed_args.groups, progress=progress)
         # SIGTERM cleans up as well, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
@@ -510,6 +518,15 @@ def _name(text: str) -> str:
     return text
 
 
+def _group(text: str) -> str:
+    """Check the name of a conductor group, which a file is named by too."""
+    if not text.isascii() or not text.replace('-', '').replace(
+            '_', '').isalnum():
+        raise argparse.ArgumentTypeError(
+            f'"{text}" has more in it than letters, digits, "-" and "_"')
+    return text.lower()
+
+
 def _set_apart(words: list[str]) -> list[str]:
     """Keep the options of a nova-ironic-ring command from the lab's parser.
 
@@ -521,7 +538,7 @@ def _set_apart(words: list[str]) -> list[str]:
             next(remaining, None)
         elif not word.startswith('-'):
             argv = words[after:]
-            if word == 'ring' and argv and not argv[0].startswith('-'):
+            if word == 'ring' and argv and argv[0] not in _LEFT_TO_THE_LAB:
                 return [*words[:after], '--', *argv]
             break
     return words

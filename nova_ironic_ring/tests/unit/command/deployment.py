@@ -67,6 +67,25 @@ def make(*hosts: str, instances: dict[int, str] | None = None,
     return snapshot.Snapshot(**values)
 
 
+def with_a_rack(seen: snapshot.Snapshot) -> snapshot.Snapshot:
+    """Limit c to the first ten nodes, which are in conductor group "rack".
+
+    The other services have no limit, and have all else.
+
+    :param seen: the deployment
+    """
+    wide, rack = ring.Ring(['a', 'b'], 32), NODES[:10]
+    return dataclasses.replace(
+        seen, nodes={uuid: dataclasses.replace(
+            node, group='rack' if uuid in rack else '')
+            for uuid, node in seen.nodes.items()},
+        rows={uuid: dataclasses.replace(
+            row, owner='c', profile=profile.Profile(conductor_group='rack'))
+            if uuid in rack else dataclasses.replace(
+                row, owner=wide.owner(uuid))
+            for uuid, row in seen.rows.items()})
+
+
 def by_shards(seen: snapshot.Snapshot, *shards: str) -> snapshot.Snapshot:
     """Have all services divide the nodes by shards, and hold what is theirs.
 

@@ -47,6 +47,14 @@ class DecisionTestCase(base.BaseTestCase):
         self.assertEqual('the node is free and for this service',
                          story['Reason'])
 
+    def test_in_a_ring_with_some_of_the_nodes_of_another(self):
+        seen = deployment.with_a_rack(make())
+        story = self._explain(seen, 0)
+        self.assertEqual('cell cell1, group "rack"', story['Ring'])
+        self.assertEqual(('c', 'c: KEEP', ''), (
+            story['Desired owner'], story['Decision'], story['Successors']))
+        self.assertEqual('cell cell1', self._explain(seen, 12)['Ring'])
+
     def _with_row(self, number: int, owner: str, taker: str | None = None,
                   **changes) -> snapshot.Snapshot:
         seen = make(**changes)

@@ -110,6 +110,19 @@ class OverviewTestCase(base.BaseTestCase):
         self.assertTrue(
             seen.keys()[0].serves(snapshot.Node('x', group='Rack')))
 
+    def test_ring_with_some_of_the_nodes_of_another(self):
+        seen = deployment.with_a_rack(make())
+        lines = [_of(seen, host) for host in 'abc']
+        self.assertEqual([line.owned for line in lines],
+                         [line.desired for line in lines])
+        self.assertEqual(10, lines[2].desired)
+        # They are for the others when it has no member any more.
+        seen = dataclasses.replace(seen, services=[
+            service('a'), service('b'), service('c', 1000, alive=False)])
+        lines = [_of(seen, host) for host in 'abc']
+        self.assertEqual(30, lines[0].desired + lines[1].desired)
+        self.assertEqual([0, 10], [lines[2].desired, lines[2].to_hand_over])
+
     def test_service_that_is_not_in_a_peer_list(self):
         seen = make(said=profile.Profile(
             conductor_group='rack', peers=profile.fingerprint('a', 'b'),

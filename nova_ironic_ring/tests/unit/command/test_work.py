@@ -66,6 +66,14 @@ class DrainTestCase(base.CommandTestCase):
                     seen.rows[NODES[0]], owner='a')})
         return self.divide(seen)
 
+    def test_undrain_beside_a_ring_with_some_of_the_nodes(self):
+        self.source.seen = deployment.with_a_rack(make(services=[
+            service('a', disabled=True), service('b'), service('c')]))
+        self.source.step = lambda seen: seen
+        self.assertEqual(
+            [('ENABLE_SERVICE', 'a', 'DONE'), ('WAIT_FOR_SHARE', 'a', 'DONE')],
+            self.run_steps('undrain', 'a', '--yes'))
+
     def test_one_reading(self):
         self.run_command('drain', 'a', '--yes')
         self.assertEqual(['nova', 'ironic', 'write', 'nova'],

@@ -107,6 +107,16 @@ class CommandLineTestCase(base.BaseTestCase):
                              ('ring', 'ironic_ring.IronicRingDriver')):
             self.assertEqual(0, self._run('up', '--driver', name))
             self.assertEqual(driver, made.call_args.kwargs['driver'])
+            self.assertEqual([], made.call_args.kwargs['groups'])
+
+    def test_conductor_groups(self):
+        made = self.useFixture(fixtures.MockPatchObject(
+            app.cloud, 'Cloud')).mock
+        made().lab.ring.return_value = []
+        self.assertEqual(
+            0, self._run('up', '--group', 'rack1', '--group', 'Rack-2'))
+        self.assertEqual(['rack1', 'rack-2'],
+                         made.call_args.kwargs['groups'])
 
     def test_options_of_the_ring_are_its_own(self):
         run = self.useFixture(fixtures.MockPatch(
@@ -120,6 +130,10 @@ class CommandLineTestCase(base.BaseTestCase):
         self.assertEqual(
             0, self._run('--name', 'ring', 'ring', 'show', '--debug'))
         self.assertEqual(['nova-ironic-ring', 'show', '--debug'],
+                         run.call_args.args[1])
+        # It has some that go before its command.
+        self.assertEqual(0, self._run('ring', '--cell', 'cell1', 'show'))
+        self.assertEqual(['nova-ironic-ring', '--cell', 'cell1', 'show'],
                          run.call_args.args[1])
 
     def test_signals(self):
@@ -139,6 +153,7 @@ class CommandLineTestCase(base.BaseTestCase):
     def test_bad_arguments(self):
         for words in (['--name', '../x', 'show'], ['up', '--nodes', '-1'],
                       ['up', '--nodes', 'many'], ['up', '--driver', 'stock'],
+                      ['up', '--group', 'rack/1'], ['up', '--group', ''],
                       ['enroll', '0'], ['enroll'], ['start'], ['show', '-x'],
                       ['show', '--watch', '0'], ['nothing']):
             self.assertEqual(2, self._run(*words), words)
