@@ -377,9 +377,19 @@ def _instances(seen: snapshot.Snapshot, host: str) -> list[str]:
 
 
 def _others(seen: snapshot.Snapshot, host: str) -> frozenset[str]:
-    """Name the other members of a service's ring."""
+    """Name the services that have what a service leaves.
+
+    These are the other members of its ring. Where there is none, they are the
+    members of the rings that have all of its nodes, and more.
+    """
     key = seen.key(host)
-    return seen.ring(key).members - {host} if key else frozenset()
+    if key is None:
+        return frozenset()
+    return seen.ring(key).members - {host} or frozenset(
+        member for wider in seen.keys()
+        if wider != key and wider.cell == key.cell
+        and wider.scope.covers(key.scope)
+        for member in seen.ring(wider).members)
 
 
 # What is written down of what is done.

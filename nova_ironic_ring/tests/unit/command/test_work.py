@@ -74,6 +74,21 @@ class DrainTestCase(base.CommandTestCase):
             [('ENABLE_SERVICE', 'a', 'DONE'), ('WAIT_FOR_SHARE', 'a', 'DONE')],
             self.run_steps('undrain', 'a', '--yes'))
 
+    def test_only_service_of_a_ring_with_some_of_the_nodes(self):
+        self.source.seen = deployment.with_a_rack(make())
+        self.assertEqual(
+            [('DISABLE_SERVICE', 'c', 'DONE'),
+             ('WAIT_FOR_NODES', 'c', 'DONE')],
+            self.run_steps('drain', 'c', '--yes'))
+        # Not by those of the group for one without a limit.
+        self.source.seen = deployment.with_a_rack(make(services=[
+            service('a'), service('b', 61), service('c')]))
+        self.run_command('drain', 'a', '--yes', status=2)
+        self.source.seen = deployment.with_a_rack(make(services=[
+            service('a', 61), service('b', 61), service('c')]))
+        self.run_command('drain', 'c', '--yes', status=2)
+        self.assertIn('nobody could take its 10 free nodes', self.err)
+
     def test_one_reading(self):
         self.run_command('drain', 'a', '--yes')
         self.assertEqual(['nova', 'ironic', 'write', 'nova'],
