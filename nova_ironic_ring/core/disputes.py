@@ -100,12 +100,13 @@ class Disputes:
     """What this service took from whom without consent, and what came of it.
 
     :ivar taken: the former owners of the nodes that it took, by the node
-    :ivar seen_with_third: the nodes that a third service had once after that
+    :ivar excused: the nodes that a third service had once after that, or a
+        former owner that is taken for lost
     :ivar back_offs: by the canonical name of the other service
     """
 
     taken: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    seen_with_third: frozenset[str] = frozenset()
+    excused: frozenset[str] = frozenset()
     back_offs: Mapping[str, _BackOff] = dataclasses.field(
         default_factory=dict)
 
@@ -211,18 +212,21 @@ def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
             before, back_offs=back_offs))
     found: dict[str, list[str]] = {}
     parties: set[str] = set()
-    kept, seen_with_third = dict(before.taken), set(before.seen_with_third)
+    kept, excused = dict(before.taken), set(before.excused)
     for node, former in before.taken.items():
         row = seen.rows.get(node)
         if row is not None and node in seen.tracked:
             owner = row.owner_name
-            if owner == former or node in seen_with_third:
+            is_back = seen.members.state(owner).is_lost
+            if node in excused or (owner == former and not is_back):
                 found.setdefault(owner, []).append(node)
                 parties |= {owner, former}
             else:
                 # A third one may have had good reason, as when the node was
-                # in another conductor group for a moment. Not twice, though.
-                seen_with_third.add(node)
+                # in another conductor group for a moment; and one that is
+                # back takes what it had before its first heartbeat, at the
+                # very moment perhaps. Not twice, though.
+                excused.add(node)
         if node not in seen.mine:
             del kept[node]
     known = {host for host, back_off in back_offs.items() if back_off.is_found}
@@ -235,4 +239,4 @@ def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
             seen.members.state(host), seconds, at + seconds,
             host in found or host in known)
     return Looked(new, ended, Disputes(
-        kept, frozenset(seen_with_third), back_offs))
+        kept, frozenset(excused), back_offs))

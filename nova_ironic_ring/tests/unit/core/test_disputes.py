@@ -127,6 +127,14 @@ class DisputesTestCase(base.BaseTestCase):
         self.assertEqual([disputes.Dispute('b', ['2'])], self._look(1))
         self.assertTrue(self.known.is_with('b', 60))
 
+    def test_service_that_is_back_once(self):
+        # It has its nodes from before its first heartbeat.
+        self.states['a'] = State.ABSENT
+        self.assertEqual([], self._have_taken_back(0))
+        self.assertFalse(self.known.is_with('a', 0))
+        self.assertEqual(
+            [disputes.Dispute('a', ['1'])], self._have_taken_back(1))
+
     def test_end_of_what_was_not_said(self):
         self._take(n1='a')
         self.rows['1'] = 'b'
