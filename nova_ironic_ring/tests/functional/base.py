@@ -277,7 +277,9 @@ class LabTestCase(base.BaseTestCase):
             # The last to come is the resource provider of a node.
             return found.providers == {*found.owners, *found.pools} and all(
                 state == 'member' for state in found.services.values()) and (
-                    not found.pools or self.is_settled())
+                    # It may have become so since.
+                    not found.pools or (
+                        self.is_settled() and found == self._find()))
         self.lab.wait('A lab in which all is well', is_well)
         return found
 
