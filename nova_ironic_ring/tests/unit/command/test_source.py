@@ -495,6 +495,39 @@ class CellsTestCase(SourceTestCase):
             source.Source('x').read)
 
 
+class PlacementTestCase(SourceTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.status = 404
+        self.asked: list[tuple[str, str]] = []
+        self.patch(self.source, '_placement', types.SimpleNamespace(
+            request=self._request))
+
+    def _request(self, url, method, **options):
+        self.asked.append((method, url))
+        return types.SimpleNamespace(status_code=self.status, json=dict)
+
+    def test_provider_that_is_gone(self):
+        # Else what is left beside it could never be removed.
+        self.source.delete_provider(NODES[0])
+        self.assertEqual(
+            [('DELETE', f'/resource_providers/{NODES[0]}')], self.asked)
+        self.assertEqual(frozenset(), self.source.consumers(NODES[0]))
+        self.assertEqual({}, self.source.inventories(['a.X.0123abcd']))
+
+    def test_provider_that_something_is_allocated_of(self):
+        self.status = 409
+        self.assertRaisesRegex(
+            errors.CommandError, 'Placement refuses "DELETE .*" with status '
+            '409: see .* --allocations', self.source.delete_provider, NODES[0])
+
+    def test_no_placement_there(self):
+        self.assertRaisesRegex(
+            errors.CommandError, r'status 404: .* endpoint in \[placement\]',
+            self.source.read, providers=True)
+
+
 class PoolsTestCase(SourceTestCase):
     """Rows of pools, their nodes, and what Placement has of them."""
 
