@@ -274,7 +274,8 @@ class Worker:
 
         :returns: None as long as nobody knows how many
         """
-        key = seen.key(host)
+        # Somebody may have deleted its record since.
+        key = seen.key(host) if host in seen.hosts else None
         if key is None or host not in seen.ring(key).members:
             return None
         if seen.has_pools(host):
@@ -377,7 +378,13 @@ def _instances(seen: snapshot.Snapshot, host: str) -> list[str]:
 
 
 def _others(seen: snapshot.Snapshot, host: str) -> frozenset[str]:
-    """Name the other members of a service's ring."""
+    """Name the other members of a service's ring.
+
+    Where its record was deleted, that may be any ring.
+    """
+    if host not in seen.hosts:
+        return frozenset().union(*(
+            seen.ring(key).members for key in seen.keys()))
     key = seen.key(host)
     return seen.ring(key).members - {host} if key else frozenset()
 
