@@ -54,7 +54,7 @@ class Counters:
     reservations: collections.Counter[Reservation] = dataclasses.field(
         default_factory=collections.Counter)
     conflicts: int = 0
-    # Builds run at the same time.
+    # Builds run at the same time, and take nodes in the middle of a pass.
     _lock: threading.Lock = dataclasses.field(
         default_factory=threading.Lock, repr=False, compare=False)
 
@@ -73,16 +73,17 @@ class Counters:
 
         :param happened: the events
         """
-        for event in happened:
-            match event:
-                case events.NodeTaken():
-                    self.nodes_taken[event.decision] += 1
-                case events.InstanceTaken():
-                    self.instances_taken[event.is_dead] += 1
-                case events.InstanceNotTaken():
-                    self.instances_not_taken += 1
-                case events.DisputeFound():
-                    self.disputes += 1
+        with self._lock:
+            for event in happened:
+                match event:
+                    case events.NodeTaken():
+                        self.nodes_taken[event.decision] += 1
+                    case events.InstanceTaken():
+                        self.instances_taken[event.is_dead] += 1
+                    case events.InstanceNotTaken():
+                        self.instances_not_taken += 1
+                    case events.DisputeFound():
+                        self.disputes += 1
 
 
 #: Those of this process, which is one service.
