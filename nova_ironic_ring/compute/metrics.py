@@ -187,6 +187,9 @@ class Collector(registry.Collector):
              'consent': counted.instances_taken[False]})
         yield _counter('takeovers_failed', 'Takeovers of instances that have '
                        'failed.', counted.instances_not_taken)
+        yield _counter('recoveries_given_up', 'Instances taken over from dead '
+                       'services that are not brought to order any more.',
+                       counted.recoveries_given_up)
         yield _counter('disputes_found', 'Services that were found to see '
                        'another ring.', counted.disputes)
 

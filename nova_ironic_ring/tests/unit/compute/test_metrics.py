@@ -142,6 +142,11 @@ class CollectorTestCase(base.DriverTestCase):
         self.assertEqual(1, seen['nodes_taken_total/TAKE_SILENT'])
         self.assertEqual((0, 0), (seen['waits'], seen['oldest_wait_seconds']))
 
+    def test_recovery_that_was_given_up(self):
+        self.assertEqual(0, self._read()['recoveries_given_up_total'])
+        self.counted.gave_up()
+        self.assertEqual(1, self._read()['recoveries_given_up_total'])
+
     def test_death_and_takeover(self):
         self.settle()
         node = self.first_of_b()
