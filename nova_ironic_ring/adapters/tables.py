@@ -62,7 +62,7 @@ class Cell:
     """A cell, as Nova maps it.
 
     :ivar uuid: its UUID
-    :ivar name: its name; its UUID where it has none
+    :ivar name: its name; its UUID where it has none of its own
     :ivar url: the connection to its database; it may be a template
     """
 
@@ -124,11 +124,12 @@ class Database:
         """Return all cells, in Nova's order."""
         table = CELL_MAPPINGS.c
         with self._connect() as connection:
-            return [Cell(uuid, name or uuid, url)
-                    for uuid, name, url in connection.execute(
-                        sa.select(table.uuid, table.name,
-                                  table.database_connection
-                                  ).order_by(table.id))]
+            found = connection.execute(sa.select(
+                table.uuid, table.name, table.database_connection
+                ).order_by(table.id)).all()
+        names = [name for _, name, _ in found]
+        return [Cell(uuid, name if name and names.count(name) == 1 else uuid,
+                     url) for uuid, name, url in found]
 
     def aggregates(self) -> dict[str, list[tuple[str, str | None]]]:
         """Return the aggregates of hosts.

@@ -484,6 +484,22 @@ class CellsTestCase(SourceTestCase):
         self.assertRaisesRegex(errors.CommandError, 'cell2 cannot be reached',
                                source.Source().refresh, seen)
 
+    def test_two_of_the_same_name(self):
+        # Nova lets them have one, and knows them by their UUIDs.
+        with self.engines['api'].begin() as connection:
+            table = api_models.CellMapping.__table__
+            connection.execute(sa.update(table).where(
+                table.c.name == 'cell2').values(name='cell1'))
+        names = {f'cell-uuid-{name}' for name in self.CELLS}
+        seen = self.source.read()
+        self.assertEqual(set(NODES[:2]), set(seen.rows))
+        self.assertEqual(names, {row.cell for row in seen.rows.values()})
+        self.assertEqual(
+            {NODES[1]}, set(source.Source('cell-uuid-cell2').read().rows))
+        self.assertRaisesRegex(
+            errors.CommandError, 'no cell "cell1": Nova has cell-uuid-cell1, '
+            'cell-uuid-cell2', source.Source('cell1').read)
+
     def test_one_alone(self):
         self._break('cell2')
         for name in 'cell1', 'cell-uuid-cell1':
