@@ -25,6 +25,7 @@ from typing import Any
 import urllib.parse
 
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
 
@@ -117,7 +118,12 @@ class Database:
 
     @contextlib.contextmanager
     def _connect(self) -> Iterator[sa.Connection]:
-        with self._manager.writer.get_engine().connect() as connection:
+        try:
+            engine = self._manager.writer.get_engine()
+        except (sa.exc.ArgumentError, ImportError, ValueError) as error:
+            # It is no connection, or its driver is not installed here.
+            raise db_exception.CantStartEngineError(str(error)) from error
+        with engine.connect() as connection:
             yield connection
 
     def cells(self) -> list[Cell]:
@@ -125,8 +131,8 @@ class Database:
         table = CELL_MAPPINGS.c
         with self._connect() as connection:
             found = connection.execute(sa.select(
-                table.uuid, table.name, table.database_connection
-                ).order_by(table.id)).all()
+                table.uuid, table.name, table.database_connection,
+            ).order_by(table.id)).all()
         names = [name for _, name, _ in found]
         return [Cell(uuid, name if name and names.count(name) == 1 else uuid,
                      url) for uuid, name, url in found]

@@ -665,7 +665,9 @@ def _database(what: str, section: str) -> Iterator[None]:
         raise errors.CommandError(
             f'{what[0].upper()}{what[1:]} cannot be reached: see [{section}] '
             'connection in nova.conf, which this command reads as nova-manage '
-            f'does ({_line(error)}).') from error
+            + ('does, and what "nova-manage cell_v2 list_cells" has of the '
+               'cell' if section == 'database' else 'does')
+            + f' ({_line(error)}).') from error
 
 
 def _line(error: BaseException) -> str:

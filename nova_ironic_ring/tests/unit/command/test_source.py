@@ -448,13 +448,14 @@ class CellsTestCase(SourceTestCase):
         self.add_row(NODES[0], 'a')
         self.add_row(NODES[1], 'b', 'cell2')
 
-    def _break(self, *cells: str) -> None:
+    def _break(self, *cells: str, url: str = 'sqlite:////nowhere/at/all'
+               ) -> None:
         for cell in cells:
             with self.engines['api'].begin() as connection:
                 table = api_models.CellMapping.__table__
                 connection.execute(sa.update(table).where(
                     table.c.name == cell).values(
-                        database_connection='sqlite:////nowhere/at/all'))
+                        database_connection=url))
 
     def test_both(self):
         seen = self.source.read()
@@ -483,6 +484,27 @@ class CellsTestCase(SourceTestCase):
         self._break('cell2')
         self.assertRaisesRegex(errors.CommandError, 'cell2 cannot be reached',
                                source.Source().refresh, seen)
+
+    def test_one_whose_connection_is_none(self):
+        for url, words in (
+                ('mysql+pymsql://u@h/nova', r"Can't load plugin"),
+                ('mysql://u@h/nova', r"No module named 'MySQLdb'"),
+                ('h:3306', 'Could not parse'),
+                ('mysql+pymysql://u@h:port/nova', 'invalid literal')):
+            self._break('cell2', url=url)
+            seen = source.Source().read()
+            self.assertEqual({NODES[0]}, set(seen.rows))
+            self.assertRegex(
+                seen.unread['cell2'],
+                r'^The database of cell cell2 cannot be reached: see '
+                r'\[database\] .*"nova-manage cell_v2 list_cells".* '
+                rf'\({words}')
+
+    def test_api_database_whose_connection_is_none(self):
+        CONF.set_override('connection', 'h:3306', 'api_database')
+        self.assertRaisesRegex(
+            errors.CommandError, r'^The API database cannot be reached: see '
+            r'\[api_database\]', source.Source().read)
 
     def test_two_of_the_same_name(self):
         # Nova lets them have one, and knows them by their UUIDs.
