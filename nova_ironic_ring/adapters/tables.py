@@ -25,6 +25,7 @@ from typing import Any
 import urllib.parse
 
 from oslo_config import cfg
+from oslo_db import exception as db_exception
 from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
 
@@ -62,7 +63,7 @@ class Cell:
     """A cell, as Nova maps it.
 
     :ivar uuid: its UUID
-    :ivar name: its name; its UUID where it has none
+    :ivar name: its name; its UUID where it has none of its own
     :ivar url: the connection to its database; it may be a template
     """
 
@@ -117,18 +118,24 @@ class Database:
 
     @contextlib.contextmanager
     def _connect(self) -> Iterator[sa.Connection]:
-        with self._manager.writer.get_engine().connect() as connection:
+        try:
+            engine = self._manager.writer.get_engine()
+        except (sa.exc.ArgumentError, ImportError, ValueError) as error:
+            # It is no connection, or its driver is not installed here.
+            raise db_exception.CantStartEngineError(str(error)) from error
+        with engine.connect() as connection:
             yield connection
 
     def cells(self) -> list[Cell]:
         """Return all cells, in Nova's order."""
         table = CELL_MAPPINGS.c
         with self._connect() as connection:
-            return [Cell(uuid, name or uuid, url)
-                    for uuid, name, url in connection.execute(
-                        sa.select(table.uuid, table.name,
-                                  table.database_connection
-                                  ).order_by(table.id))]
+            found = connection.execute(sa.select(
+                table.uuid, table.name, table.database_connection,
+            ).order_by(table.id)).all()
+        names = [name for _, name, _ in found]
+        return [Cell(uuid, name if name and names.count(name) == 1 else uuid,
+                     url) for uuid, name, url in found]
 
     def aggregates(self) -> dict[str, list[tuple[str, str | None]]]:
         """Return the aggregates of hosts.

@@ -20,6 +20,10 @@ import socket
 
 from nova_ironic_ring.core import audit
 
+# Characters of a command that are written down, with each thing that it does:
+# the nodes of a move may be thousands, and Nova keeps 64 kB of each.
+_MOST = 1000
+
 
 def find(arguments: Sequence[str],
          environment: Mapping[str, str] = os.environ) -> audit.Author:
@@ -33,7 +37,11 @@ def find(arguments: Sequence[str],
         _user(environment), socket.gethostname(),
         environment.get('OS_USERNAME') or (
             f'cloud {cloud}' if cloud else None),
-        shlex.join(arguments))
+        _cut(shlex.join(arguments)))
+
+
+def _cut(typed: str) -> str:
+    return typed if len(typed) <= _MOST else typed[:_MOST - 4] + ' ...'
 
 
 def _user(environment: Mapping[str, str]) -> str:

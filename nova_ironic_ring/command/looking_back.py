@@ -90,14 +90,14 @@ class History(base.Codes, lister.Lister):
         :raises CommandError: if there is none, and Ironic has no such node
         """
         lines = self._of_cells(name)
-        is_node = uuidutils.is_uuid_like(name) and any(
-            line.node == name for line in lines or [])
-        if lines is not None and not is_node:
+        if lines is not None and not _may_be_of_a_node(lines, name):
             return _Found(lines)
         # Only Ironic knows the names of nodes, and which instance is on one
-        # that counts in a pool.
+        # that counts in a pool. Where there is something of that name, it is
+        # no beginning of a UUID.
         try:
-            node = self._node(name)
+            node = (self._node(name) if lines is None
+                    else self.source.node(name))
         except errors.CommandError as error:
             if lines is None:
                 raise
@@ -141,6 +141,19 @@ class History(base.Codes, lister.Lister):
             raise errors.CommandError(
                 f'Ironic has {len(found)} nodes "{name}": give the UUID.')
         return found[0] if found else None
+
+
+def _may_be_of_a_node(lines: 'Sequence[past.Line]', name: str) -> bool:
+    """Say whether a node may have a name by which Nova has found something.
+
+    A project may call its servers as nodes are called.
+
+    :param lines: what Nova has found
+    """
+    from nova_ironic_ring.command import past
+    if uuidutils.is_uuid_like(name):
+        return any(line.node == name for line in lines)
+    return not any(line.code in past.OF_SERVICES for line in lines)
 
 
 def read_time(words: str, now: datetime.datetime) -> datetime.datetime:

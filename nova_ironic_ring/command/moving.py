@@ -54,6 +54,8 @@ class Mover:
         #: What was read when it was planned.
         self._seen: snapshot.Snapshot | None = None
         self._trail = written
+        #: What was counted in the last look.
+        self._counted: tuple[snapshot.Snapshot, bool] | None = None
 
     def plan(self, nodes: Iterable[str], host: str) -> list[steps.Step]:
         """Say what moving nodes would do.
@@ -120,10 +122,19 @@ class Mover:
         if row is not None:
             return int(model.canonical(row.owner) != host)
         # Its pools have counted the node when they have what they should.
-        return int(not seen.has_pools(host) or bool(counting.missing(
-            seen, [host], self._source.inventories(
-                name for name, each in seen.pools.items()
-                if model.canonical(each.owner) == host))))
+        return int(not seen.has_pools(host) or self._lacks(seen, host))
+
+    def _lacks(self, seen: snapshot.Snapshot, host: str) -> bool:
+        """Say whether Placement lacks nodes that count for a service.
+
+        That is the same for all nodes in a look, and dear to count.
+        """
+        if self._counted is None or self._counted[0] is not seen:
+            self._counted = seen, bool(counting.missing(
+                seen, [host], self._source.inventories(
+                    name for name, each in seen.pools.items()
+                    if model.canonical(each.owner) == host)))
+        return self._counted[1]
 
     def _give(self, seen: snapshot.Snapshot, node: str,
               target: snapshot.Service) -> None:

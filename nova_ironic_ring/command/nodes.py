@@ -81,7 +81,8 @@ def choose(seen: snapshot.Snapshot, wanted: Wanted) -> list[decisions.Story]:
     _see_code(wanted.decision, [
         *core_decisions.Decision.__members__, decisions.COUNT,
         decisions.NONE], 'decision')
-    _see(wanted.group, (node.group for node in seen.nodes.values()),
+    _see(wanted.group and wanted.group.lower(),
+         (node.group.lower() for node in seen.nodes.values()),
          'conductor group')
     _see(wanted.shard, (node.shard or '' for node in seen.nodes.values()),
          'shard')
@@ -114,7 +115,7 @@ def _see(name: str | None, known: Iterable[str], what: str) -> None:
     :raises CommandError: if it is not
     """
     names = sorted(set(known))
-    if name and name.lower() not in map(str.lower, names):
+    if name and name not in names:
         raise errors.CommandError(
             f'Ironic has no node in {what} "{name}": there are '
             f'{", ".join(each or "nodes in none" for each in names)}.')

@@ -39,6 +39,11 @@ class Code(enum.Enum):
     SERVER_DELETED = enum.auto()
 
 
+#: What the record of a service tells, for programs.
+OF_SERVICES = frozenset({
+    Code.SERVICE_CREATED.name, Code.SERVICE_SEEN.name,
+    Code.SERVICE_DELETED.name})
+
 #: What the actions of instances tell, by the name of their event.
 EVENTS: Mapping[str, audit.Code] = {
     **{name: code for code, name in audit.ACTIONS.items()},

@@ -214,8 +214,12 @@ class Plan(base.Command, lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
-        if parsed_args.partitions is not None and parsed_args.partitions < 1:
-            raise errors.CommandError('--partitions has to be 1 at least.')
+        _see_partitions(parsed_args.partitions)
+        if '' in (*parsed_args.add, *parsed_args.remove,
+                  *parsed_args.disable):
+            raise errors.CommandError(
+                '"" is no name of a service: give a host name with --add, '
+                '--remove and --disable.')
         seen = self.see(self.source.read())
         key = _choose(seen, parsed_args.group, parsed_args.shard)
         has_costs = bool(parsed_args.listing) or parsed_args.shards is not None
@@ -281,6 +285,21 @@ class Plan(base.Command, lister.Lister):
         shards, _ = sharder.divided(seen, sharder.Wanted(
             sharding.Names(parsed_args.prefix), parsed_args.shards, key.group))
         return shards
+
+
+def _see_partitions(number: int | None) -> None:
+    """See that services could have a number of points on the ring.
+
+    :raises CommandError: if they could not
+    """
+    # Who asks for help does not wait for all options of Nova.
+    from nova_ironic_ring.adapters import conf
+    if number is not None and number < 1:
+        raise errors.CommandError('--partitions has to be 1 at least.')
+    if number is not None and number > conf.partitions_opt.type.max:
+        raise errors.CommandError(
+            f'--partitions can be {conf.partitions_opt.type.max} at most, as '
+            '[ironic_ring] partitions can.')
 
 
 def _choose(seen: snapshot.Snapshot, group: str | None,

@@ -56,6 +56,7 @@ _NODE_FIELDS = ('uuid', 'name', 'conductor_group', 'shard', 'instance_uuid')
 _CELL0 = '00000000-0000-0000-0000-000000000000'
 _IRONIC = 'ironic'
 _BUILDING = 'building'
+_PROVIDERS = '/resource_providers'
 
 # Seconds to wait for a database that accepts connections and does not answer.
 _PATIENCE = 60
@@ -464,7 +465,7 @@ class Source:
     def _providers(self) -> frozenset[str]:
         return frozenset(
             each['uuid'] for each in self._ask_placement(
-                'GET', '/resource_providers').json()['resource_providers']
+                'GET', _PROVIDERS).json()['resource_providers']
             if each['uuid'] == each['name']
             and each.get('parent_provider_uuid') is None)
 
@@ -478,7 +479,7 @@ class Source:
         """
         found = {}
         for name in names:
-            url = f'/resource_providers/{pools.uuid_of(name)}'
+            url = f'{_PROVIDERS}/{pools.uuid_of(name)}'
             told = self._ask_placement('GET', f'{url}/inventories').json()
             inventories: Mapping[str, Mapping[str, int]] = told.get(
                 'inventories', {})
@@ -497,17 +498,17 @@ class Source:
         :raises CommandError: if Placement does not answer, or refuses
         """
         return frozenset(self._ask_placement(
-            'GET', f'/resource_providers/{node}/allocations'
+            'GET', f'{_PROVIDERS}/{node}/allocations'
         ).json().get('allocations', ()))
 
     def delete_provider(self, node: str) -> None:
-        """Delete the resource provider of a node.
+        """Delete the resource provider of a node, if there is one.
 
         :param node: the node's UUID
         :raises CommandError: if Placement refuses, because something is
             allocated of it, for one
         """
-        self._ask_placement('DELETE', f'/resource_providers/{node}')
+        self._ask_placement('DELETE', f'{_PROVIDERS}/{node}')
 
     def _ask_placement(self, method: str, url: str) -> requests.Response:
         """Ask Placement.
@@ -523,12 +524,15 @@ class Source:
                 'Placement does not answer: see the credentials and the '
                 f'endpoint in [placement] of nova.conf ({_line(error)}).'
             ) from error
+        # One provider may be gone, as after half a run of "clean"; that there
+        # are none at all is no answer of Placement's.
         if answer.status_code >= 400 and (
-                method, answer.status_code) != ('GET', 404):
+                answer.status_code != 404 or url == _PROVIDERS):
             raise errors.CommandError(
                 f'Placement refuses "{method} {url}" with status '
                 f'{answer.status_code}: see "openstack resource provider show '
-                '--allocations" for what is allocated.')
+                '--allocations" for what is allocated, and the endpoint in '
+                '[placement] of nova.conf.')
         return answer
 
 
@@ -661,7 +665,9 @@ def _database(what: str, section: str) -> Iterator[None]:
         raise errors.CommandError(
             f'{what[0].upper()}{what[1:]} cannot be reached: see [{section}] '
             'connection in nova.conf, which this command reads as nova-manage '
-            f'does ({_line(error)}).') from error
+            + ('does, and what "nova-manage cell_v2 list_cells" has of the '
+               'cell' if section == 'database' else 'does')
+            + f' ({_line(error)}).') from error
 
 
 def _line(error: BaseException) -> str:

@@ -274,7 +274,9 @@ class Worker:
 
         :returns: None as long as nobody knows how many
         """
-        key, rings = seen.key(host), seen.rings()
+        # Somebody may have deleted its record since.
+        key = seen.key(host) if host in seen.hosts else None
+        rings = seen.rings()
         if key is None or host not in rings[key].members:
             return None
         if seen.has_pools(host):
@@ -380,8 +382,12 @@ def _others(seen: snapshot.Snapshot, host: str) -> frozenset[str]:
     """Name the services that have what a service leaves.
 
     These are the other members of its ring. Where there is none, they are the
-    members of the rings that have all of its nodes, and more.
+    members of the rings that have all of its nodes, and more. Where its record
+    was deleted, that may be any ring.
     """
+    if host not in seen.hosts:
+        return frozenset().union(*(
+            seen.ring(key).members for key in seen.keys()))
     key = seen.key(host)
     if key is None:
         return frozenset()

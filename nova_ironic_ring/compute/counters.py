@@ -43,6 +43,8 @@ class Counters:
     :ivar disputes: services that were found to see another ring
     :ivar reservations: those of nodes for builds, by what has come of them
     :ivar conflicts: nodes that others had when they were to be reserved
+    :ivar recoveries_given_up: instances that were taken over and are not
+        brought to order by this process any more
     """
 
     nodes_taken: collections.Counter[decisions.Decision] = dataclasses.field(
@@ -54,7 +56,8 @@ class Counters:
     reservations: collections.Counter[Reservation] = dataclasses.field(
         default_factory=collections.Counter)
     conflicts: int = 0
-    # Builds run at the same time.
+    recoveries_given_up: int = 0
+    # Builds run at the same time, and take nodes in the middle of a pass.
     _lock: threading.Lock = dataclasses.field(
         default_factory=threading.Lock, repr=False, compare=False)
 
@@ -68,21 +71,27 @@ class Counters:
             self.reservations[result] += 1
             self.conflicts += conflicts
 
+    def gave_up(self) -> None:
+        """Count an instance that is not brought to order any more."""
+        with self._lock:
+            self.recoveries_given_up += 1
+
     def count(self, happened: Iterable[events.Event]) -> None:
         """Count events.
 
         :param happened: the events
         """
-        for event in happened:
-            match event:
-                case events.NodeTaken():
-                    self.nodes_taken[event.decision] += 1
-                case events.InstanceTaken():
-                    self.instances_taken[event.is_dead] += 1
-                case events.InstanceNotTaken():
-                    self.instances_not_taken += 1
-                case events.DisputeFound():
-                    self.disputes += 1
+        with self._lock:
+            for event in happened:
+                match event:
+                    case events.NodeTaken():
+                        self.nodes_taken[event.decision] += 1
+                    case events.InstanceTaken():
+                        self.instances_taken[event.is_dead] += 1
+                    case events.InstanceNotTaken():
+                        self.instances_not_taken += 1
+                    case events.DisputeFound():
+                        self.disputes += 1
 
 
 #: Those of this process, which is one service.

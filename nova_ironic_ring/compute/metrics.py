@@ -27,7 +27,6 @@ from wsgiref import simple_server
 
 from nova import exception
 from oslo_log import log as logging
-from oslo_utils import timeutils
 import prometheus_client
 from prometheus_client import core
 from prometheus_client import registry
@@ -78,15 +77,14 @@ class Collector(registry.Collector):
     def _passes(self) -> Iterator[core.Metric]:
         ring, ended, current = (
             self._ring, self._ring.ended, self._ring.settings)
-        now = timeutils.utcnow(with_timezone=True)
         yield _counter('passes', 'Passes that have ended well.', ring.passes)
         yield _gauge('pass_seconds', 'How long the last pass took.',
                      ended.seconds if ended else 0)
         yield _gauge(
             'pass_age_seconds',
             'Since when the last pass has ended, or the service has started.',
-            (now - ended.at).total_seconds() if ended
-            else ring.process.now() - self._since)
+            # Not by the machine's clock, which may be set.
+            ring.process.now() - (ended.now if ended else self._since))
         yield _gauge('pass_interval_seconds',
                      'How long after a pass the next one is due.',
                      current.pass_interval)
@@ -187,6 +185,9 @@ class Collector(registry.Collector):
              'consent': counted.instances_taken[False]})
         yield _counter('takeovers_failed', 'Takeovers of instances that have '
                        'failed.', counted.instances_not_taken)
+        yield _counter('recoveries_given_up', 'Instances taken over from dead '
+                       'services that are not brought to order any more.',
+                       counted.recoveries_given_up)
         yield _counter('disputes_found', 'Services that were found to see '
                        'another ring.', counted.disputes)
 

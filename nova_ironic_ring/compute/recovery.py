@@ -28,6 +28,7 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import counters
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import takeover
@@ -171,7 +172,9 @@ class Recovery:
                               'instance': job.taken.instance,
                               'host': job.taken.host,
                               'attempt': job.attempts, 'all': _ATTEMPTS})
-            job.is_done = job.attempts >= _ATTEMPTS
+            if job.attempts >= _ATTEMPTS:
+                counters.COUNTERS.gave_up()
+                job.is_done = True
 
     def _look(self, job: _Job) -> bool:
         """Go on with an instance.

@@ -117,10 +117,12 @@ class Ended:
 
     :ivar at: when it was, with time zone
     :ivar seconds: how long the pass took
+    :ivar now: when it was by the clock of the process, in seconds
     """
 
     at: datetime.datetime
     seconds: float
+    now: float
 
 
 class Outcome(Protocol):
@@ -265,8 +267,9 @@ class Service:
         self._keep(result.memory)
         self._work, self._said_at = result.work, self.process.now()
         self.passes += 1
-        self.ended = Ended(timeutils.utcnow(with_timezone=True),
-                           self.process.now() - start)
+        now = self.process.now()
+        self.ended = Ended(
+            timeutils.utcnow(with_timezone=True), now - start, now)
         self._tell(result.happened, self.ended.seconds)
         return result
 

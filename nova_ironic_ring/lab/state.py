@@ -42,6 +42,9 @@ _PORTS = APIS + ('rabbitmq', 'rabbitmq-dist', 'epmd')
 _FIRST_PORT = 20000
 _LAST_PORT = 30000
 
+# Of the name that files have while they are removed.
+_DIGITS = 8
+
 
 def free_ports(count: int, taken: Collection[int] = ()) -> list[int]:
     """Choose ports of the loopback interface that nobody uses.
@@ -172,16 +175,16 @@ class State:
 
 
 def remove(directory: pathlib.Path) -> None:
-    """Remove a lab's files.
+    """Remove a lab's files, and what is left of those before it.
 
     :param directory: where it lives
     """
     # Renamed first, so that what is half removed is not taken for a lab.
-    doomed = directory.with_name(f'.{directory.name}-{uuid.uuid4().hex[:8]}')
-    try:
-        directory.rename(doomed)
-    except FileNotFoundError:
-        return
-    shutil.rmtree(doomed, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        directory.rename(directory.with_name(
+            f'.{directory.name}-{uuid.uuid4().hex[:_DIGITS]}'))
+    for doomed in directory.parent.glob(
+            f'.{directory.name}-{"?" * _DIGITS}'):
+        shutil.rmtree(doomed, ignore_errors=True)
     with contextlib.suppress(OSError):  # another lab may be there
         directory.parent.rmdir()

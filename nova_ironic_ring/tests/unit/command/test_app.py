@@ -165,6 +165,11 @@ class ReadingTestCase(base.CommandTestCase):
     def test_plan_that_cannot_be_made(self):
         for arguments, message in (
                 (('--partitions', '0'), '--partitions has to be 1 at least.'),
+                (('--partitions', '65537'), '--partitions can be 65536 at '
+                 'most, as [ironic_ring] partitions can.'),
+                # A variable of a script that is not set.
+                (('--add', ''), '"" is no name of a service: give a host name '
+                 'with --add, --remove and --disable.'),
                 (('--disable', 'x'), '"x" is no member of the ring of cell '
                  'cell1: its members are a, b, c.'),
                 (('--remove', 'x'), '"x" is no member of the ring of cell '

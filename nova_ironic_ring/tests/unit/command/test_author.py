@@ -15,7 +15,9 @@
 import fixtures
 from oslotest import base
 
+from nova_ironic_ring.adapters import actions
 from nova_ironic_ring.command import author
+from nova_ironic_ring.core import audit
 
 
 class AuthorTestCase(base.BaseTestCase):
@@ -31,6 +33,13 @@ class AuthorTestCase(base.BaseTestCase):
         found = author.find(['drain', 'a', '--reason', 'a fan'], {})
         self.assertEqual("drain a --reason 'a fan'", found.arguments)
         self.assertEqual('root on controller', str(found))
+
+    def test_very_many_arguments(self):
+        found = author.find(['move', *['\N{SNOWMAN}' * 36] * 2000, 'a'], {})
+        self.assertRegex(found.arguments, r'^move .* \.\.\.$')
+        # What a column of MySQL's type TEXT has room for.
+        self.assertLess(len(actions.details(audit.Entry(
+            audit.Code.INSTANCE_MOVED, 'controller', author=found))), 1 << 16)
 
     def test_who_has_become_root(self):
         for environment, user in (

@@ -604,6 +604,25 @@ class CommandTestCase(base.CommandTestCase):
         self.run_command('move', 'node-1', 'c', '--yes')
         self.assertIn('There is nothing to do', self.err)
 
+    def test_move_of_many_asks_once_a_look(self):
+        self.use(make(instances={number: 'a' for number in range(6)}))
+        self._give()
+        asked, looks = [], []
+        inventories, step = self.source.inventories, self.source.step
+
+        def look(seen):
+            looks.append(seen)
+            return step(seen)
+
+        def ask(names):
+            asked.append(sorted(names))
+            return inventories(asked[-1])
+        self.source.step, self.source.inventories = look, ask
+        self.run_command('move', *(f'node-{number}' for number in range(6)),
+                         'c', '--yes')
+        # One look to plan, and one before the first is given.
+        self.assertLessEqual(len(asked), len(looks) - 2)
+
     def test_move_that_placement_refuses(self):
         self._give(exception.ResourceProviderUpdateConflict(
             uuid='u', generation=1, error='409'))

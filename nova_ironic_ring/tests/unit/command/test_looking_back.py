@@ -110,6 +110,27 @@ class HistoryTestCase(base.CommandTestCase):
         # One that is named whole is asked for alone.
         self.assertNotIn('nodes', self.source.asked)
 
+    def test_node_with_the_name_of_a_server(self):
+        # Projects name their servers as they like.
+        with self.nova.writing() as session:
+            session.query(models.Instance).update({'display_name': 'node-2'})
+        self.nova.add(models.Instance(
+            uuid=SECOND, host='kvm', node='kvm', display_name='node-1',
+            created_at=_at(6)))
+        lines = self._lines('node-1')
+        self.assertEqual(
+            [self.RECORD, self.CREATED[:3] + ('node-2',), self.ASKED,
+             self.TAKEN, self.DELETED[:5] + ('node-2',),
+             ('18', 'SERVER_CREATED', SECOND, 'node-1')], lines)
+        self.assertNotIn('nodes', self.source.asked)
+
+    def test_host_while_ironic_is_away(self):
+        node = self.useFixture(fixtures.MockPatchObject(
+            self.source, 'node', side_effect=errors.CommandError('No.'))).mock
+        self._lines('a')
+        self.assertEqual('', self.err)
+        node.assert_not_called()
+
     def test_host(self):
         self.assertEqual(
             [('12', 'SERVICE_CREATED', 'a'),

@@ -125,6 +125,13 @@ class NodeListTestCase(base.CommandTestCase):
         (line,) = self._list('--shard', 'east')
         self.assertEqual('none serves it', line['Ring'])
 
+    def test_shard_in_another_case(self):
+        # To Ironic that is another one.
+        self.source.seen = make(said=profile.Profile(shard='East'))
+        self.run_command('node', 'list', '--shard', 'east', status=2)
+        self.assertEqual(
+            'Ironic has no node in shard "east": there are East.\n', self.err)
+
     def test_no_node_is_in_none(self):
         seen = self.source.seen
         self.source.seen = dataclasses.replace(seen, nodes={

@@ -448,13 +448,14 @@ class CellsTestCase(SourceTestCase):
         self.add_row(NODES[0], 'a')
         self.add_row(NODES[1], 'b', 'cell2')
 
-    def _break(self, *cells: str) -> None:
+    def _break(self, *cells: str, url: str = 'sqlite:////nowhere/at/all'
+               ) -> None:
         for cell in cells:
             with self.engines['api'].begin() as connection:
                 table = api_models.CellMapping.__table__
                 connection.execute(sa.update(table).where(
                     table.c.name == cell).values(
-                        database_connection='sqlite:////nowhere/at/all'))
+                        database_connection=url))
 
     def test_both(self):
         seen = self.source.read()
@@ -484,6 +485,43 @@ class CellsTestCase(SourceTestCase):
         self.assertRaisesRegex(errors.CommandError, 'cell2 cannot be reached',
                                source.Source().refresh, seen)
 
+    def test_one_whose_connection_is_none(self):
+        for url, words in (
+                ('mysql+pymsql://u@h/nova', r"Can't load plugin"),
+                ('mysql://u@h/nova', r"No module named 'MySQLdb'"),
+                ('h:3306', 'Could not parse'),
+                ('mysql+pymysql://u@h:port/nova', 'invalid literal')):
+            self._break('cell2', url=url)
+            seen = source.Source().read()
+            self.assertEqual({NODES[0]}, set(seen.rows))
+            self.assertRegex(
+                seen.unread['cell2'],
+                r'^The database of cell cell2 cannot be reached: see '
+                r'\[database\] .*"nova-manage cell_v2 list_cells".* '
+                rf'\({words}')
+
+    def test_api_database_whose_connection_is_none(self):
+        CONF.set_override('connection', 'h:3306', 'api_database')
+        self.assertRaisesRegex(
+            errors.CommandError, r'^The API database cannot be reached: see '
+            r'\[api_database\]', source.Source().read)
+
+    def test_two_of_the_same_name(self):
+        # Nova lets them have one, and knows them by their UUIDs.
+        with self.engines['api'].begin() as connection:
+            table = api_models.CellMapping.__table__
+            connection.execute(sa.update(table).where(
+                table.c.name == 'cell2').values(name='cell1'))
+        names = {f'cell-uuid-{name}' for name in self.CELLS}
+        seen = self.source.read()
+        self.assertEqual(set(NODES[:2]), set(seen.rows))
+        self.assertEqual(names, {row.cell for row in seen.rows.values()})
+        self.assertEqual(
+            {NODES[1]}, set(source.Source('cell-uuid-cell2').read().rows))
+        self.assertRaisesRegex(
+            errors.CommandError, 'no cell "cell1": Nova has cell-uuid-cell1, '
+            'cell-uuid-cell2', source.Source('cell1').read)
+
     def test_one_alone(self):
         self._break('cell2')
         for name in 'cell1', 'cell-uuid-cell1':
@@ -493,6 +531,39 @@ class CellsTestCase(SourceTestCase):
         self.assertRaisesRegex(
             errors.CommandError, 'no cell "x": Nova has cell1, cell2',
             source.Source('x').read)
+
+
+class PlacementTestCase(SourceTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.status = 404
+        self.asked: list[tuple[str, str]] = []
+        self.patch(self.source, '_placement', types.SimpleNamespace(
+            request=self._request))
+
+    def _request(self, url, method, **options):
+        self.asked.append((method, url))
+        return types.SimpleNamespace(status_code=self.status, json=dict)
+
+    def test_provider_that_is_gone(self):
+        # Else what is left beside it could never be removed.
+        self.source.delete_provider(NODES[0])
+        self.assertEqual(
+            [('DELETE', f'/resource_providers/{NODES[0]}')], self.asked)
+        self.assertEqual(frozenset(), self.source.consumers(NODES[0]))
+        self.assertEqual({}, self.source.inventories(['a.X.0123abcd']))
+
+    def test_provider_that_something_is_allocated_of(self):
+        self.status = 409
+        self.assertRaisesRegex(
+            errors.CommandError, 'Placement refuses "DELETE .*" with status '
+            '409: see .* --allocations', self.source.delete_provider, NODES[0])
+
+    def test_no_placement_there(self):
+        self.assertRaisesRegex(
+            errors.CommandError, r'status 404: .* endpoint in \[placement\]',
+            self.source.read, providers=True)
 
 
 class PoolsTestCase(SourceTestCase):

@@ -18,6 +18,7 @@ import fixtures
 
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
@@ -175,6 +176,40 @@ class DrainTestCase(base.CommandTestCase):
         self.run_command('drain', 'a', '--yes')
         self.assertIn('Ironic is away.', self.err)
         self.assertGreater(len(looks), 4)
+
+    def _delete_a_later(self, seen: snapshot.Snapshot, **fields) -> None:
+        """Have somebody delete the record of a while the command waits."""
+        self.source.seen = dataclasses.replace(seen, services=[
+            service('a', **fields), service('b'), service('c')])
+        self.source.pools = dict(seen.inventories)
+        self.source.step = lambda seen: seen
+
+        def delete(context, record):
+            self._update(context, record)
+            self.source.pools[pools.name('a', deployment.KIND)] = (
+                snapshot.Inventory(1, 1, 0))
+            self.source.seen = dataclasses.replace(
+                self.source.seen, services=[service('b'), service('c')])
+        self.update.side_effect = delete
+
+    def test_drain_of_one_whose_record_is_deleted_meanwhile(self):
+        for made in make(), deployment.make_pooled():
+            self._delete_a_later(made)
+            # The others do not have its nodes yet.
+            self.assertEqual(
+                [('DISABLE_SERVICE', 'a', 'DONE'),
+                 ('WAIT_FOR_NODES', 'a', 'NOT_YET')],
+                self.run_steps('drain', 'a', '--yes', '--timeout', '0',
+                               status=1))
+
+    def test_undrain_of_one_whose_record_is_deleted_meanwhile(self):
+        for made in make(), deployment.make_pooled():
+            self._delete_a_later(made, disabled=True)
+            self.assertEqual(
+                [('ENABLE_SERVICE', 'a', 'DONE'),
+                 ('WAIT_FOR_SHARE', 'a', 'NOT_YET')],
+                self.run_steps('undrain', 'a', '--yes', '--timeout', '0',
+                               status=1))
 
     def test_undrain_of_the_dead(self):
         self.source.seen = make(services=[

@@ -12,6 +12,10 @@
 
 """Tests of what is counted."""
 
+import collections
+import threading
+import time
+
 from oslotest import base
 
 from nova_ironic_ring.compute import counters
@@ -40,3 +44,24 @@ class CountersTestCase(base.BaseTestCase):
             counters.Counters(
                 {_Decision.TAKE_SILENT: 3, _Decision.TAKE_OFFERED: 1},
                 {True: 1, False: 1}, 1, 1), counted)
+
+    def test_count_in_several_threads(self):
+        # Builds take nodes at the same time, and in the middle of a pass.
+        counted = counters.Counters(nodes_taken=_Slow())
+        taken = events.NodeTaken('n1', 'b', _Decision.TAKE_FOR_BUILD)
+        threads = [threading.Thread(target=counted.count, args=([taken],))
+                   for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual({_Decision.TAKE_FOR_BUILD: 5}, counted.nodes_taken)
+
+
+class _Slow(collections.Counter):
+    """Lets other threads go on between a look and a change."""
+
+    def __getitem__(self, name):
+        found = super().__getitem__(name)
+        time.sleep(0.01)
+        return found

@@ -12,6 +12,7 @@
 
 """Tests of what Prometheus is shown."""
 
+import datetime
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import urllib.request
 
 import fixtures
 from nova import exception
+from oslo_utils import timeutils
 import prometheus_client
 from prometheus_client import parser
 
@@ -106,6 +108,18 @@ class CollectorTestCase(base.DriverTestCase):
             value for name, value in seen.items()
             if name.startswith('nodes/')))
 
+    def test_age_of_the_last_pass(self):
+        self.settle()
+        self.me.run_pass()
+        self.nova.advance(70)
+        # Whatever becomes of the machine's clock.
+        now = timeutils.utcnow(with_timezone=True)
+        for hours in -1, 1:
+            with fixtures.MockPatch(
+                    'oslo_utils.timeutils.utcnow',
+                    return_value=now + datetime.timedelta(hours=hours)):
+                self.assertEqual(70, self._read()['pass_age_seconds'])
+
     def test_offers_and_their_age(self):
         self.settle()
         self.assertEqual(0, self._read()['offers'])
@@ -141,6 +155,11 @@ class CollectorTestCase(base.DriverTestCase):
         seen = self._read()
         self.assertEqual(1, seen['nodes_taken_total/TAKE_SILENT'])
         self.assertEqual((0, 0), (seen['waits'], seen['oldest_wait_seconds']))
+
+    def test_recovery_that_was_given_up(self):
+        self.assertEqual(0, self._read()['recoveries_given_up_total'])
+        self.counted.gave_up()
+        self.assertEqual(1, self._read()['recoveries_given_up_total'])
 
     def test_death_and_takeover(self):
         self.settle()

@@ -23,6 +23,7 @@ from nova import objects
 from openstack.baremetal.v1 import node as sdk_node
 from oslotest import base
 
+from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.fixtures import fake_nova
@@ -304,13 +305,18 @@ class RecoveryTestCase(base.BaseTestCase):
 
     def test_one_that_fails_is_tried_again(self):
         self.init.side_effect = [ValueError('once'), None]
+        given_up = counters.COUNTERS.recoveries_given_up
         self._recover()
         self.assertEqual(2, self.init.call_count)
+        self.assertEqual(given_up, counters.COUNTERS.recoveries_given_up)
 
     def test_errors_in_a_row_come_to_an_end(self):
+        counted = self.useFixture(fixtures.MockPatchObject(
+            counters, 'COUNTERS', counters.Counters())).mock
         self.init.side_effect = ValueError('always')
         self._recover()
         self.assertEqual(30, self.init.call_count)
+        self.assertEqual(1, counted.recoveries_given_up)
 
     def test_errors_that_are_not_in_a_row(self):
         finish = self.me.manager._update_instance_after_spawn

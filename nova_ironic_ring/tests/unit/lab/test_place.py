@@ -10,8 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import contextlib
 import os
 import pathlib
+import shutil
 
 import fixtures
 from oslotest import base
@@ -114,6 +116,18 @@ class StateTestCase(DirectoryTestCase):
             error = self.assertRaises(
                 errors.LabError, state.State.load, directory)
             self.assertIn('another version', str(error))
+
+    def test_what_was_half_removed_goes_with_the_next(self):
+        def end(path, ignore_errors):
+            raise KeyboardInterrupt()
+        for rmtree in end, shutil.rmtree:
+            for name in 'a', 'a-b':
+                os.close(place.make(place.directory(name)))
+            with fixtures.MockPatch('shutil.rmtree', rmtree):
+                for name in 'a', 'a-b':
+                    with contextlib.suppress(KeyboardInterrupt):
+                        state.remove(place.directory(name))
+        self.assertFalse(place.labs().exists())
 
     def test_removed_with_the_last(self):
         for name in 'a', 'b':
