@@ -82,7 +82,7 @@ def with_a_rack(seen: snapshot.Snapshot) -> snapshot.Snapshot:
         rows={uuid: dataclasses.replace(
             row, owner='c', profile=profile.Profile(conductor_group='rack'))
             if uuid in rack else dataclasses.replace(
-                row, owner=wide.owner(uuid))
+                row, owner=str(wide.owner(uuid)))
             for uuid, row in seen.rows.items()})
 
 
