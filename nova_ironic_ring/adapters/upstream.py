@@ -265,6 +265,19 @@ def recover(source: NovaIronicDriver, context: nova_context.RequestContext,
     source.virtapi._compute._init_instance(context, instance)
 
 
+def soft_delete(source: NovaIronicDriver,
+                context: nova_context.RequestContext,
+                instance: objects.Instance) -> None:
+    """Switch an instance off, and have it deleted later, as Nova is asked to.
+
+    :param source: the driver that the manager has
+    :param context: with the rights of an administrator
+    :param instance: an instance of this service, with the task
+        ``soft-deleting``
+    """
+    source.virtapi._compute.soft_delete_instance(context, instance)
+
+
 def finish_build(source: NovaIronicDriver,
                  context: nova_context.RequestContext,
                  instance: objects.Instance) -> None:

@@ -208,6 +208,12 @@ class Recovery:
                 task_states.RESCUING, task_states.UNRESCUING):
             if not self._end_rescue(instance, job):
                 return False
+        if instance.task_state == task_states.SOFT_DELETING:
+            # Nova's own recovery does nothing for it.
+            upstream.soft_delete(self._source, context, instance)
+            return True
+        if instance.task_state == task_states.RESTORING:
+            _restore(instance, job)
         self._recover(context, instance)
         return True
 
@@ -299,6 +305,19 @@ class Recovery:
                 instance.task_state == task_states.UNRESCUING)
                 else instance.vm_state)
         return True
+
+
+def _restore(instance: objects.Instance, job: _Job) -> None:
+    """Make an instance that was being restored one that is being started.
+
+    Who restores it has said so, and forgotten when it was deleted. Nova
+    reclaims such an instance at once, unless it has a task.
+    """
+    was = instance.task_state
+    instance.vm_state = vm_states.STOPPED
+    instance.task_state = task_states.POWERING_ON
+    instance.save(expected_task_state=[was])
+    job.taken = dataclasses.replace(job.taken, task=instance.task_state)
 
 
 def _end_task(instance: objects.Instance, vm_state: str) -> None:

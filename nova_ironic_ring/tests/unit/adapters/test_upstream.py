@@ -278,6 +278,19 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertIn('_init_instance',
                       manager.ComputeManager.init_host.__code__.co_names)
 
+    def test_soft_delete(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        upstream.soft_delete(source, 'context', 'instance')
+        compute.soft_delete_instance.assert_called_once_with(
+            'context', 'instance')
+        inspect.signature(manager.ComputeManager.soft_delete_instance).bind(
+            compute, 'context', 'instance')
+        # One that says no more when it was deleted is reclaimed at once:
+        # therefore a restore is recovered.
+        self.assertTrue(manager.ComputeManager._deleted_old_enough(
+            compute, mock.Mock(deleted_at=None), 3600))
+
     def test_end_of_a_build(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
         source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
