@@ -53,6 +53,7 @@ from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import reservation
 
 NODE = uuidsentinel.node
 
@@ -322,7 +323,7 @@ class BuildTestCase(NovaTestCase):
         self.driver.prepare_for_spawn = functools.partial(
             pool_driver._CountingMixin.prepare_for_spawn, self.driver)
         self.reserve = self.driver.ring_service.reserve
-        self.reserve.return_value = NODE
+        self.reserve.return_value = reservation.Reserved(NODE)
 
     def build(self, **properties: object) -> str:
         """Have the manager build the instance, and say what has come of it."""
@@ -357,7 +358,7 @@ class BuildTestCase(NovaTestCase):
 
     def test_no_node_is_left(self):
         # Therefore a service that has run out of nodes may refuse a build.
-        self.reserve.return_value = None
+        self.reserve.return_value = reservation.Reserved()
         self.assertTriesAnother()
         self.driver.spawn.assert_not_called()
         # Which it therefore has to bear without a node.
@@ -385,7 +386,7 @@ class BuildTestCase(NovaTestCase):
 
     def test_nova_that_is_to_try_once(self):
         # [scheduler] max_attempts = 1: the service tries all nodes itself.
-        self.reserve.return_value = None
+        self.reserve.return_value = reservation.Reserved()
         self.assertFails()
 
 
