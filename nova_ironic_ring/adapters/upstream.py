@@ -333,6 +333,43 @@ def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
         setattr(owner, name, _guarded(getattr(owner, name), guard))
 
 
+def guard_writes(source: NovaIronicDriver, guard: Callable[..., Any]) -> None:
+    """Have a guard decide on what Nova makes of the state of an instance.
+
+    That is, after something has failed, and where Ironic tells that a machine
+    is on or off.
+
+    :param source: the driver that the manager has
+    :param guard: called instead, as by :func:`guard_cleanup`
+    """
+    compute = source.virtapi._compute
+    for name in ('_instance_update', '_set_instance_obj_error_state',
+                 'power_update'):
+        setattr(compute, name, _guarded(getattr(compute, name), guard))
+
+
+def guard_failed_rebuild(source: NovaIronicDriver,
+                         is_kept: Callable[[objects.Instance, str], bool]
+                         ) -> None:
+    """Have a guard decide on the allocation after a rebuild that has failed.
+
+    Nova frees it, though the instance stays on its node.
+
+    :param source: the driver that the manager has
+    :param is_kept: asked with the instance, and with the name of the compute
+        node that the allocation is of
+    """
+    tracker = source.virtapi._compute.rt
+    free = tracker.delete_allocation_for_evacuated_instance
+
+    def freed(context: nova_context.RequestContext,
+              instance: objects.Instance, node: str, *args: Any,
+              **kwargs: Any) -> None:
+        if not is_kept(instance, node):
+            free(context, instance, node, *args, **kwargs)
+    tracker.delete_allocation_for_evacuated_instance = freed
+
+
 def _guarded(method: Callable[..., Any], guard: Callable[..., Any]
              ) -> Callable[..., Any]:
     parameters = inspect.signature(method)

@@ -99,9 +99,8 @@ def require_mine(instance: objects.Instance, call: Call) -> Any:
     :raises NotMineError: if the instance belongs to another service, and its
         task is not the same any more; from then on, its saving raises it too
     """
-    now = _taken_by_another(instance.uuid)
-    if now is not None and not (
-            instance.task_state and instance.task_state == now.task_state):
+    now = _lost_to(instance)
+    if now is not None:
         # Of some failed tasks Nova would make an instance in ERROR.
         raise _forbid(instance, now)
     return call()
@@ -161,6 +160,37 @@ def clean_up_if_mine(uuid: str, call: Call,
                 'machine, networks, volumes and allocation are left alone.',
                 {'instance': uuid, 'host': now.host})
     return None
+
+
+def write_if_mine(uuid: str, call: Call, instance: objects.Instance) -> Any:
+    """Write what has become of an instance, if that is still to be done here.
+
+    A request may fail before the driver is asked: one from an old message
+    does, since its task is over. Nova would write what it has read before.
+
+    :param uuid: the instance's UUID
+    :param call: writes it
+    :param instance: the instance as it was when that was asked for; where
+        another service has it, its saving is refused from now on
+    """
+    now = _lost_to(instance)
+    if now is None:
+        return call()
+    _forbid(instance, now)
+    LOG.warning('Instance %(instance)s was taken over by %(host)s: what was '
+                'asked for here changes nothing of its state.',
+                {'instance': uuid, 'host': now.host})
+    return None
+
+
+def is_lost_there(instance: objects.Instance, node: str) -> bool:
+    """Say whether another service has an instance on a compute node.
+
+    :param instance: the instance as it was when something was asked for
+    :param node: the name of the compute node
+    """
+    now = _lost_to(instance)
+    return now is not None and now.node == node
 
 
 def was_active(instance: objects.Instance) -> bool:
@@ -274,6 +304,18 @@ def _forbid(instance: objects.Instance, now: objects.Instance
         instance_uuid=instance.uuid, host=now.host, me=CONF.host)
     upstream.forbid_saving(instance, error)
     return error
+
+
+def _lost_to(instance: objects.Instance) -> objects.Instance | None:
+    """Return what an instance is now, if nothing is to be done with it here.
+
+    What nobody else has taken up is done, for any service can drive any node.
+    """
+    now = _taken_by_another(instance.uuid)
+    if now is not None and instance.task_state and (
+            instance.task_state == now.task_state):
+        return None
+    return now
 
 
 def _taken_by_another(uuid: str) -> objects.Instance | None:

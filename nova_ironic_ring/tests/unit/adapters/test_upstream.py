@@ -30,6 +30,7 @@ from nova.compute import resource_tracker
 from nova.conf import ironic as conf_ironic
 from nova import exception
 from nova import objects
+from nova import safe_utils
 from nova.scheduler.client import report
 from nova import service
 from nova.servicegroup.drivers import db
@@ -335,6 +336,34 @@ class PrivateNamesTestCase(base.BaseTestCase):
                 f'{upstream.__file__}')
             self.assertIn(parameter, inspect.signature(
                 getattr(owner, name)).parameters)
+
+    def test_writing_of_states(self):
+        for name in ('_instance_update', '_set_instance_obj_error_state',
+                     'power_update'):
+            self.assertIn('instance', inspect.signature(
+                safe_utils.get_wrapped_function(
+                    getattr(manager.ComputeManager, name))).parameters)
+        source = inspect.getsource(manager)
+        for call in ('self._instance_update(context, instance, ',
+                     'self._set_instance_obj_error_state(instance',
+                     'self.power_update(context, instance, event.tag)',
+                     'self.rt.delete_allocation_for_evacuated_instance('):
+            self.assertIn(call, source)
+
+    def test_allocation_after_a_rebuild(self):
+        tracker = mock.create_autospec(resource_tracker.ResourceTracker)
+        free = tracker.delete_allocation_for_evacuated_instance
+        compute = mock.Mock(spec=manager.ComputeManager, rt=tracker)
+        is_kept = mock.Mock(side_effect=[True, False])
+        upstream.guard_failed_rebuild(
+            mock.Mock(virtapi=mock.Mock(_compute=compute)), is_kept)
+        for _ in range(2):
+            free.assert_not_called()
+            tracker.delete_allocation_for_evacuated_instance(
+                'context', 'instance', 'node', node_type='destination')
+        free.assert_called_once_with(
+            'context', 'instance', 'node', node_type='destination')
+        is_kept.assert_called_with('instance', 'node')
 
     def test_clean_up_of_a_node(self):
         self.assertEqual(

@@ -231,6 +231,68 @@ class DestroyTestCase(LostInstanceTestCase):
                 None, 'context', self.instance, mock.sentinel.other)
 
 
+class WriteTestCase(LostInstanceTestCase):
+    """What Nova makes of an instance after a request that has failed."""
+
+    def setUp(self):
+        super().setUp()
+        compute = self.me.manager
+        self.done = [mock.create_autospec(
+            getattr(manager.ComputeManager, name), return_value='done')
+            for name in ('_instance_update', '_set_instance_obj_error_state',
+                         'power_update')]
+        (compute._instance_update, compute._set_instance_obj_error_state,
+         compute.power_update) = self.done
+        self.free = (
+            compute.rt.delete_allocation_for_evacuated_instance)
+        self.driver.init_host('me')
+        self.compute = compute
+
+    def _write(self) -> list[object]:
+        return [
+            self.compute._instance_update(
+                None, 'context', self.instance, task_state=None),
+            self.compute._set_instance_obj_error_state(
+                None, self.instance, clean_task_state=True),
+            self.compute.power_update(
+                None, 'context', self.instance, 'POWER_OFF')]
+
+    def _free(self, node: str = NODE) -> bool:
+        self.free.reset_mock()
+        self.compute.rt.delete_allocation_for_evacuated_instance(
+            'context', self.instance, node, node_type='destination')
+        return self.free.mock_calls == [mock.call(
+            'context', self.instance, node, node_type='destination')]
+
+    def test_task_that_is_over(self):
+        self.assertEqual([None] * 3, self._write())
+        for done in self.done:
+            done.assert_not_called()
+        self.assertIn('was taken over by other: what was asked for here '
+                      'changes nothing of its state.', self.log.output)
+        # Nor does anything else that Nova does with this copy.
+        self.assertRaises(guards.NotMineError, self.instance.save)
+        self.assertFalse(self._free())
+
+    def test_without_a_task(self):
+        self.instance.task_state = None
+        self.assertEqual([None] * 3, self._write())
+
+    def test_task_that_nobody_has_taken_up(self):
+        self.nova.change_instance('lost', task='powering-on')
+        self.assertEqual(['done'] * 3, self._write())
+        self.assertTrue(self._free())
+
+    def test_own_instance(self):
+        self.nova.change_instance('lost', host='me')
+        self.assertEqual(['done'] * 3, self._write())
+        self.assertTrue(self._free())
+
+    def test_allocation_of_another_compute_node(self):
+        # To which it was to be evacuated.
+        self.assertTrue(self._free(base.NODES[1]))
+
+
 class RebuiltTestCase(LostInstanceTestCase):
     """An instance whose rebuild ends here."""
 
