@@ -319,7 +319,8 @@ def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
                   ) -> None:
     """Have a guard decide on what Nova cleans up after a failed build.
 
-    That is, on the networks, the volumes and the allocation of the instance.
+    That is, on the networks, the volumes and the allocation of the instance;
+    and on its volumes and its allocation where it is shelved.
 
     :param source: the driver that the manager has
     :param guard: called instead, with the instance's UUID, the call that was
@@ -329,6 +330,7 @@ def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
     for owner, name in (
             (compute, '_cleanup_allocated_networks'),
             (compute, '_cleanup_volumes'), (compute, '_shutdown_instance'),
+            (compute, '_terminate_volume_connections'),
             (compute.reportclient, 'delete_allocation_for_instance')):
         setattr(owner, name, _guarded(getattr(owner, name), guard))
 

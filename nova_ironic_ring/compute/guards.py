@@ -106,6 +106,21 @@ def require_mine(instance: objects.Instance, call: Call) -> Any:
     return call()
 
 
+def require_mine_throughout(instance: objects.Instance, call: Call) -> Any:
+    """Do what may take minutes, if the instance is this service's after it.
+
+    What Nova does next it does unasked: it ends the task after a reboot,
+    whatever the task is by then, and unbinds the ports of an instance that it
+    shelves.
+
+    :param instance: the instance as it was when that was asked for
+    :param call: does it
+    :raises NotMineError: as by :func:`require_mine`, and afterwards as well
+    """
+    result = require_mine(instance, call)
+    return require_mine(instance, lambda: result)
+
+
 def prepare_if_mine(instance: objects.Instance, call: Call) -> Any:
     """Prepare what a build needs, if the instance is this service's after it.
 
@@ -342,9 +357,10 @@ def protected(mixin: type) -> type:
     :param mixin: the class that is mixed in before Nova's driver
     """
     for guard, methods in (
-            (require_mine, 'prepare_for_spawn power_on power_off reboot '
-             'rebuild rescue unrescue attach_interface detach_interface '
-             'trigger_crash_dump get_serial_console get_vnc_console'),
+            (require_mine, 'prepare_for_spawn power_on rebuild rescue '
+             'unrescue attach_interface detach_interface trigger_crash_dump '
+             'get_serial_console get_vnc_console'),
+            (require_mine_throughout, 'power_off reboot'),
             (prepare_if_mine, 'prepare_networks_before_block_device_mapping'),
             (destroy_if_mine, 'destroy failed_spawn_cleanup '
              'clean_networks_preparation unplug_vifs'),

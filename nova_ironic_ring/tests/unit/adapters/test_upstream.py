@@ -328,6 +328,8 @@ class PrivateNamesTestCase(base.BaseTestCase):
                  'instance'),
                 (manager.ComputeManager, '_cleanup_volumes', 'instance'),
                 (manager.ComputeManager, '_shutdown_instance', 'instance'),
+                (manager.ComputeManager, '_terminate_volume_connections',
+                 'instance'),
                 (report.SchedulerReportClient,
                  'delete_allocation_for_instance', 'uuid')):
             self.assertTrue(

@@ -12,9 +12,11 @@
 
 """What is asked of a service that has lost an instance."""
 
+import functools
 import inspect
 from unittest import mock
 
+import fixtures
 from nova.compute import claims
 from nova.compute import manager
 from nova import exception
@@ -132,6 +134,21 @@ class GuardsTestCase(LostInstanceTestCase):
             with mock.patch.object(nova_driver.IronicDriver, PREPARES,
                                    side_effect=before()) as done:
                 self.assertRaises(guards.NotMineError, self._call, PREPARES)
+            done.assert_called_once()
+            self.assertRaises(guards.NotMineError, self.instance.save)
+
+    def test_task_that_another_has_ended_meanwhile(self):
+        # Nova would end whatever another service is at by then.
+        for name in 'reboot', 'power_off':
+            self.nova.change_instance('lost', host='me', task='powering-on')
+            self.instance = self.nova.instance('lost')
+
+            def lose(*_, **__):
+                self.nova.change_instance(
+                    'lost', host='other', task='rebuilding')
+            with mock.patch.object(nova_driver.IronicDriver, name,
+                                   side_effect=lose) as done:
+                self.assertRaises(guards.NotMineError, self._call, name)
             done.assert_called_once()
             self.assertRaises(guards.NotMineError, self.instance.save)
 
@@ -291,6 +308,63 @@ class WriteTestCase(LostInstanceTestCase):
     def test_allocation_of_another_compute_node(self):
         # To which it was to be evacuated.
         self.assertTrue(self._free(base.NODES[1]))
+
+
+class ShelveTestCase(LostInstanceTestCase):
+    """An instance with volumes is offloaded, by Nova's own code."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MockPatch(
+            'nova.compute.utils.notify_about_instance_action'))
+        self.nova.change_instance(
+            'lost', host='me', task='shelving_offloading')
+        self.instance = self.nova.instance('lost')
+        self.volumes = [mock.Mock(
+            is_volume=True, attachment_id='old', volume_id='volume')]
+        self.compute = self.me.manager
+        self.compute.host = 'me'
+        self.compute.driver = self.driver
+        self.compute.rt.delete_allocation_for_shelve_offloaded_instance = (
+            mock.Mock())
+        for name in ('network_api', 'volume_api', 'share_manager'):
+            setattr(self.compute, name, mock.MagicMock())
+        for name in ('_power_off_instance', '_terminate_volume_connections'):
+            setattr(self.compute, name, functools.partial(
+                getattr(manager.ComputeManager, name), self.compute))
+        self.compute._get_power_state.return_value = 4
+        self.compute._get_power_off_values.return_value = 60, 10
+        self.compute._get_instance_block_device_info.return_value = {}
+        self.driver.init_host('me')
+
+    def _lose(self, *_: object, **__: object) -> None:
+        self.nova.change_instance('lost', host='other', task=None)
+
+    def _offload(self, is_lost_at_once: bool) -> None:
+        """Have the service lose the instance at, or after, switching it off.
+
+        What is lost is not undeployed, and keeps its volumes.
+        """
+        destroy = self.useFixture(fixtures.MockPatchObject(
+            nova_driver.IronicDriver, 'destroy')).mock
+        with mock.patch.object(
+                nova_driver.IronicDriver, 'power_off', side_effect=(
+                    self._lose if is_lost_at_once else None)):
+            self.assertRaises(
+                guards.NotMineError,
+                manager.ComputeManager._shelve_offload_instance,
+                self.compute, mock.MagicMock(), self.instance, True,
+                bdms=self.volumes)
+        destroy.assert_not_called()
+        self.assertEqual([], self.compute.volume_api.mock_calls)
+
+    def test_instance_that_is_lost_while_it_is_switched_off(self):
+        self._offload(True)
+        self.compute.network_api.unbind_ports.assert_not_called()
+
+    def test_instance_that_is_lost_after_that(self):
+        self.compute._get_power_state.side_effect = self._lose
+        self._offload(False)
 
 
 class RebuiltTestCase(LostInstanceTestCase):
