@@ -51,6 +51,11 @@ _NO_THREAD = ('What dead services were doing with their instances waits until '
 
 _RESCUING = frozenset({'rescuing', 'rescue wait', 'unrescuing'})
 _DEPLOYING = frozenset({'deploying', 'wait call-back', 'deploy hold'})
+#: The task by which Nova's recovery does what a user has asked for, by that
+#: with which Nova's API asks for it.
+_BEGUN = {task_states.REBOOTING: task_states.REBOOT_PENDING,
+          task_states.REBOOTING_HARD: task_states.REBOOT_PENDING_HARD,
+          task_states.RESTORING: task_states.POWERING_ON}
 
 
 @dataclasses.dataclass
@@ -212,8 +217,8 @@ class Recovery:
             # Nova's own recovery does nothing for it.
             upstream.soft_delete(self._source, context, instance)
             return True
-        if instance.task_state == task_states.RESTORING:
-            _restore(instance, job)
+        if instance.task_state in _BEGUN:
+            _begin(instance, job)
         self._recover(context, instance)
         return True
 
@@ -307,15 +312,16 @@ class Recovery:
         return True
 
 
-def _restore(instance: objects.Instance, job: _Job) -> None:
-    """Make an instance that was being restored one that is being started.
+def _begin(instance: objects.Instance, job: _Job) -> None:
+    """Say of a task that no service has begun that this one begins it.
 
-    Who restores it has said so, and forgotten when it was deleted. Nova
-    reclaims such an instance at once, unless it has a task.
+    Nova's recovery would take a reboot for done, and reclaim at once what was
+    being restored: who restores it has forgotten when it was deleted.
     """
     was = instance.task_state
-    instance.vm_state = vm_states.STOPPED
-    instance.task_state = task_states.POWERING_ON
+    instance.task_state = _BEGUN[was]
+    if was == task_states.RESTORING:
+        instance.vm_state = vm_states.STOPPED
     instance.save(expected_task_state=[was])
     job.taken = dataclasses.replace(job.taken, task=instance.task_state)
 

@@ -25,6 +25,7 @@ import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova.compute import claims
 from nova.compute import manager
+from nova.compute import power_state
 from nova.compute import provider_tree
 from nova.compute import resource_tracker
 from nova.conf import ironic as conf_ironic
@@ -278,6 +279,15 @@ class PrivateNamesTestCase(base.BaseTestCase):
         # That is what Nova does with each instance when it starts.
         self.assertIn('_init_instance',
                       manager.ComputeManager.init_host.__code__.co_names)
+        # It takes a reboot for done that no service has begun.
+        for task, is_done_again in (('rebooting', False),
+                                    ('rebooting_hard', False),
+                                    ('reboot_pending', True),
+                                    ('reboot_pending_hard', True)):
+            found, _ = manager.ComputeManager._retry_reboot(
+                compute, mock.Mock(task_state=task, vm_state='active'),
+                power_state.RUNNING)
+            self.assertEqual(is_done_again, found, task)
 
     def test_soft_delete(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)

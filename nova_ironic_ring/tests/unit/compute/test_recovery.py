@@ -296,6 +296,23 @@ class RecoveryTestCase(base.BaseTestCase):
             self.assertEqual((outcome, None), self._recover(
                 'rescued' if task == 'unrescuing' else 'stopped', task))
 
+    def test_reboot_that_no_service_has_begun(self):
+        # Which Nova would take for done where the machine runs.
+        for asked, begun in (('rebooting', 'reboot_pending'),
+                             ('rebooting_hard', 'reboot_pending_hard')):
+            self.init.reset_mock()
+            self.init.side_effect = (
+                lambda _, instance, begun=begun: self.assertEqual(
+                    begun, instance.task_state))
+            self.assertEqual(('active', None), self._recover('active', asked))
+            self.init.assert_called_once()
+
+    def test_reboot_that_a_service_has_begun(self):
+        self.init.side_effect = lambda _, instance: self.assertEqual(
+            'reboot_started', instance.task_state)
+        self._recover('active', 'reboot_started')
+        self.init.assert_called_once()
+
     def _start(self, context: object, instance: objects.Instance) -> None:
         """Do what Nova does at a start with one that is being started."""
         self.assertEqual(('stopped', 'powering-on'), (
