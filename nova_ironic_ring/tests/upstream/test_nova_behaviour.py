@@ -207,6 +207,17 @@ class InstanceTestCase(NovaTestCase):
             {uuid: model.Instance('b', NODE, task='rebooting')},
             self.nova.instances([uuid, uuidsentinel.other]))
 
+    def test_delete_that_has_not_come_to_the_record(self):
+        # Nova ends the task first, then frees the allocation.
+        uuid = self._instance(vm_state=vm_states.DELETED)
+        self.assertTrue(self.nova.instances([uuid])[uuid].is_deleting)
+        source = inspect.getsource(manager.ComputeManager._delete_instance)
+        self.assertLess(source.index('instance.save()'),
+                        source.index('self._complete_deletion('))
+        # Which is gone on with at a start.
+        self.assertIn('self._complete_partial_deletion(', inspect.getsource(
+            manager.ComputeManager._init_instance))
+
     def test_given_another_host(self):
         uuid = self._instance()
         wanted = ports.Expected('b', NODE)
