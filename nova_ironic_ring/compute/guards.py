@@ -163,7 +163,8 @@ def clean_up_if_mine(uuid: str, call: Call,
         another service has it, its saving is refused from then on
     """
     now = _taken_by_another(uuid)
-    if now is None or now.task_state == task_states.DELETING:
+    if now is None or now.task_state == task_states.DELETING or (
+            now.vm_state == vm_states.DELETED):
         return call()
     if instance is not None:
         # After a build that has failed, Nova would set it to ERROR, or have

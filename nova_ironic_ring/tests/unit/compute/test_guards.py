@@ -196,6 +196,18 @@ class DestroyTestCase(LostInstanceTestCase):
         self.nova.change_instance('lost', task='deleting')
         self.assertTrue(self._destroy())
 
+    def test_allocation_of_one_that_is_deleted_but_for_its_record(self):
+        # Nova ends the task before that, and nobody else would free it.
+        free = self.me.manager.reportclient.delete_allocation_for_instance = (
+            mock.create_autospec(
+                report.SchedulerReportClient.delete_allocation_for_instance))
+        upstream.guard_cleanup(self.driver, guards.clean_up_if_mine)
+        self.nova.vm_states['lost'] = 'deleted'
+        self.nova.launched.add('lost')
+        self.me.manager.reportclient.delete_allocation_for_instance(
+            None, 'context', 'lost', force=True)
+        free.assert_called_once_with(None, 'context', 'lost', force=True)
+
     def test_machine_of_one_that_has_failed(self):
         self.nova.vm_states['lost'] = 'error'
         self.assertTrue(self._destroy())
