@@ -217,6 +217,11 @@ class Recovery:
             # Nova's own recovery does nothing for it.
             upstream.soft_delete(self._source, context, instance)
             return True
+        if instance.task_state == task_states.SHELVING_OFFLOADING and (
+                self._provision_state(instance) != 'active'):
+            # Nova's recovery would leave it as one that runs.
+            _end_task(instance, vm_states.ERROR)
+            return True
         if instance.task_state in _BEGUN:
             _begin(instance, job)
         self._recover(context, instance)

@@ -345,6 +345,13 @@ class RecoveryTestCase(base.BaseTestCase):
             'active', 'soft-deleting'))
         self.init.assert_not_called()
 
+    def test_shelving(self):
+        for state, outcome in (('active', 'active'), ('deleting', 'error'),
+                               ('clean wait', 'error'), (None, 'error')):
+            self.states = [state]
+            self.assertEqual((outcome, None), self._recover(
+                'active', 'shelving_offloading'))
+
     def test_rescue_that_does_not_end(self):
         self.useFixture(fixtures.MockPatchObject(recovery, '_PATIENCE', -1))
         self.states = ['rescuing']
