@@ -193,8 +193,8 @@ def write_if_mine(uuid: str, call: Call, instance: objects.Instance) -> Any:
     if now is None:
         return call()
     _forbid(instance, now)
-    LOG.warning('Instance %(instance)s was taken over by %(host)s: what was '
-                'asked for here changes nothing of its state.',
+    LOG.warning('Instance %(instance)s is with %(host)s: what was asked for '
+                'here changes nothing more of its state.',
                 {'instance': uuid, 'host': now.host})
     return None
 

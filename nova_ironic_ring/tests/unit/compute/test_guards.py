@@ -297,8 +297,8 @@ class WriteTestCase(LostInstanceTestCase):
         self.assertEqual([None] * 3, self._write())
         for done in self.done:
             done.assert_not_called()
-        self.assertIn('was taken over by other: what was asked for here '
-                      'changes nothing of its state.', self.log.output)
+        self.assertIn('is with other: what was asked for here changes '
+                      'nothing more of its state.', self.log.output)
         # Nor does anything else that Nova does with this copy.
         self.assertRaises(guards.NotMineError, self.instance.save)
         self.assertFalse(self._free())
