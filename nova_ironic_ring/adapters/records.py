@@ -386,4 +386,4 @@ def instance_of(instance: objects.Instance, is_given_up: bool
     return model.Instance(
         instance.host, instance.node,
         instance.vm_state == vm_states.BUILDING, instance.task_state,
-        is_given_up)
+        is_given_up, instance.vm_state == vm_states.DELETED)

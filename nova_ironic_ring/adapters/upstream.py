@@ -265,6 +265,19 @@ def recover(source: NovaIronicDriver, context: nova_context.RequestContext,
     source.virtapi._compute._init_instance(context, instance)
 
 
+def soft_delete(source: NovaIronicDriver,
+                context: nova_context.RequestContext,
+                instance: objects.Instance) -> None:
+    """Switch an instance off, and have it deleted later, as Nova is asked to.
+
+    :param source: the driver that the manager has
+    :param context: with the rights of an administrator
+    :param instance: an instance of this service, with the task
+        ``soft-deleting``
+    """
+    source.virtapi._compute.soft_delete_instance(context, instance)
+
+
 def finish_build(source: NovaIronicDriver,
                  context: nova_context.RequestContext,
                  instance: objects.Instance) -> None:
@@ -306,7 +319,8 @@ def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
                   ) -> None:
     """Have a guard decide on what Nova cleans up after a failed build.
 
-    That is, on the networks, the volumes and the allocation of the instance.
+    That is, on the networks, the volumes and the allocation of the instance;
+    and on its volumes and its allocation where it is shelved.
 
     :param source: the driver that the manager has
     :param guard: called instead, with the instance's UUID, the call that was
@@ -316,8 +330,46 @@ def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
     for owner, name in (
             (compute, '_cleanup_allocated_networks'),
             (compute, '_cleanup_volumes'), (compute, '_shutdown_instance'),
+            (compute, '_terminate_volume_connections'),
             (compute.reportclient, 'delete_allocation_for_instance')):
         setattr(owner, name, _guarded(getattr(owner, name), guard))
+
+
+def guard_writes(source: NovaIronicDriver, guard: Callable[..., Any]) -> None:
+    """Have a guard decide on what Nova makes of the state of an instance.
+
+    That is, after something has failed, and where Ironic tells that a machine
+    is on or off.
+
+    :param source: the driver that the manager has
+    :param guard: called instead, as by :func:`guard_cleanup`
+    """
+    compute = source.virtapi._compute
+    for name in ('_instance_update', '_set_instance_obj_error_state',
+                 'power_update'):
+        setattr(compute, name, _guarded(getattr(compute, name), guard))
+
+
+def guard_failed_rebuild(source: NovaIronicDriver,
+                         is_kept: Callable[[objects.Instance, str], bool]
+                         ) -> None:
+    """Have a guard decide on the allocation after a rebuild that has failed.
+
+    Nova frees it, though the instance stays on its node.
+
+    :param source: the driver that the manager has
+    :param is_kept: asked with the instance, and with the name of the compute
+        node that the allocation is of
+    """
+    tracker = source.virtapi._compute.rt
+    free = tracker.delete_allocation_for_evacuated_instance
+
+    def freed(context: nova_context.RequestContext,
+              instance: objects.Instance, node: str, *args: Any,
+              **kwargs: Any) -> None:
+        if not is_kept(instance, node):
+            free(context, instance, node, *args, **kwargs)
+    tracker.delete_allocation_for_evacuated_instance = freed
 
 
 def _guarded(method: Callable[..., Any], guard: Callable[..., Any]

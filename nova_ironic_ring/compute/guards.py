@@ -99,12 +99,26 @@ def require_mine(instance: objects.Instance, call: Call) -> Any:
     :raises NotMineError: if the instance belongs to another service, and its
         task is not the same any more; from then on, its saving raises it too
     """
-    now = _taken_by_another(instance.uuid)
-    if now is not None and not (
-            instance.task_state and instance.task_state == now.task_state):
+    now = _lost_to(instance)
+    if now is not None:
         # Of some failed tasks Nova would make an instance in ERROR.
         raise _forbid(instance, now)
     return call()
+
+
+def require_mine_throughout(instance: objects.Instance, call: Call) -> Any:
+    """Do what may take minutes, if the instance is this service's after it.
+
+    What Nova does next it does unasked: it ends the task after a reboot,
+    whatever the task is by then, and unbinds the ports of an instance that it
+    shelves.
+
+    :param instance: the instance as it was when that was asked for
+    :param call: does it
+    :raises NotMineError: as by :func:`require_mine`, and afterwards as well
+    """
+    result = require_mine(instance, call)
+    return require_mine(instance, lambda: result)
 
 
 def prepare_if_mine(instance: objects.Instance, call: Call) -> Any:
@@ -149,7 +163,8 @@ def clean_up_if_mine(uuid: str, call: Call,
         another service has it, its saving is refused from then on
     """
     now = _taken_by_another(uuid)
-    if now is None or now.task_state == task_states.DELETING:
+    if now is None or now.task_state == task_states.DELETING or (
+            now.vm_state == vm_states.DELETED):
         return call()
     if instance is not None:
         # After a build that has failed, Nova would set it to ERROR, or have
@@ -161,6 +176,37 @@ def clean_up_if_mine(uuid: str, call: Call,
                 'machine, networks, volumes and allocation are left alone.',
                 {'instance': uuid, 'host': now.host})
     return None
+
+
+def write_if_mine(uuid: str, call: Call, instance: objects.Instance) -> Any:
+    """Write what has become of an instance, if that is still to be done here.
+
+    A request may fail before the driver is asked: one from an old message
+    does, since its task is over. Nova would write what it has read before.
+
+    :param uuid: the instance's UUID
+    :param call: writes it
+    :param instance: the instance as it was when that was asked for; where
+        another service has it, its saving is refused from now on
+    """
+    now = _lost_to(instance)
+    if now is None:
+        return call()
+    _forbid(instance, now)
+    LOG.warning('Instance %(instance)s is with %(host)s: what was asked for '
+                'here changes nothing more of its state.',
+                {'instance': uuid, 'host': now.host})
+    return None
+
+
+def is_lost_there(instance: objects.Instance, node: str) -> bool:
+    """Say whether another service has an instance on a compute node.
+
+    :param instance: the instance as it was when something was asked for
+    :param node: the name of the compute node
+    """
+    now = _lost_to(instance)
+    return now is not None and now.node == node
 
 
 def was_active(instance: objects.Instance) -> bool:
@@ -276,6 +322,18 @@ def _forbid(instance: objects.Instance, now: objects.Instance
     return error
 
 
+def _lost_to(instance: objects.Instance) -> objects.Instance | None:
+    """Return what an instance is now, if nothing is to be done with it here.
+
+    What nobody else has taken up is done, for any service can drive any node.
+    """
+    now = _taken_by_another(instance.uuid)
+    if now is not None and instance.task_state and (
+            instance.task_state == now.task_state):
+        return None
+    return now
+
+
 def _taken_by_another(uuid: str) -> objects.Instance | None:
     """Return what an instance is now, if another service has it."""
     now = _read(uuid)
@@ -300,9 +358,10 @@ def protected(mixin: type) -> type:
     :param mixin: the class that is mixed in before Nova's driver
     """
     for guard, methods in (
-            (require_mine, 'prepare_for_spawn power_on power_off reboot '
-             'rebuild rescue unrescue attach_interface detach_interface '
-             'trigger_crash_dump get_serial_console get_vnc_console'),
+            (require_mine, 'prepare_for_spawn power_on rebuild rescue '
+             'unrescue attach_interface detach_interface trigger_crash_dump '
+             'get_serial_console get_vnc_console'),
+            (require_mine_throughout, 'power_off reboot'),
             (prepare_if_mine, 'prepare_networks_before_block_device_mapping'),
             (destroy_if_mine, 'destroy failed_spawn_cleanup '
              'clean_networks_preparation unplug_vifs'),

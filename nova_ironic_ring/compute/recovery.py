@@ -52,6 +52,11 @@ _NO_THREAD = ('What dead services were doing with their instances waits until '
 
 _RESCUING = frozenset({'rescuing', 'rescue wait', 'unrescuing'})
 _DEPLOYING = frozenset({'deploying', 'wait call-back', 'deploy hold'})
+#: The task by which Nova's recovery does what a user has asked for, by that
+#: with which Nova's API asks for it.
+_BEGUN = {task_states.REBOOTING: task_states.REBOOT_PENDING,
+          task_states.REBOOTING_HARD: task_states.REBOOT_PENDING_HARD,
+          task_states.RESTORING: task_states.POWERING_ON}
 
 
 @dataclasses.dataclass
@@ -211,6 +216,17 @@ class Recovery:
                 task_states.RESCUING, task_states.UNRESCUING):
             if not self._end_rescue(instance, job):
                 return False
+        if instance.task_state == task_states.SOFT_DELETING:
+            # Nova's own recovery does nothing for it.
+            upstream.soft_delete(self._source, context, instance)
+            return True
+        if instance.task_state == task_states.SHELVING_OFFLOADING and (
+                self._provision_state(instance) != 'active'):
+            # Nova's recovery would leave it as one that runs.
+            _end_task(instance, vm_states.ERROR)
+            return True
+        if instance.task_state in _BEGUN:
+            _begin(instance, job)
         self._recover(context, instance)
         return True
 
@@ -302,6 +318,20 @@ class Recovery:
                 instance.task_state == task_states.UNRESCUING)
                 else instance.vm_state)
         return True
+
+
+def _begin(instance: objects.Instance, job: _Job) -> None:
+    """Say of a task that no service has begun that this one begins it.
+
+    Nova's recovery would take a reboot for done, and reclaim at once what was
+    being restored: who restores it has forgotten when it was deleted.
+    """
+    was = instance.task_state
+    instance.task_state = _BEGUN[was]
+    if was == task_states.RESTORING:
+        instance.vm_state = vm_states.STOPPED
+    instance.save(expected_task_state=[was])
+    job.taken = dataclasses.replace(job.taken, task=instance.task_state)
 
 
 def _end_task(instance: objects.Instance, vm_state: str) -> None:

@@ -81,7 +81,9 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.watch_builds(self, ring.process.builds)
         upstream.guard_claims(self, guards.claim_once)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
+        upstream.guard_writes(self, guards.write_if_mine)
         upstream.guard_rebuilt(self, guards.is_where_it_was)
+        upstream.guard_failed_rebuild(self, guards.is_lost_there)
         upstream.when_started(self, self.ring_reactions.start)
 
     def _look_between_passes(self) -> Sequence[str]:

@@ -199,6 +199,8 @@ class Instance:
     :ivar is_building: whether the instance is not built yet
     :ivar task: Nova's name for what is being done with it; None for nothing
     :ivar is_given_up: whether its build was ended because its service died
+    :ivar is_deleted: whether it is deleted but for its record, and perhaps its
+        allocation
     """
 
     host: str | None
@@ -206,6 +208,7 @@ class Instance:
     is_building: bool = False
     task: str | None = None
     is_given_up: bool = False
+    is_deleted: bool = False
 
     @property
     def is_idle(self) -> bool:
@@ -224,7 +227,8 @@ class Instance:
     @property
     def is_deleting(self) -> bool:
         """Whether the instance is being deleted."""
-        return self.task == 'deleting'
+        # Nova ends the task before it frees the allocation.
+        return self.task == 'deleting' or self.is_deleted
 
     @property
     def host_name(self) -> str | None:

@@ -20,8 +20,10 @@ Nova's tests make all threads of the process eventlet's: so this is here, and
 not beside the unit tests.
 """
 
+from collections.abc import Callable
 import functools
 import inspect
+from typing import Any
 from unittest import mock
 import warnings
 
@@ -29,12 +31,14 @@ import fixtures
 from nova.compute import api
 from nova.compute import build_results
 from nova.compute import manager
+from nova.compute import power_state
 from nova.compute import resource_tracker
 from nova.compute import task_states
 from nova.compute import vm_states
 from nova import context as nova_context
 from nova import exception
 from nova import objects
+from nova import safe_utils
 from nova.scheduler import host_manager
 from nova.scheduler import weights
 from nova.scheduler.weights import cpu
@@ -49,10 +53,13 @@ from sqlalchemy import exc as sqlalchemy_exc
 from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
+from nova_ironic_ring.core import reservation
 
 NODE = uuidsentinel.node
 
@@ -200,6 +207,17 @@ class InstanceTestCase(NovaTestCase):
             {uuid: model.Instance('b', NODE, task='rebooting')},
             self.nova.instances([uuid, uuidsentinel.other]))
 
+    def test_delete_that_has_not_come_to_the_record(self):
+        # Nova ends the task first, then frees the allocation.
+        uuid = self._instance(vm_state=vm_states.DELETED)
+        self.assertTrue(self.nova.instances([uuid])[uuid].is_deleting)
+        source = inspect.getsource(manager.ComputeManager._delete_instance)
+        self.assertLess(source.index('instance.save()'),
+                        source.index('self._complete_deletion('))
+        # Which is gone on with at a start.
+        self.assertIn('self._complete_partial_deletion(', inspect.getsource(
+            manager.ComputeManager._init_instance))
+
     def test_given_another_host(self):
         uuid = self._instance()
         wanted = ports.Expected('b', NODE)
@@ -322,7 +340,7 @@ class BuildTestCase(NovaTestCase):
         self.driver.prepare_for_spawn = functools.partial(
             pool_driver._CountingMixin.prepare_for_spawn, self.driver)
         self.reserve = self.driver.ring_service.reserve
-        self.reserve.return_value = NODE
+        self.reserve.return_value = reservation.Reserved(NODE)
 
     def build(self, **properties: object) -> str:
         """Have the manager build the instance, and say what has come of it."""
@@ -357,7 +375,7 @@ class BuildTestCase(NovaTestCase):
 
     def test_no_node_is_left(self):
         # Therefore a service that has run out of nodes may refuse a build.
-        self.reserve.return_value = None
+        self.reserve.return_value = reservation.Reserved()
         self.assertTriesAnother()
         self.driver.spawn.assert_not_called()
         # Which it therefore has to bear without a node.
@@ -385,8 +403,130 @@ class BuildTestCase(NovaTestCase):
 
     def test_nova_that_is_to_try_once(self):
         # [scheduler] max_attempts = 1: the service tries all nodes itself.
-        self.reserve.return_value = None
+        self.reserve.return_value = reservation.Reserved()
         self.assertFails()
+
+
+def _plain(name: str) -> Callable[..., Any]:
+    """Return a method of Nova's manager without what is around it."""
+    return safe_utils.get_wrapped_function(
+        getattr(manager.ComputeManager, name))
+
+
+class OldMessageTestCase(NovaTestCase):
+    """A service is back, and finds what it was asked to do in its queue.
+
+    Its instance was taken over meanwhile, and used.
+    """
+
+    def setUp(self):
+        super().setUp()
+        for name in ('notify_usage_exists', 'notify_about_instance_rebuild',
+                     'notify_about_instance_action',
+                     'add_instance_fault_from_exc'):
+            self.useFixture(fixtures.MockPatch(f'nova.compute.utils.{name}'))
+        self.row = self._take('me')
+        self.flags(host='b')
+        self.compute = mock.MagicMock(
+            host='b', spec=manager.ComputeManager, image_api=mock.Mock(),
+            notifier=mock.Mock(), driver=mock.MagicMock(),
+            reportclient=mock.Mock(), rt=self._tracker('b'))
+        # As the tracker of a service that was frozen still has it.
+        self.compute.rt.compute_nodes[NODE] = self.row
+        self.freed = self.compute.rt.reportclient.\
+            remove_provider_tree_from_instance_allocation
+        for name in ('_do_rebuild_instance_with_claim', '_do_rebuild_instance',
+                     '_error_out_instance_on_exception', '_instance_update',
+                     '_set_instance_obj_error_state', 'power_update'):
+            setattr(self.compute, name,
+                    functools.partial(_plain(name), self.compute))
+        self.compute._error_out_instance_on_exception = functools.partial(
+            manager.ComputeManager._error_out_instance_on_exception,
+            self.compute)
+        self.compute._get_power_state.return_value = power_state.RUNNING
+        source = mock.Mock(virtapi=mock.Mock(_compute=self.compute))
+        upstream.guard_writes(source, guards.write_if_mine)
+        upstream.guard_failed_rebuild(source, guards.is_lost_there)
+
+    def _asked(self, **fields: object) -> objects.Instance:
+        """Return the instance as it was when the service was asked."""
+        objects.Instance(self.context, **{
+            'uuid': uuidsentinel.instance, 'host': 'b', 'node': NODE,
+            'compute_id': self.row.id, 'project_id': 'p', 'user_id': 'u',
+            'vm_state': vm_states.ACTIVE, 'system_metadata': {},
+            'power_state': power_state.RUNNING, **fields}).create()
+        return objects.Instance.get_by_uuid(
+            self.context, uuidsentinel.instance)
+
+    def _becomes(self, **fields: object) -> None:
+        """Have the instance become something else meanwhile."""
+        now = objects.Instance.get_by_uuid(
+            self.context, uuidsentinel.instance)
+        now.update(fields)
+        now.save()
+
+    def assertState(self, vm_state: str, task_state: str | None):
+        now = objects.Instance.get_by_uuid(
+            self.context, uuidsentinel.instance)
+        self.assertEqual((vm_state, task_state),
+                         (now.vm_state, now.task_state))
+
+    def _call(self, name: str, instance: objects.Instance, *given: object
+              ) -> object:
+        """Do what the manager does with a message."""
+        return manager.reverts_task_state(_plain(name))(
+            self.compute, self.context, instance, *given)
+
+    def _rebuild(self, instance: objects.Instance) -> None:
+        parameters = inspect.signature(_plain('rebuild_instance')).parameters
+        self._call('rebuild_instance', instance,
+                   *[None for _ in list(parameters)[3:]])
+
+    def test_rebuild(self):
+        instance = self._asked(task_state=task_states.REBUILDING)
+        self._becomes(host='me', task_state=None)
+        self.assertRaises(exception.UnexpectedTaskStateError,
+                          self._rebuild, instance)
+        self.assertState(vm_states.ACTIVE, None)
+        self.freed.assert_not_called()
+
+    def test_rebuild_that_fails_with_its_own_service(self):
+        instance = self._asked(task_state=task_states.REBUILDING)
+        self.compute.driver.rebuild.side_effect = ValueError('no')
+        self.assertRaises(ValueError, self._rebuild, instance)
+        self.assertState(vm_states.ERROR, None)
+        self.freed.assert_called_once()
+
+    def test_suspending(self):
+        instance = self._asked(task_state=task_states.SUSPENDING)
+        self._becomes(host='me', task_state=task_states.DELETING,
+                      vm_state=vm_states.STOPPED)
+        # Which is what Nova's ironic driver does.
+        self.compute.driver.suspend.side_effect = NotImplementedError
+        self.assertRaises(NotImplementedError, self._call,
+                          'suspend_instance', instance)
+        self.assertState(vm_states.STOPPED, task_states.DELETING)
+
+    def _tell_of_machine(self, instance: objects.Instance) -> None:
+        """Do what the manager does where Ironic says a machine is off."""
+        self.compute.driver.power_update_event = functools.partial(
+            upstream.NovaIronicDriver.power_update_event, mock.Mock())
+        manager.ComputeManager.external_instance_event(
+            self.compute, self.context, [instance],
+            [objects.InstanceExternalEvent(
+                instance_uuid=instance.uuid, name='power-update',
+                tag='POWER_OFF')])
+
+    def test_machine_that_was_off(self):
+        # It was started since: Nova would switch it off again.
+        instance = self._asked()
+        self._becomes(host='me')
+        self._tell_of_machine(instance)
+        self.assertState(vm_states.ACTIVE, None)
+
+    def test_machine_that_is_off(self):
+        self._tell_of_machine(self._asked())
+        self.assertState(vm_states.STOPPED, None)
 
 
 class SpreadTestCase(test.NoDBTestCase):

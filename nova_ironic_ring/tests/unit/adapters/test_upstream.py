@@ -25,11 +25,13 @@ import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova.compute import claims
 from nova.compute import manager
+from nova.compute import power_state
 from nova.compute import provider_tree
 from nova.compute import resource_tracker
 from nova.conf import ironic as conf_ironic
 from nova import exception
 from nova import objects
+from nova import safe_utils
 from nova.scheduler.client import report
 from nova import service
 from nova.servicegroup.drivers import db
@@ -277,6 +279,28 @@ class PrivateNamesTestCase(base.BaseTestCase):
         # That is what Nova does with each instance when it starts.
         self.assertIn('_init_instance',
                       manager.ComputeManager.init_host.__code__.co_names)
+        # It takes a reboot for done that no service has begun.
+        for task, is_done_again in (('rebooting', False),
+                                    ('rebooting_hard', False),
+                                    ('reboot_pending', True),
+                                    ('reboot_pending_hard', True)):
+            found, _ = manager.ComputeManager._retry_reboot(
+                compute, mock.Mock(task_state=task, vm_state='active'),
+                power_state.RUNNING)
+            self.assertEqual(is_done_again, found, task)
+
+    def test_soft_delete(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        upstream.soft_delete(source, 'context', 'instance')
+        compute.soft_delete_instance.assert_called_once_with(
+            'context', 'instance')
+        inspect.signature(manager.ComputeManager.soft_delete_instance).bind(
+            compute, 'context', 'instance')
+        # One that says no more when it was deleted is reclaimed at once:
+        # therefore a restore is recovered.
+        self.assertTrue(manager.ComputeManager._deleted_old_enough(
+            compute, mock.Mock(deleted_at=None), 3600))
 
     def test_end_of_a_build(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
@@ -314,6 +338,8 @@ class PrivateNamesTestCase(base.BaseTestCase):
                  'instance'),
                 (manager.ComputeManager, '_cleanup_volumes', 'instance'),
                 (manager.ComputeManager, '_shutdown_instance', 'instance'),
+                (manager.ComputeManager, '_terminate_volume_connections',
+                 'instance'),
                 (report.SchedulerReportClient,
                  'delete_allocation_for_instance', 'uuid')):
             self.assertTrue(
@@ -322,6 +348,34 @@ class PrivateNamesTestCase(base.BaseTestCase):
                 f'{upstream.__file__}')
             self.assertIn(parameter, inspect.signature(
                 getattr(owner, name)).parameters)
+
+    def test_writing_of_states(self):
+        for name in ('_instance_update', '_set_instance_obj_error_state',
+                     'power_update'):
+            self.assertIn('instance', inspect.signature(
+                safe_utils.get_wrapped_function(
+                    getattr(manager.ComputeManager, name))).parameters)
+        source = inspect.getsource(manager)
+        for call in ('self._instance_update(context, instance, ',
+                     'self._set_instance_obj_error_state(instance',
+                     'self.power_update(context, instance, event.tag)',
+                     'self.rt.delete_allocation_for_evacuated_instance('):
+            self.assertIn(call, source)
+
+    def test_allocation_after_a_rebuild(self):
+        tracker = mock.create_autospec(resource_tracker.ResourceTracker)
+        free = tracker.delete_allocation_for_evacuated_instance
+        compute = mock.Mock(spec=manager.ComputeManager, rt=tracker)
+        is_kept = mock.Mock(side_effect=[True, False])
+        upstream.guard_failed_rebuild(
+            mock.Mock(virtapi=mock.Mock(_compute=compute)), is_kept)
+        for _ in range(2):
+            free.assert_not_called()
+            tracker.delete_allocation_for_evacuated_instance(
+                'context', 'instance', 'node', node_type='destination')
+        free.assert_called_once_with(
+            'context', 'instance', 'node', node_type='destination')
+        is_kept.assert_called_with('instance', 'node')
 
     def test_clean_up_of_a_node(self):
         self.assertEqual(

@@ -12,9 +12,11 @@
 
 """What is asked of a service that has lost an instance."""
 
+import functools
 import inspect
 from unittest import mock
 
+import fixtures
 from nova.compute import claims
 from nova.compute import manager
 from nova import exception
@@ -135,6 +137,21 @@ class GuardsTestCase(LostInstanceTestCase):
             done.assert_called_once()
             self.assertRaises(guards.NotMineError, self.instance.save)
 
+    def test_task_that_another_has_ended_meanwhile(self):
+        # Nova would end whatever another service is at by then.
+        for name in 'reboot', 'power_off':
+            self.nova.change_instance('lost', host='me', task='powering-on')
+            self.instance = self.nova.instance('lost')
+
+            def lose(*_, **__):
+                self.nova.change_instance(
+                    'lost', host='other', task='rebuilding')
+            with mock.patch.object(nova_driver.IronicDriver, name,
+                                   side_effect=lose) as done:
+                self.assertRaises(guards.NotMineError, self._call, name)
+            done.assert_called_once()
+            self.assertRaises(guards.NotMineError, self.instance.save)
+
     def test_own_instance(self):
         for host in 'me', 'ME', None:
             self.nova.change_instance('lost', host=host)
@@ -178,6 +195,18 @@ class DestroyTestCase(LostInstanceTestCase):
     def test_machine_of_one_that_is_deleted(self):
         self.nova.change_instance('lost', task='deleting')
         self.assertTrue(self._destroy())
+
+    def test_allocation_of_one_that_is_deleted_but_for_its_record(self):
+        # Nova ends the task before that, and nobody else would free it.
+        free = self.me.manager.reportclient.delete_allocation_for_instance = (
+            mock.create_autospec(
+                report.SchedulerReportClient.delete_allocation_for_instance))
+        upstream.guard_cleanup(self.driver, guards.clean_up_if_mine)
+        self.nova.vm_states['lost'] = 'deleted'
+        self.nova.launched.add('lost')
+        self.me.manager.reportclient.delete_allocation_for_instance(
+            None, 'context', 'lost', force=True)
+        free.assert_called_once_with(None, 'context', 'lost', force=True)
 
     def test_machine_of_one_that_has_failed(self):
         self.nova.vm_states['lost'] = 'error'
@@ -229,6 +258,125 @@ class DestroyTestCase(LostInstanceTestCase):
                 None, 'context', self.instance, mock.sentinel.other)
             method.assert_called_once_with(
                 None, 'context', self.instance, mock.sentinel.other)
+
+
+class WriteTestCase(LostInstanceTestCase):
+    """What Nova makes of an instance after a request that has failed."""
+
+    def setUp(self):
+        super().setUp()
+        compute = self.me.manager
+        self.done = [mock.create_autospec(
+            getattr(manager.ComputeManager, name), return_value='done')
+            for name in ('_instance_update', '_set_instance_obj_error_state',
+                         'power_update')]
+        (compute._instance_update, compute._set_instance_obj_error_state,
+         compute.power_update) = self.done
+        self.free = (
+            compute.rt.delete_allocation_for_evacuated_instance)
+        self.driver.init_host('me')
+        self.compute = compute
+
+    def _write(self) -> list[object]:
+        return [
+            self.compute._instance_update(
+                None, 'context', self.instance, task_state=None),
+            self.compute._set_instance_obj_error_state(
+                None, self.instance, clean_task_state=True),
+            self.compute.power_update(
+                None, 'context', self.instance, 'POWER_OFF')]
+
+    def _free(self, node: str = NODE) -> bool:
+        self.free.reset_mock()
+        self.compute.rt.delete_allocation_for_evacuated_instance(
+            'context', self.instance, node, node_type='destination')
+        return self.free.mock_calls == [mock.call(
+            'context', self.instance, node, node_type='destination')]
+
+    def test_task_that_is_over(self):
+        self.assertEqual([None] * 3, self._write())
+        for done in self.done:
+            done.assert_not_called()
+        self.assertIn('is with other: what was asked for here changes '
+                      'nothing more of its state.', self.log.output)
+        # Nor does anything else that Nova does with this copy.
+        self.assertRaises(guards.NotMineError, self.instance.save)
+        self.assertFalse(self._free())
+
+    def test_without_a_task(self):
+        self.instance.task_state = None
+        self.assertEqual([None] * 3, self._write())
+
+    def test_task_that_nobody_has_taken_up(self):
+        self.nova.change_instance('lost', task='powering-on')
+        self.assertEqual(['done'] * 3, self._write())
+        self.assertTrue(self._free())
+
+    def test_own_instance(self):
+        self.nova.change_instance('lost', host='me')
+        self.assertEqual(['done'] * 3, self._write())
+        self.assertTrue(self._free())
+
+    def test_allocation_of_another_compute_node(self):
+        # To which it was to be evacuated.
+        self.assertTrue(self._free(base.NODES[1]))
+
+
+class ShelveTestCase(LostInstanceTestCase):
+    """An instance with volumes is offloaded, by Nova's own code."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MockPatch(
+            'nova.compute.utils.notify_about_instance_action'))
+        self.nova.change_instance(
+            'lost', host='me', task='shelving_offloading')
+        self.instance = self.nova.instance('lost')
+        self.volumes = [mock.Mock(
+            is_volume=True, attachment_id='old', volume_id='volume')]
+        self.compute = self.me.manager
+        self.compute.host = 'me'
+        self.compute.driver = self.driver
+        self.compute.rt.delete_allocation_for_shelve_offloaded_instance = (
+            mock.Mock())
+        for name in ('network_api', 'volume_api', 'share_manager'):
+            setattr(self.compute, name, mock.MagicMock())
+        for name in ('_power_off_instance', '_terminate_volume_connections'):
+            setattr(self.compute, name, functools.partial(
+                getattr(manager.ComputeManager, name), self.compute))
+        self.compute._get_power_state.return_value = 4
+        self.compute._get_power_off_values.return_value = 60, 10
+        self.compute._get_instance_block_device_info.return_value = {}
+        self.driver.init_host('me')
+
+    def _lose(self, *_: object, **__: object) -> None:
+        self.nova.change_instance('lost', host='other', task=None)
+
+    def _offload(self, is_lost_at_once: bool) -> None:
+        """Have the service lose the instance at, or after, switching it off.
+
+        What is lost is not undeployed, and keeps its volumes.
+        """
+        destroy = self.useFixture(fixtures.MockPatchObject(
+            nova_driver.IronicDriver, 'destroy')).mock
+        with mock.patch.object(
+                nova_driver.IronicDriver, 'power_off', side_effect=(
+                    self._lose if is_lost_at_once else None)):
+            self.assertRaises(
+                guards.NotMineError,
+                manager.ComputeManager._shelve_offload_instance,
+                self.compute, mock.MagicMock(), self.instance, True,
+                bdms=self.volumes)
+        destroy.assert_not_called()
+        self.assertEqual([], self.compute.volume_api.mock_calls)
+
+    def test_instance_that_is_lost_while_it_is_switched_off(self):
+        self._offload(True)
+        self.compute.network_api.unbind_ports.assert_not_called()
+
+    def test_instance_that_is_lost_after_that(self):
+        self.compute._get_power_state.side_effect = self._lose
+        self._offload(False)
 
 
 class RebuiltTestCase(LostInstanceTestCase):

@@ -297,6 +297,62 @@ class RecoveryTestCase(base.BaseTestCase):
             self.assertEqual((outcome, None), self._recover(
                 'rescued' if task == 'unrescuing' else 'stopped', task))
 
+    def test_reboot_that_no_service_has_begun(self):
+        # Which Nova would take for done where the machine runs.
+        for asked, begun in (('rebooting', 'reboot_pending'),
+                             ('rebooting_hard', 'reboot_pending_hard')):
+            self.init.reset_mock()
+            self.init.side_effect = (
+                lambda _, instance, begun=begun: self.assertEqual(
+                    begun, instance.task_state))
+            self.assertEqual(('active', None), self._recover('active', asked))
+            self.init.assert_called_once()
+
+    def test_reboot_that_a_service_has_begun(self):
+        self.init.side_effect = lambda _, instance: self.assertEqual(
+            'reboot_started', instance.task_state)
+        self._recover('active', 'reboot_started')
+        self.init.assert_called_once()
+
+    def _start(self, context: object, instance: objects.Instance) -> None:
+        """Do what Nova does at a start with one that is being started."""
+        self.assertEqual(('stopped', 'powering-on'), (
+            instance.vm_state, instance.task_state))
+        instance.vm_state, instance.task_state = 'active', None
+        instance.save(expected_task_state=['powering-on'])
+
+    def test_restore(self):
+        self.init.side_effect = self._start
+        self.assertEqual(('active', None), self._recover(
+            'soft-delete', 'restoring'))
+
+    def test_restore_that_fails_leaves_nothing_to_reclaim(self):
+        # Nova says no more when it was deleted: it would be deleted at once.
+        self.assertEqual(('stopped', None), self._recover(
+            'soft-delete', 'restoring'))
+
+    def test_restore_is_gone_on_with(self):
+        self.init.side_effect = [ValueError('no answer'), mock.DEFAULT]
+        self.assertEqual(('stopped', None), self._recover(
+            'soft-delete', 'restoring'))
+        self.assertEqual(2, self.init.call_count)
+
+    def test_soft_delete(self):
+        def delete(context, instance):
+            instance.vm_state, instance.task_state = 'soft-delete', None
+            instance.save(expected_task_state=['soft-deleting'])
+        self.me.manager.soft_delete_instance.side_effect = delete
+        self.assertEqual(('soft-delete', None), self._recover(
+            'active', 'soft-deleting'))
+        self.init.assert_not_called()
+
+    def test_shelving(self):
+        for state, outcome in (('active', 'active'), ('deleting', 'error'),
+                               ('clean wait', 'error'), (None, 'error')):
+            self.states = [state]
+            self.assertEqual((outcome, None), self._recover(
+                'active', 'shelving_offloading'))
+
     def test_rescue_that_does_not_end(self):
         self.useFixture(fixtures.MockPatchObject(recovery, '_PATIENCE', -1))
         self.states = ['rescuing']

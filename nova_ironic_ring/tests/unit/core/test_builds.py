@@ -162,6 +162,14 @@ class BuildsTestCase(base.BaseTestCase):
             self.assertEqual('me', self.cloud.instances['old'].host)
             self.assertEqual({'old'}, self.cloud.allocations['node'])
 
+    def test_delete_that_is_done_but_for_its_allocation(self):
+        self._allocate(old=model.Instance('Dead', 'node', is_deleted=True))
+        settled = self._look()
+        self.assertEqual(
+            (takeover.Takeover('node', 'old', 'Dead', None, True),),
+            settled.taken)
+        self.assertEqual('me', self.cloud.instances['old'].host)
+
     def test_delete_that_another_was_faster_with(self):
         self._allocate(old=DELETED)
         self._change_before(lambda: self.cloud.instances.update(
