@@ -217,8 +217,8 @@ def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
         row = seen.rows.get(node)
         if row is not None and node in seen.tracked:
             owner = row.owner_name
-            is_back = seen.members.state(owner).is_lost
-            if node in excused or (owner == former and not is_back):
+            is_lost = seen.members.state(owner).is_lost
+            if node in excused or (owner == former and not is_lost):
                 found.setdefault(owner, []).append(node)
                 parties |= {owner, former}
             else:

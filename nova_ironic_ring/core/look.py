@@ -143,11 +143,11 @@ def at_services(this: Run, before: observation.Memory, is_pass: bool
     if before.settings != current:
         # New settings may have ended them.
         ended = before.disputes
-        nodes = before.nodes if before.settings is None or (
-            before.settings.scope == current.scope) else {}
+        was = before.settings or current
+        nodes = before.nodes if was.scope == current.scope else {}
         # Where nothing was waited for, nodes may have changed hands twice.
-        waits = before.waits if before.settings is None or (
-            before.settings.cooperative is current.cooperative) else {}
+        waits = (before.waits if was.cooperative is current.cooperative
+                 else {})
         before = dataclasses.replace(
             before, settings=current, disputes=disputes.Disputes(),
             nodes=nodes, waits=waits)
