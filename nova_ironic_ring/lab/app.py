@@ -513,18 +513,20 @@ class LabApp(app.App):
 def _name(text: str) -> str:
     """Check the name of a lab, which is also a directory's."""
     if not text.replace('-', '').replace('_', '').isalnum():
-        raise argparse.ArgumentTypeError(
-            f'"{text}" has more in it than letters, digits, "-" and "_"')
+        raise _unfit(text)
     return text
 
 
 def _group(text: str) -> str:
     """Check the name of a conductor group, which a file is named by too."""
-    if not text.isascii() or not text.replace('-', '').replace(
-            '_', '').isalnum():
-        raise argparse.ArgumentTypeError(
-            f'"{text}" has more in it than letters, digits, "-" and "_"')
-    return text.lower()
+    if not text.isascii():
+        raise _unfit(text)
+    return _name(text).lower()
+
+
+def _unfit(text: str) -> argparse.ArgumentTypeError:
+    return argparse.ArgumentTypeError(
+        f'"{text}" has more in it than letters, digits, "-" and "_"')
 
 
 def _set_apart(words: list[str]) -> list[str]:
