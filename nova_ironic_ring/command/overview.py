@@ -102,12 +102,9 @@ def lines(seen: snapshot.Snapshot) -> list[Line]:
             cell, f'cell {cell}', host,
             Description(Code.GONE, 'Nova has no record of it')))
 
-    rings = seen.rings()
-    desired: dict[str, str] = {}
-    for uuid, key in seen.serving(rings).items():
-        if (owner := rings[key].owner(uuid)) is not None:
-            desired[uuid] = owner
-            found[owner].desired += 1
+    desired = seen.desired()
+    for owner in desired.values():
+        found[owner].desired += 1
     for row in seen.rows.values():
         owner_line = line(row.owner, row.cell)
         owner_line.owned += 1

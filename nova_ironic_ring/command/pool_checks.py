@@ -99,16 +99,20 @@ def totals(seen: snapshot.Snapshot) -> Iterator[Finding]:
     if seen.providers is None:
         return
     counts = counting.of(seen)
+    if not counts:
+        return
     expected = collections.Counter(count.pool for count in counts.values())
-    for key in seen.keys() if counts else ():
+    unclaimed = _unclaimed(seen, counts)
+    for key in seen.keys():
         hosts = [host for host in sorted(seen.hosts)
                  if seen.key(host) == key and seen.state(host).gives]
-        unclaimed = _unclaimed(seen, key, counts)
         kinds = {node.kind for node in seen.served(key)
                  if node.kind is not None and node.uuid in counts}
-        for kind in sorted(kinds | set(unclaimed), key=repr):
+        kinds.update(kind for host, kind in unclaimed if host in hosts)
+        for kind in sorted(kinds, key=repr):
             names = {host: core_pools.name(host, kind) for host in hosts}
-            in_ironic = unclaimed[kind] + sum(
+            in_none = sum(unclaimed[host, kind] for host in hosts)
+            in_ironic = in_none + sum(
                 expected[name] for name in names.values())
             actual = {host: _total(seen, name, expected[name])
                       for host, name in names.items()}
@@ -117,8 +121,8 @@ def totals(seen: snapshot.Snapshot) -> Iterator[Finding]:
             words = [f'{actual[host]} instead of {expected[name]} for {host}'
                      for host, name in names.items()
                      if actual[host] != expected[name]]
-            if unclaimed[kind]:
-                words.append(f'{unclaimed[kind]} for no service')
+            if in_none:
+                words.append(f'{in_none} for no service')
             yield Finding(
                 Code.POOLS_DIFFER_FROM_IRONIC, str(key),
                 'Placement has '
@@ -129,23 +133,22 @@ def totals(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'ERROR and WARNING in the logs of those', key.cell)
 
 
-def _unclaimed(seen: snapshot.Snapshot, key: snapshot.Key,
-               counts: Container[str]) -> collections.Counter[core_pools.Kind]:
+def _unclaimed(seen: snapshot.Snapshot, counts: Container[str]
+               ) -> collections.Counter[tuple[str, core_pools.Kind]]:
     """Count the free nodes that should be in a pool, and are in none.
 
     Services that see different rings may each take a node for another's.
 
     :param seen: what was read
-    :param key: the ring
     :param counts: UUIDs of the nodes that are in a pool
-    :returns: how many there are of each kind
+    :returns: how many there are, by the canonical name of the service that is
+        to have them, and their kind
     """
-    current = seen.ring(key)
     return collections.Counter(
-        node.kind for node in seen.served(key)
-        if node.kind is not None and node.instance is None
-        and node.uuid not in counts and node.uuid not in seen.rows
-        and (owner := current.owner(node.uuid)) is not None
+        (owner, kind) for uuid, owner in seen.desired().items()
+        if (kind := seen.nodes[uuid].kind) is not None
+        and seen.nodes[uuid].instance is None
+        and uuid not in counts and uuid not in seen.rows
         and seen.has_pools(owner))
 
 

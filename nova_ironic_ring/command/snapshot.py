@@ -506,6 +506,16 @@ class Snapshot:
             (key.group is not None) + bool(key.shard)))
         return {node.uuid: key for key in order for node in self.served(key)}
 
+    def desired(self) -> dict[str, str]:
+        """Say which service the rings give each node to.
+
+        :returns: canonical names, by the UUID of the node; none of those that
+            no ring with a member divides
+        """
+        rings = self.rings()
+        return {uuid: owner for uuid, key in self.serving(rings).items()
+                if (owner := rings[key].owner(uuid)) is not None}
+
     def instance_on(self, node: Node) -> Instance | None:
         """Return the instance on a node, if Nova has it.
 

@@ -276,18 +276,16 @@ class Worker:
         """
         # Somebody may have deleted its record since.
         key = seen.key(host) if host in seen.hosts else None
-        rings = seen.rings()
-        if key is None or host not in rings[key].members:
+        if key is None or host not in seen.ring(key).members:
             return None
         if seen.has_pools(host):
             return counting.missing(
                 seen, [host], self._inventories(seen, [host]))
         return sum(
-            seen.nodes[uuid].instance is None
-            and rings[served].owner(uuid) == host
+            owner == host and seen.nodes[uuid].instance is None
             and (uuid not in seen.rows or model.canonical(
                 seen.rows[uuid].owner) != host)
-            for uuid, served in seen.serving(rings).items())
+            for uuid, owner in seen.desired().items())
 
     def _inventories(self, seen: snapshot.Snapshot, hosts: Iterable[str]
                      ) -> dict[str, snapshot.Inventory]:
