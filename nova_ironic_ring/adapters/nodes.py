@@ -12,7 +12,8 @@
 
 """Ironic behind the port: the listing of nodes and its filters."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+import threading
 
 from nova import exception
 from nova import utils
@@ -52,10 +53,13 @@ class Ironic:
         """
         self._driver = driver
         #: The nodes, by UUID, of the last listing and what was asked for
-        #: since, with all that Nova's driver asks of one.
-        self.found: dict[str, plain.Node] = {}
-        #: What was made of nodes for Nova's driver, and of what.
-        self._made: dict[str, tuple[plain.Node, sdk_node.Node]] = {}
+        #: since, with all that Nova's driver asks of one. Builds ask in
+        #: threads of their own: it is never changed, but replaced as a whole.
+        self.found: Mapping[str, plain.Node] = {}
+        self._replacing = threading.Lock()
+        #: What was made of nodes for Nova's driver, and of what: replaced as a
+        #: whole, too.
+        self._made: Mapping[str, tuple[plain.Node, sdk_node.Node]] = {}
         #: What the properties of nodes were made of, and what came of it.
         self._described: dict[str, tuple[object, pools.Kind | None,
                                          pools.Size]] = {}
@@ -66,7 +70,8 @@ class Ironic:
               shards: Collection[str] | None = None
               ) -> dict[str, str | None]:
         filters = self._filters(scope)
-        self.found = {}
+        with self._replacing:
+            self.found = {}
         self._fields = upstream.node_fields()
         if shards is None:
             return self._remember(upstream.list_nodes(
@@ -127,10 +132,11 @@ class Ironic:
         return upstream.is_deleted(self._driver, node)
 
     def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
-        found = {uuid: self.found[uuid] for uuid in nodes}
-        # Builds add to it meanwhile.
+        listed = self.found
+        found = {uuid: listed[uuid] for uuid in nodes}
+        # Builds add to it meanwhile. What is lost of that is made again.
         self._described = {uuid: known for uuid, known
-                           in list(self._described.items()) if uuid in found}
+                           in self._described.copy().items() if uuid in found}
         return {uuid: self.said(node) for uuid, node in found.items()}
 
     def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
@@ -141,7 +147,7 @@ class Ironic:
         return {node['uuid']: said for node in found
                 if (said := self.said(node)).is_free}
 
-    def reserve(self, node: str, instance: str) -> bool:
+    def reserve(self, node: str, instance: str, kind: pools.Kind) -> bool:
         client = self._driver.ironic_connection
         try:
             # A node that another has is no reason to try again.
@@ -163,12 +169,19 @@ class Ironic:
             if said.instance_id != instance:
                 return False
         if upstream.is_ready(self._driver, said):
-            return True
-        LOG.info('Node %(node)s has gone into %(state)s: instance '
-                 '%(instance)s is to be built on another.', {
-                     'node': node, 'instance': instance,
-                     'state': ('maintenance' if said.is_maintenance
-                               else said.provision_state)})
+            # It was listed a while ago.
+            if self._kind(said) == kind:
+                return True
+            LOG.info('Resource class, traits, capabilities or architecture of '
+                     'node %(node)s have changed: instance %(instance)s is to '
+                     'be built on another.', {
+                         'node': node, 'instance': instance})
+        else:
+            LOG.info('Node %(node)s has gone into %(state)s: instance '
+                     '%(instance)s is to be built on another.', {
+                         'node': node, 'instance': instance,
+                         'state': ('maintenance' if said.is_maintenance
+                                   else said.provision_state)})
         client.update_node(said, instance_id=None)
         return False
 
@@ -192,14 +205,16 @@ class Ironic:
         :param nodes: UUIDs
         :returns: by UUID, of those that Ironic has told of
         """
-        self._made = {node: made for node, made in self._made.items()
-                      if node in self.found}
-        wanted = [node for node in nodes if node in self.found]
+        found = self.found
+        made = {node: known for node, known in self._made.items()
+                if node in found}
+        wanted = [node for node in nodes if node in found]
         for node in wanted:
-            said = self.found[node]
-            if node not in self._made or self._made[node][0] != said:
-                self._made[node] = said, upstream.for_nova(said)
-        return {node: self._made[node][1] for node in wanted}
+            said = found[node]
+            if node not in made or made[node][0] != said:
+                made[node] = said, upstream.for_nova(said)
+        self._made = made
+        return {node: made[node][1] for node in wanted}
 
     def said(self, node: plain.Node) -> pools.Node:
         """Return what Ironic says of a node, as Nova understands it.
@@ -221,20 +236,25 @@ class Ironic:
         return pools.Node(kind, seen.instance_id,
                           upstream.is_ready(self._driver, seen), size)
 
-    def _kind(self, node: upstream.Seen) -> pools.Kind | None:
+    def _kind(self, node: upstream.Seen | sdk_node.Node) -> pools.Kind | None:
         resource_class = utils.normalize_rc_name(node.resource_class)
         if resource_class is None:
             return None
-        properties = upstream.describe(self._driver, node)['stats']
+        described = upstream.describe(self._driver, node)
+        properties = {name: str(value) for name, value
+                      in described['stats'].items() if value is not None}
+        architecture = upstream.architecture(described)
         return pools.Kind(
             resource_class, frozenset(node.traits or ()),
-            frozenset((name, str(value)) for name, value
-                      in properties.items() if value is not None))
+            frozenset(properties.items()),
+            None if architecture == upstream.architecture_of(
+                properties.get('cpu_arch')) else architecture)
 
     def _remember(self, nodes: Iterable[plain.Node]
                   ) -> dict[str, str | None]:
         found = {node['uuid']: node for node in nodes}
-        self.found |= found
+        with self._replacing:
+            self.found = {**self.found, **found}
         return {uuid: node['instance_uuid'] for uuid, node in found.items()}
 
     def _require(self, version: str, option: str) -> None:

@@ -35,6 +35,7 @@ from nova.conf import ironic as conf_ironic
 from nova import context as nova_context
 from nova import exception
 from nova import objects
+from nova.objects import fields as nova_fields
 from nova.scheduler.client import report
 from nova import utils
 from nova.virt import driver as virt_driver
@@ -598,6 +599,28 @@ def describe(source: NovaIronicDriver, node: sdk_node.Node | Seen
     :param node: the node, as Nova's driver wants it
     """
     return source._node_resource(node)
+
+
+def architecture(described: Mapping[str, Any]) -> str:
+    """Return the architecture whose images can be used on a node.
+
+    :param described: what :func:`describe` says of the node
+    :returns: as Nova names it; '' if the node says none
+    """
+    return next((str(each[0]) for each in described['supported_instances']),
+                '')
+
+
+def architecture_of(said: str | None) -> str:
+    """Return the architecture that Nova's driver takes a word for.
+
+    :param said: the word, if there is one
+    :returns: as Nova names it; '' if it knows no such
+    """
+    try:
+        return nova_fields.Architecture.canonicalize(said) or ''
+    except exception.InvalidArchitectureName:
+        return ''
 
 
 def size(source: NovaIronicDriver, node: sdk_node.Node | Seen

@@ -37,8 +37,8 @@ from nova_ironic_ring.core import reservation
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
-# Nova's driver makes the architecture's name of it; the others are
-# capabilities.
+# Nova's driver makes the architecture's name of it; the others, and one that
+# hides it, are capabilities.
 _ARCHITECTURE = 'cpu_arch'
 
 
@@ -235,10 +235,13 @@ class PoolService(service.Service):
 def _example(pool: pools.Pool) -> sdk_node.Node:
     """Return a node as all nodes of a pool are."""
     kind = pool.kind or pools.Kind('')
+    architecture, hidden = kind.architecture, kind.architecture is not None
+    if not hidden:
+        architecture = dict(kind.properties).get(_ARCHITECTURE)
     capabilities = ','.join(
         f'{name}:{value}' for name, value in sorted(kind.properties)
-        if name != _ARCHITECTURE)
+        if hidden or name != _ARCHITECTURE)
     return sdk_node.Node(
         id=pool.uuid, resource_class=kind.resource_class or None,
-        properties={_ARCHITECTURE: dict(kind.properties).get(_ARCHITECTURE),
+        properties={_ARCHITECTURE: architecture or None,
                     'capabilities': capabilities})

@@ -397,11 +397,11 @@ class Ironic:
         return {node: said for node in self.nodes(scope)
                 if (said := self.cloud.nodes[node].said()).is_free}
 
-    def reserve(self, node: str, instance: str) -> bool:
+    def reserve(self, node: str, instance: str, kind: pools.Kind) -> bool:
         found = self.cloud.nodes.get(node)
         # As Ironic, which has each instance on one node.
         if found is None or not found.said().is_free or (
-                self.nodes_of([instance])):
+                found.kind != kind or self.nodes_of([instance])):
             return False
         found.instance = instance
         return True

@@ -42,11 +42,15 @@ class Kind:
     :ivar traits: the traits
     :ivar properties: names and values that a filter may ask for: the
         architecture and the capabilities
+    :ivar architecture: the architecture whose images can be used, '' for any;
+        None where the properties tell it, which a capability of the same name
+        may hide
     """
 
     resource_class: str
     traits: frozenset[str] = frozenset()
     properties: frozenset[tuple[str, str]] = frozenset()
+    architecture: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -181,8 +185,11 @@ def name(host: str, kind: Kind) -> str:
     :param kind: the kind of the nodes
     :returns: less than 200 letters, digits, dashes, dots and underscores
     """
+    # Where the properties tell the architecture, the name is the one that
+    # releases have given which did not look at it.
+    hidden = () if kind.architecture is None else (kind.architecture,)
     rest = repr((model.canonical(host), kind.resource_class,
-                 sorted(kind.traits), sorted(kind.properties)))
+                 sorted(kind.traits), sorted(kind.properties), *hidden))
     return '.'.join((
         _bounded(model.canonical(host), _LONGEST_HOST),
         _bounded(kind.resource_class, _LONGEST_CLASS), _digest(rest)))

@@ -258,14 +258,17 @@ class Ironic(Protocol):
         :returns: by UUID
         """
 
-    def reserve(self, node: str, instance: str) -> bool:
+    def reserve(self, node: str, instance: str, kind: pools.Kind) -> bool:
         """Give a node to an instance, if it is free, and at once.
 
         Of all that ask for a node at the same time, one gets it.
 
         :param node: the node's UUID
         :param instance: the UUID of the instance
-        :returns: False if the node is not free, or nothing can be built on it
+        :param kind: the kind of node that is wanted; the node may be of
+            another by now
+        :returns: False if the node is not free, nothing can be built on it, or
+            it is of another kind
         :raises Exception: if Ironic fails; that may be for this node alone
         """
 

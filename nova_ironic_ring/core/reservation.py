@@ -82,12 +82,15 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
     # was silent for so long that it has lost the build.
     if had := ironic.nodes_of([wanted.instance]):
         return Reserved(had=min(had))
+    if wanted.kind is None:
+        return Reserved()
     tried: set[str] = set()
     failures = 0
     for node in _to_try(ironic, wanted, scope, tried):
         tried.add(node)
         try:
-            is_reserved = ironic.reserve(node, wanted.instance)
+            is_reserved = ironic.reserve(
+                node, wanted.instance, wanted.kind)
         except Exception:
             failures += 1
             if failures >= _MOST_FAILURES or (
@@ -111,8 +114,6 @@ def _to_try(ironic: ports.Ironic, wanted: Wanted, scope: settings.Scope,
     for node in wanted.own:
         if node not in tried and node not in wanted.avoid:
             yield node
-    if wanted.kind is None:
-        return
     others = [node for node, said in ironic.free_nodes(scope).items()
               if said.kind == wanted.kind and node not in tried
               and node not in wanted.avoid]

@@ -63,6 +63,31 @@ class DescribeTestCase(IronicTestCase):
         self.fake.properties[OTHER] = {'capabilities': 'b:2,a:1'}
         self.assertEqual(self.describe().kind, self.describe(OTHER).kind)
 
+    def test_architecture_that_a_capability_hides(self):
+        kinds = set()
+        for properties in (
+                {'cpu_arch': 'x86_64'},
+                # Nova knows no architecture of these two.
+                {'cpu_arch': None, 'capabilities': 'cpu_arch:x86_64'},
+                {'cpu_arch': 'beige', 'capabilities': 'cpu_arch:x86_64'},
+                {'cpu_arch': 'aarch64', 'capabilities': 'cpu_arch:x86_64'}):
+            self.fake.properties[NODE] = properties
+            kind = self.describe().kind
+            self.assertEqual(
+                frozenset({('cpu_arch', 'x86_64')}), kind.properties)
+            kinds.add(kind.architecture)
+        self.assertEqual({None, '', 'aarch64'}, kinds)
+
+    def test_architecture_that_is_said_twice(self):
+        before = self.describe().kind
+        for capabilities, raw in (('cpu_arch:x86_64', 'amd64'), ('', 'beige')):
+            self.fake.properties[NODE] = {
+                'cpu_arch': raw, 'capabilities': capabilities}
+            self.assertIsNone(self.describe().kind.architecture)
+        self.fake.properties[NODE] = {
+            'cpu_arch': 'amd64', 'capabilities': 'cpu_arch:x86_64'}
+        self.assertEqual(before, self.describe().kind)
+
     def test_node_without_a_class(self):
         self.cloud.nodes[NODE].kind = None
         self.assertIsNone(self.describe().kind)
@@ -98,8 +123,15 @@ class DescribeTestCase(IronicTestCase):
 class ReserveTestCase(IronicTestCase):
     """The reservation of a node."""
 
+    def setUp(self):
+        super().setUp()
+        self.kind = self.describe().kind
+
+    def reserve(self):
+        return self.ironic.reserve(NODE, 'i', self.kind)
+
     def test_free_node(self):
-        self.assertTrue(self.ironic.reserve(NODE, 'i'))
+        self.assertTrue(self.reserve())
         self.assertEqual('i', self.cloud.nodes[NODE].instance)
         (call,) = self.fake.ironic.update_node.call_args_list
         self.assertFalse(call.kwargs['retry_on_conflict'])
@@ -114,18 +146,35 @@ class ReserveTestCase(IronicTestCase):
 
     def test_node_of_another_instance(self):
         self.cloud.nodes[NODE].instance = 'other'
-        self.assertFalse(self.ironic.reserve(NODE, 'i'))
+        self.assertFalse(self.reserve())
         self.assertEqual('other', self.cloud.nodes[NODE].instance)
 
     def test_node_that_is_not_ready_is_released(self):
         self.fake.provision_states[NODE] = 'cleaning'
-        self.assertFalse(self.ironic.reserve(NODE, 'i'))
+        self.assertFalse(self.reserve())
         self.assertIsNone(self.cloud.nodes[NODE].instance)
 
     def test_node_in_maintenance_is_released(self):
         self.cloud.nodes[NODE].is_ready = False
-        self.assertFalse(self.ironic.reserve(NODE, 'i'))
+        self.assertFalse(self.reserve())
         self.assertIsNone(self.cloud.nodes[NODE].instance)
+
+    def test_node_of_another_kind_by_now_is_released(self):
+        said = self.cloud.nodes[NODE].kind
+        for change in (
+                {'kind': pools.Kind('CUSTOM_GOLD')},
+                {'kind': pools.Kind(said.resource_class, frozenset({'T'}))},
+                {'properties': {'capabilities': 'boot_mode:uefi'}},
+                {'properties': {'cpu_arch': 'aarch64'}},
+                {'properties': {'cpu_arch': 'aarch64',
+                                'capabilities': 'cpu_arch:x86_64'}}):
+            self.cloud.nodes[NODE].kind = change.get('kind', said)
+            self.fake.properties[NODE] = change.get('properties', {})
+            self.assertFalse(self.reserve(), change)
+            self.assertIsNone(self.cloud.nodes[NODE].instance)
+        self.cloud.nodes[NODE].kind = said
+        self.fake.properties[NODE] = {'vendor': 'another'}
+        self.assertTrue(self.reserve())
 
     def test_answer_that_is_lost(self):
         update = self.fake.ironic.update_node.side_effect
@@ -134,29 +183,69 @@ class ReserveTestCase(IronicTestCase):
             update(*args, **kwargs)
             raise sdk_exceptions.SDKException('timeout')
         self.fake.ironic.update_node.side_effect = lose
-        self.assertTrue(self.ironic.reserve(NODE, 'i'))
+        self.assertTrue(self.reserve())
 
     def test_node_that_is_deleted(self):
         del self.cloud.nodes[NODE]
         self.fake.ironic.update_node.side_effect = (
             sdk_exceptions.NotFoundException())
-        self.assertFalse(self.ironic.reserve(NODE, 'i'))
+        self.assertFalse(self.reserve())
 
     def test_ironic_that_fails(self):
         # As without its conductor, and not as where another has the node.
         self.fake.ironic.update_node.side_effect = (
             sdk_exceptions.HttpException('no', http_status=503))
         self.assertRaises(sdk_exceptions.HttpException,
-                          self.ironic.reserve, NODE, 'i')
+                          self.reserve)
         self.cloud.nodes[NODE].instance = 'other'
-        self.assertFalse(self.ironic.reserve(NODE, 'i'))
+        self.assertFalse(self.reserve())
 
     def test_ironic_that_does_not_answer(self):
         error = sdk_exceptions.SDKException('no')
         self.fake.ironic.update_node.side_effect = error
         self.fake.ironic.get_node.side_effect = error
         self.assertRaises(sdk_exceptions.SDKException,
-                          self.ironic.reserve, NODE, 'i')
+                          self.reserve)
+
+
+class ThreadsTestCase(IronicTestCase):
+    """Builds that ask while a pass goes over what it has listed."""
+
+    def test_what_a_build_asks_for_changes_nothing_that_is_read(self):
+        self.ironic.nodes(settings.Scope())
+        self.cloud.nodes['elsewhere'] = clouds.Node('i')
+        for _ in self.ironic.found:
+            self.ironic.nodes_of(['i'])
+        self.assertIn('elsewhere', self.ironic.found)
+
+    def test_two_make_nodes_for_nova_at_a_time(self):
+        self.ironic.nodes(settings.Scope())
+        make = upstream.for_nova
+
+        def meanwhile(said):
+            """Have another thread list nodes, without one of these."""
+            if said['uuid'] == OTHER:
+                self.cloud.nodes.pop(NODE)
+                self.ironic.nodes(settings.Scope())
+                self.ironic.for_nova(fake_nova.NODES[2:4])
+            return make(said)
+        with mock.patch.object(upstream, 'for_nova', meanwhile):
+            self.assertEqual([NODE, OTHER], list(
+                self.ironic.for_nova([NODE, OTHER])))
+
+    def test_builds_that_add_to_what_nodes_are_like(self):
+        found = self.ironic.nodes(settings.Scope())
+        self.ironic.describe(found)
+        self.cloud.nodes['elsewhere'] = clouds.Node()
+
+        class Asked(dict):
+            """Has a build list the free nodes meanwhile."""
+
+            def __contains__(asked, node):
+                self.ironic.free_nodes(settings.Scope())
+                return super().__contains__(node)
+        said = self.ironic.describe(Asked(found))
+        self.assertEqual(found.keys(), said.keys())
 
 
 class OthersTestCase(IronicTestCase):

@@ -345,6 +345,20 @@ class ResourceTestCase(PoolDriverTestCase):
             exception.ComputeHostNotFound, self.driver.get_available_resource,
             'me.CUSTOM_GOLD.01234567')
 
+    def test_architecture_that_a_capability_hides(self):
+        hidden = {'cpu_arch': 'aarch64', 'capabilities': 'cpu_arch:x86_64'}
+        self.nova.properties[NODES[0]] = hidden
+        self.nova.properties[NODES[1]] = {**hidden, 'cpu_arch': 'beige'}
+        found = {}
+        for name in self.me.run_pass():
+            said = self.driver.get_available_resource(name)
+            self.assertEqual('x86_64', said['stats']['cpu_arch'])
+            found[tuple(each[0] for each in said['supported_instances'])] = (
+                set(self.me.ring.result.found[name].nodes))
+        self.assertEqual({
+            ('aarch64',): {NODES[0]}, (): {NODES[1]},
+            ('x86_64',): set(NODES[2:])}, found)
+
     def test_identity(self):
         found = self.driver.get_available_resource(POOL)
         self.assertEqual(pools.uuid_of(POOL), found['uuid'])

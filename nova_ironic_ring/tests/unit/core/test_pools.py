@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import string
 import uuid
 
@@ -45,8 +46,10 @@ class NameTestCase(base.BaseTestCase):
         names = {pools.name(host, kind) for host in ('a', 'b') for kind in (
             GOLD, pools.Kind('CUSTOM_GOLD'), pools.Kind('CUSTOM_SILVER'),
             pools.Kind('CUSTOM_GOLD', GOLD.traits),
-            pools.Kind('CUSTOM_GOLD', properties=GOLD.properties))}
-        self.assertEqual(10, len(names))
+            pools.Kind('CUSTOM_GOLD', properties=GOLD.properties),
+            dataclasses.replace(GOLD, architecture=''),
+            dataclasses.replace(GOLD, architecture='aarch64'))}
+        self.assertEqual(14, len(names))
 
     def test_host_in_any_case(self):
         self.assertEqual(pools.name('compute-1', GOLD),

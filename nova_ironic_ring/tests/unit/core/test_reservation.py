@@ -56,6 +56,11 @@ class ReserveTestCase(base.BaseTestCase):
         self.cloud.nodes['a'].kind = pools.Kind('CUSTOM_GOLD')
         self.assertEqual('b', self.reserve('cd'))
 
+    def test_next_one_where_its_kind_has_changed(self):
+        self.cloud.nodes['c'].kind = pools.Kind('CUSTOM_GOLD')
+        self.assertEqual('d', self.reserve('cd'))
+        self.assertIsNone(self.cloud.nodes['c'].instance)
+
     def test_not_where_the_deployment_has_failed(self):
         self.assertEqual('d', reservation.reserve(
             self.ironic, reservation.Wanted(
@@ -69,8 +74,8 @@ class ReserveTestCase(base.BaseTestCase):
     def test_answer_that_was_lost(self):
         give = self.ironic.reserve
 
-        def lose(node, instance):
-            give(node, instance)
+        def lose(node, instance, kind):
+            give(node, instance, kind)
             return False
         self.ironic.reserve = lose
         self.assertEqual('c', self.reserve('cd'))
@@ -103,16 +108,18 @@ class ReserveTestCase(base.BaseTestCase):
         self.assertIsNone(found.node)
 
     def test_kind_that_is_not_known(self):
-        self.assertIsNone(self.reserve(kind=None))
+        # It would get one that is no substitute.
+        for own in '', 'ab':
+            self.assertIsNone(self.reserve(own, kind=None))
 
     def _fail_for(self, *nodes):
         give, asked = self.ironic.reserve, []
 
-        def fail(node, instance):
+        def fail(node, instance, kind):
             asked.append(node)
             if node in nodes:
                 raise ConnectionError(node)
-            return give(node, instance)
+            return give(node, instance, kind)
         self.ironic.reserve = fail
         return asked
 
@@ -130,9 +137,9 @@ class ReserveTestCase(base.BaseTestCase):
     def test_node_that_could_not_be_released(self):
         give, asked = self.ironic.reserve, []
 
-        def fail(node, instance):
+        def fail(node, instance, kind):
             asked.append(node)
-            give(node, instance)
+            give(node, instance, kind)
             raise ConnectionError(node)
         self.ironic.reserve = fail
         self.assertRaises(ConnectionError, self.reserve, 'cd')
@@ -141,12 +148,12 @@ class ReserveTestCase(base.BaseTestCase):
     def test_failure_that_takes_effect_later(self):
         give, asked = self.ironic.reserve, []
 
-        def fail(node, instance):
+        def fail(node, instance, kind):
             asked.append(node)
             if node == 'c':
                 raise TimeoutError()
             self.cloud.nodes['c'].instance = instance
-            return give(node, instance)
+            return give(node, instance, kind)
         self.ironic.reserve = fail
         self.assertEqual('c', self.reserve('cd'))
         self.assertEqual(['c', 'd'], asked)
@@ -158,7 +165,7 @@ class ReserveTestCase(base.BaseTestCase):
 
     def test_what_is_tried_is_not_tried_again(self):
         asked = []
-        self.ironic.reserve = lambda node, _: asked.append(node)
+        self.ironic.reserve = lambda node, *_: asked.append(node)
         self.assertIsNone(self.reserve('ab'))
         self.assertEqual(['a', 'b'], asked[:2])
         self.assertEqual(['a', 'b', 'c', 'd'], sorted(asked))
