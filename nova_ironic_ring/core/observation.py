@@ -183,7 +183,8 @@ class Pooled:
         in the last pass
     :ivar occupied: what Ironic has said last of the nodes with an instance, by
         UUID
-    :ivar rereads: in how many passes its inventories are to be read anew
+    :ivar rereads: in how many passes all inventories are to be read anew
+    :ivar turn: which of them are in the next pass in any case
     :ivar started: how many nodes there were by its rows when it was started,
         by the name of the pool; none as soon as not too many of them are
         missing; None before that was read
@@ -196,6 +197,7 @@ class Pooled:
     dropped: frozenset[str] = frozenset()
     occupied: Mapping[str, Node] = dataclasses.field(default_factory=dict)
     rereads: int = 0
+    turn: int = 0
     started: Mapping[str, model.Counted] | None = None
     gone_at: datetime.datetime | None = None
 

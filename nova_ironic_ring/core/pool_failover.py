@@ -34,6 +34,8 @@ from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
 
 _REREADS = 2
+# Each inventory is read anew in one of so many passes in any case.
+_TURNS = 5
 
 Nodes = Mapping[str, pools.Node]
 #: What is to be taken over, by the name of the pool that it comes into.
@@ -88,6 +90,31 @@ def noticed(before: observation.Memory, memory: observation.Memory,
         and not now.membership.state(current.host).is_lost)
     return dataclasses.replace(memory, pooled=dataclasses.replace(
         memory.pooled, rereads=_REREADS)) if is_back else memory
+
+
+def to_be_reread(memory: observation.Memory, names: Iterable[str]
+                 ) -> list[str]:
+    """Name the pools whose inventories are to be read anew in this pass.
+
+    One of the others may have taken this service for lost alone, which this
+    one does not notice: so each inventory has its turn every few passes.
+
+    :param memory: what is remembered
+    :param names: the names of this service's pools
+    """
+    return [name for name in names if memory.pooled.rereads
+            or int(pools.uuid_of(name)[-8:], 16) % _TURNS == (
+                memory.pooled.turn)]
+
+
+def next_turn(memory: observation.Memory) -> observation.Memory:
+    """Note that what was to be read anew in a pass has been.
+
+    :param memory: what is remembered
+    """
+    return dataclasses.replace(memory, pooled=dataclasses.replace(
+        memory.pooled, rereads=max(0, memory.pooled.rereads - 1),
+        turn=(memory.pooled.turn + 1) % _TURNS))
 
 
 def consent(memory: observation.Memory, current: settings.Settings

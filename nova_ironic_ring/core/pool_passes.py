@@ -149,9 +149,9 @@ def run(world: ports.Ports, before: observation.Memory,
     consumers = pool_takeover.Consumers(world, this.happened)
     found = _pools(this, memory, seen, consumers)
     memory = pool_failover.noticed(before, memory, current)
-    if memory.pooled.rereads:
-        for name in found:
-            world.placement.reread(name)
+    for name in pool_failover.to_be_reread(memory, found):
+        world.placement.reread(name)
+    memory = pool_failover.next_turn(memory)
     taken, outcome = claimed.instances, pool_takeover.Outcome()
     if memory.standing.trust is trust.Trust.FULL and (
             not memory.standing.is_ending):
@@ -178,8 +178,7 @@ def run(world: ports.Ports, before: observation.Memory,
     return Result(
         found, dataclasses.replace(
             memory, pooled=dataclasses.replace(
-                memory.pooled, pools=found,
-                rereads=max(0, memory.pooled.rereads - 1), occupied={
+                memory.pooled, pools=found, occupied={
                     uuid: node for uuid, node in nodes.items()
                     if node.instance is not None})),
         taken,

@@ -15,12 +15,14 @@
 import collections
 import dataclasses
 
+import fixtures
 from oslotest import base
 
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pool_failover
 from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pool_reaction
 from nova_ironic_ring.core import pools
@@ -104,6 +106,17 @@ class PoolPassTestCase(base.BaseTestCase):
         for host in self.HOSTS:
             self.start(host)
         self.run_passes(3)
+
+    def asked_to_reread(self, host):
+        """Return the pools that a service is to read anew, from now on.
+
+        Not those that are read in turn.
+        """
+        self.useFixture(fixtures.MockPatchObject(
+            pool_failover, '_TURNS', 1 << 40))
+        asked = []
+        self.services[host].world.placement.reread = asked.append
+        return asked
 
     def start(self, host, **options):
         self.cloud.beat(host)

@@ -48,6 +48,24 @@ class ShareTestCase(pool_base.PoolPassTestCase):
             self.assertEqual({pools.name(host, KIND), pools.name(host, OTHER)},
                              set(service.result.found))
 
+    def test_each_inventory_is_read_anew_in_one_of_five_passes(self):
+        for node, trait in zip(NODES, range(10)):
+            self.cloud.nodes[node].kind = dataclasses.replace(
+                KIND, traits=frozenset({f'CUSTOM_{trait}'}))
+        self.run_passes(2)
+        service, asked = self.services['a'], []
+        service.world.placement.reread = asked.append
+        for _ in range(2):
+            turns = []
+            for _ in range(5):
+                asked.clear()
+                service.run_pass()
+                turns.append(frozenset(asked))
+            self.assertEqual(sorted(service.result.found), sorted(
+                name for turn in turns for name in turn))
+            # Not all of them at once.
+            self.assertLess(1, len(set(turns)))
+
     def test_instance_counts_for_its_service(self):
         service = self.services['a']
         theirs = min(self.services['b'].pool.free)
@@ -319,8 +337,7 @@ class WorkTestCase(pool_base.PoolPassTestCase):
         self.assertEqual(0, counted.reserved)
 
     def test_it_reads_its_pools_anew_when_it_comes_back(self):
-        service, asked = self.services['b'], []
-        service.world.placement.reread = asked.append
+        service, asked = self.services['b'], self.asked_to_reread('b')
 
         def fail(_):
             raise ValueError('no')
@@ -336,8 +353,7 @@ class WorkTestCase(pool_base.PoolPassTestCase):
         self.assertEqual(2 * [service.pool.name], asked)
 
     def test_it_reads_its_pools_anew_after_a_pass_that_came_late(self):
-        service, asked = self.services['b'], []
-        service.world.placement.reread = asked.append
+        service, asked = self.services['b'], self.asked_to_reread('b')
         # Another task of Nova's took all that time, and nothing failed.
         self.fail()
         self.assertIs(membership.State.NOT_WORKING, self.state())

@@ -170,8 +170,7 @@ class ReactionTestCase(pool_base.TakeoverTestCase):
 
     def test_it_is_back_between_two_passes(self):
         service = self.services['b']
-        asked = []
-        service.world.placement.reread = asked.append
+        asked = self.asked_to_reread('b')
         for forced in True, False:
             self.cloud.services['b'] = dataclasses.replace(
                 self.cloud.services['b'], forced_down=forced)

@@ -76,8 +76,7 @@ class DeadServiceTestCase(pool_base.TakeoverTestCase):
 
     def test_it_reads_its_pools_anew_when_it_is_back(self):
         service = self.services['b']
-        asked = []
-        service.world.placement.reread = asked.append
+        asked = self.asked_to_reread('b')
         self.run_passes()
         self.assertEqual([], asked)
         for forced in True, False:
