@@ -21,15 +21,20 @@ from nova import context as nova_context
 from nova import exception
 from nova import objects
 from nova.scheduler.client import report
+from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core import pools
 
 
+LOG = logging.getLogger(__name__)
+
 # Passes of the resource tracker write the same inventory.
 _ATTEMPTS = 4
 #: An inventory, as Placement has it.
 _Known: TypeAlias = Mapping[str, Mapping[str, Any]]
+#: What is allocated, by class.
+_Resources: TypeAlias = Mapping[str, int]
 
 
 class Placement:
@@ -79,15 +84,79 @@ class Placement:
             return True
         if len(having) != 1 or not set(having) <= set(sources):
             return False
-        ((_, allocation),) = having.items()
-        try:
+        ((source, allocation),) = having.items()
+        resources = allocation['resources']
+
+        def put(wanted: _Resources) -> bool:
             # With the consumer's generation: of two that have read the same,
             # one is refused.
             return bool(self._client.put_allocations(context, instance, {
-                **found, 'allocations': {
-                    target: {'resources': allocation['resources']}}}))
+                **found, 'allocations': {target: {'resources': wanted}}}))
+        try:
+            if put(resources):
+                return True
+            if len(resources) == 1:
+                return False
+            kept = self._fitting(resources, source, target)
+            if kept == resources or not put(kept):
+                return False
         except exception.AllocationUpdateFailed:
             return False
+        LOG.warning('Instance %(instance)s has come to resource provider '
+                    '%(target)s, which has no room for what it had besides '
+                    'its node: it has given up its allocation of %(classes)s. '
+                    'Give all services of a ring the same provider.yaml.', {
+                        'instance': instance, 'target': target,
+                        'classes': ', '.join(
+                            sorted(resources.keys() - kept.keys()))})
+        return True
+
+    def _fitting(self, resources: _Resources, source: str, target: str
+                 ) -> _Resources:
+        """Leave out what a provider has no room for, but for the node itself.
+
+        :param resources: what an instance has, by class
+        :param source: the UUID of the provider that it has it of
+        :param target: the UUID of the other one
+        """
+        # One of the two is a pool, whose name says its class.
+        names = [self._read(uuid)['name'] for uuid in (source, target)]
+        inventories = self._read(target, 'inventories')['inventories']
+        usages = self._read(target, 'usages')['usages']
+
+        def has_room(name: str) -> bool:
+            said = inventories.get(name)
+            return said is not None and usages.get(name, 0) + (
+                resources[name]) <= said['allocation_ratio'] * (
+                    said['total'] - said['reserved'])
+        return {name: amount for name, amount in resources.items()
+                if any(pools.is_class_of(each, name) for each in names)
+                or has_room(name)}
+
+    def used_classes(self, provider: str) -> frozenset[str]:
+        """Name the classes of which something is allocated of a provider.
+
+        :param provider: its UUID
+        :raises nova.exception.ResourceProviderRetrievalFailed: if Placement
+            does not say so
+        """
+        return frozenset(
+            name for name, amount
+            in self._read(provider, 'usages')['usages'].items() if amount)
+
+    def _read(self, provider: str, more: str = '') -> Mapping[str, Any]:
+        """Read what Placement itself says of a provider.
+
+        :param provider: its UUID
+        :param more: what of it; nothing for its record
+        :raises nova.exception.ResourceProviderRetrievalFailed: if it says
+            nothing
+        """
+        answer = self._client.get('/'.join(
+            ['/resource_providers', provider, *filter(None, [more])]))
+        if not answer:
+            raise exception.ResourceProviderRetrievalFailed(uuid=provider)
+        return answer.json()
 
     def write(self, pool: pools.Pool, found: pools.Inventory) -> None:
         upstream.in_turn_with_tracker(lambda: self._write(
@@ -104,13 +173,14 @@ class Placement:
         upstream.in_turn_with_tracker(
             lambda: self.forget_provider(pools.provider(place)))
 
-    def make_room(self, place: str) -> None:
+    def make_room(self, place: str, pool: str) -> None:
         self.reread(place)
         used = len(self.consumers(pools.provider(place)))
         upstream.in_turn_with_tracker(lambda: self._write(
             place, lambda known: {
                 name: _with_room(said, used)
-                for name, said in known.items()}))
+                for name, said in known.items()
+                if pools.is_class_of(pool, name)}))
 
     def drop_provider(self, node: str) -> bool:
         if self.consumers(node):
@@ -125,7 +195,8 @@ class Placement:
         """Write an inventory, though the resource tracker may do so as well.
 
         :param pool: the name of the pool, or the UUID of the node
-        :param make: makes it of what Placement has
+        :param make: makes it of what Placement has; the classes that it leaves
+            out stay as they are, for Placement takes all of them or none
         :raises nova.exception.ResourceProviderUpdateConflict: if others write
             it all the time
         """
@@ -133,9 +204,10 @@ class Placement:
         for left in reversed(range(_ATTEMPTS)):
             tree = self._client.get_provider_tree_and_ensure_root(
                 context, uuid, name=pool)
+            known = tree.data(uuid).inventory
             try:
                 self._client.set_inventory_for_provider(
-                    context, uuid, make(tree.data(uuid).inventory))
+                    context, uuid, {**known, **make(known)})
                 return
             except exception.ResourceProviderUpdateConflict:
                 if not left:
@@ -172,18 +244,20 @@ def inventory(pool: pools.Pool, counted: pools.Inventory,
               known: _Known) -> _Known:
     """Return the inventory of a pool as Placement wants it.
 
+    It has the class by which the pool's nodes are counted, and no other: what
+    others have put there, such as a provider.yaml, is not the driver's.
+
     :param pool: the pool
     :param counted: what is counted
     :param known: the inventory that Placement has of it; where nodes are
         hidden, what it says of their number is all that is known
     """
-    if pool.is_hidden and known:
+    own = {name: said for name, said in known.items()
+           if pools.is_class_of(pool.name, name)}
+    if pool.is_hidden and own:
         return {name: {**said, 'reserved': said['total']}
-                for name, said in known.items()}
-    if pool.kind is None:
-        names = list(known)
-    else:
-        names = [pool.kind.resource_class]
+                for name, said in own.items()}
+    names = list(own) if pool.kind is None else [pool.kind.resource_class]
     return {name: {
         'total': counted.total, 'reserved': counted.reserved, 'min_unit': 1,
         'max_unit': 1, 'step_size': 1, 'allocation_ratio': 1.0}

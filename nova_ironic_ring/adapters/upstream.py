@@ -552,6 +552,20 @@ def aggregates(source: NovaIronicDriver, provider: str) -> set[str] | None:
     return known.data(provider).aggregates if known.exists(provider) else None
 
 
+def configured_classes(source: NovaIronicDriver) -> frozenset[str]:
+    """Name the resource classes that this service's provider.yaml files add.
+
+    Nova's tracker puts them into what the driver has said of a provider, and
+    fails where that has them already.
+
+    :param source: the driver that the manager has
+    """
+    return frozenset(
+        name for said in source.virtapi._compute.rt.provider_configs.values()
+        for added in said.get('inventories', {}).get('additional', ())
+        for name in added)
+
+
 def node_of(source: NovaIronicDriver, instance: objects.Instance) -> str:
     """Return the node that an instance is on.
 

@@ -118,9 +118,12 @@ class _CountingMixin(shared.OnNodeMixin):
         :param allocations: ignored: nothing is moved
         """
         if not pools.is_pool(nodename):
-            return super().update_provider_tree(  # type: ignore[misc]
+            return super().update_provider_tree(
                 provider_tree, nodename, allocations)
-        return self.ring_service.update_tree(provider_tree, nodename)
+        before = provider_tree.data(nodename).inventory
+        self.ring_service.update_tree(provider_tree, nodename)
+        return self.ring_service.providers.keep_used(
+            provider_tree, nodename, before)
 
     def prepare_for_spawn(self, instance: objects.Instance) -> None:
         """Reserve a node for an instance that is to be built.

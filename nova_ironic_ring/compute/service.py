@@ -36,6 +36,7 @@ from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import history
 from nova_ironic_ring.compute import log
+from nova_ironic_ring.compute import providers
 from nova_ironic_ring.core import arrivals
 from nova_ironic_ring.core import audit
 from nova_ironic_ring.core import events
@@ -197,6 +198,7 @@ class Service:
             self.process)
         self.reloader = sighup.Reloader(CONF)
         self.history = history.History()
+        self.providers = providers.Providers(driver)
         self.memory = observation.Memory()
         #: The nodes of this service, by UUID, as Nova's driver wants them.
         self.nodes: Mapping[str, sdk_node.Node] = {}

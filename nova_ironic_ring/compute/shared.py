@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator, Sequence
 import contextlib
 import threading
 
+from nova.compute import provider_tree as nova_provider_tree
 import nova.conf
 from nova import context as nova_context
 from nova import objects
@@ -111,6 +112,21 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
                 upstream.fill_cache(self, ring.nodes)
                 self.ring_recovery.start(result.taken)
             yield
+
+    def update_provider_tree(
+            self, provider_tree: nova_provider_tree.ProviderTree,
+            nodename: str, allocations: object = None) -> None:
+        """Say in a tree of providers what a node has.
+
+        :param provider_tree: the tree
+        :param nodename: the node's UUID
+        :param allocations: as Nova's own driver has it
+        """
+        before = provider_tree.data(nodename).inventory
+        super().update_provider_tree(  # type: ignore[misc]
+            provider_tree, nodename, allocations)
+        self.ring_service.providers.keep_used(
+            provider_tree, nodename, before)
 
     def failed_spawn_cleanup(self, instance: objects.Instance) -> None:
         """Clean up after a build that failed before its node was deployed.

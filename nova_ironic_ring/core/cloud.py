@@ -470,7 +470,7 @@ class Placement:
     def reread(self, place: str) -> None:
         """Do nothing: here, nobody remembers a provider."""
 
-    def make_room(self, place: str) -> None:
+    def make_room(self, place: str, pool: str) -> None:
         provider = pools.provider(place)
         found = self.cloud.inventories.get(provider)
         if found is None:

@@ -50,12 +50,12 @@ def give(nova: ports.Nova, placement: ports.Placement, gift: Gift) -> bool:
         been faster; all is as before then
     """
     source, target = pools.uuid_of(gift.source), pools.uuid_of(gift.target)
-    placement.make_room(gift.target)
+    placement.make_room(gift.target, gift.source)
     if not placement.move(gift.instance, {source}, target):
         return False
     if nova.place_instance(gift.instance, ports.Expected(
             gift.host, gift.source), gift.target):
         return True
-    placement.make_room(gift.source)
+    placement.make_room(gift.source, gift.target)
     placement.move(gift.instance, {target}, source)
     return False

@@ -95,7 +95,7 @@ def take_back(world: ports.Ports, own: Own, left: Collection[str]
                     node is None or node not in own.rows):
                 continue
             try:
-                way = _Way(frozenset({pools.uuid_of(pool)}), node, True)
+                way = _Way(pool, frozenset({pools.uuid_of(pool)}), node, True)
                 if not _move(world, uuid, way):
                     happened.append(events.AllocationNotMoved(uuid, node))
                 elif _place(world, uuid, instance, way):
@@ -149,7 +149,7 @@ def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
                 if row is None or world.nova.delete_row(each.node, row.owner):
                     prepared.add(each.node)
                 continue
-            way = _Way(frozenset(map(pools.uuid_of, {
+            way = _Way(str(instance.node), frozenset(map(pools.uuid_of, {
                 str(instance.node), *sources})), each.node)
             if not _move(world, each.instance, way):
                 happened.append(
@@ -168,11 +168,13 @@ def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
 class _Way:
     """The way of an instance to its node.
 
+    :ivar pool: the name of the pool that it comes from
     :ivar sources: UUIDs of the providers that its allocation may be of
     :ivar node: the UUID of the node, which this service has a record of
     :ivar is_own: whether the instance is this service's, and has to be idle
     """
 
+    pool: str
     sources: frozenset[str]
     node: str
     is_own: bool = False
@@ -180,7 +182,7 @@ class _Way:
 
 def _move(world: ports.Ports, uuid: str, way: _Way) -> bool:
     """Move an allocation, if nobody was faster."""
-    world.placement.make_room(way.node)
+    world.placement.make_room(way.node, way.pool)
     is_there = world.placement.move(uuid, way.sources, way.node)
     # The tracker's client knows the provider as it was before.
     world.placement.forget_provider(way.node)

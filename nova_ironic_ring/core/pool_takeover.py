@@ -298,7 +298,7 @@ def _give_back(world: ports.Ports, pool: str, consumers: frozenset[str]
             place = str(instance.node)
             # Its service reserves a node whose instance has no allocation, and
             # others reserve all of a lost one's.
-            world.placement.make_room(place)
+            world.placement.make_room(place, pool)
             if not world.placement.move(
                     uuid, {target}, pools.provider(place)):
                 happened.append(events.AllocationNotMoved(uuid, place))

@@ -223,6 +223,19 @@ def is_of(host: str, node: str | None) -> bool:
         model.canonical(host), _LONGEST_HOST)
 
 
+def is_class_of(node: str | None, resource_class: str) -> bool:
+    """Say whether the nodes of a pool are counted by a resource class.
+
+    A pool may have more classes in Placement, which others have put there.
+
+    :param node: the name of the compute node, if there is one
+    :param resource_class: the class, as Placement has it
+    :returns: False where the compute node is no pool
+    """
+    return is_pool(node) and str(node).rsplit('.', 2)[1] == _bounded(
+        resource_class, _LONGEST_CLASS)
+
+
 def has(instance: model.Instance, node: str) -> bool:
     """Say whether Nova has an instance on a node, or in a pool of its service.
 

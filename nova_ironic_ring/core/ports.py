@@ -292,7 +292,9 @@ class Placement(Protocol):
              target: str) -> bool:
         """Have the allocation of an instance rest on another provider.
 
-        Of all that do so at the same time, one does it.
+        Of all that do so at the same time, one does it. What the instance has
+        of other classes than the one that counts nodes goes with it, as far as
+        the other provider has room for that.
 
         :param instance: its UUID
         :param sources: UUIDs of providers, on one of which it has to rest
@@ -323,15 +325,18 @@ class Placement(Protocol):
         :param place: the name of the pool, or the UUID of the node
         """
 
-    def make_room(self, place: str) -> None:
+    def make_room(self, place: str, pool: str) -> None:
         """Have the provider of a node, or of a pool, take an allocation.
 
         Where it has room, nothing is done. Where it has none, fewer nodes are
         reserved, as few as it takes: peers may have reserved all of them, also
         those with an allocation. Where that is not enough, more are counted:
-        its service does so in its next pass.
+        its service does so in its next pass. Other classes than the one that
+        counts nodes stay as they are.
 
         :param place: the UUID of the node, or the name of the pool
+        :param pool: the name of the pool that the allocation is of, whose
+            nodes are counted by the same class
         """
 
     def drop_provider(self, node: str) -> bool:

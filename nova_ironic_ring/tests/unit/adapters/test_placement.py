@@ -12,17 +12,22 @@
 
 """Placement, by way of Nova's own client."""
 
+import dataclasses
 import types
 from unittest import mock
 
+import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova.compute import provider_tree
 from nova import exception
+from nova import objects
 from nova.scheduler.client import report
+from oslo_utils import uuidutils
 from oslotest import base
 
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.core import pools
+from nova_ironic_ring.tests.fixtures import real_placement
 
 NODE = '00000000-0000-0000-0000-000000000000'
 
@@ -136,7 +141,7 @@ class PlacementTestCase(base.BaseTestCase):
             self._have(*map(str, range(used)))
             write = self._inventory(
                 CUSTOM_GOLD={'total': total, 'reserved': reserved})
-            self.placement.make_room(POOL.name)
+            self.placement.make_room(POOL.name, POOL.name)
             write.assert_called_once_with(mock.ANY, POOL.uuid, {
                 'CUSTOM_GOLD': dict(zip(('total', 'reserved'), left))})
             write.reset_mock()
@@ -144,7 +149,7 @@ class PlacementTestCase(base.BaseTestCase):
     def test_room_on_a_node(self):
         self._have()
         write = self._inventory(CUSTOM_GOLD={'total': 1, 'reserved': 1})
-        self.placement.make_room(NODE)
+        self.placement.make_room(NODE, POOL.name)
         self.client.get_provider_tree_and_ensure_root.assert_called_once_with(
             mock.ANY, NODE, name=NODE)
         write.assert_called_once_with(mock.ANY, NODE, {
@@ -263,3 +268,108 @@ class InventoryTestCase(base.BaseTestCase):
         # One that Placement does not have.
         found = placement.inventory(pool, pools.Inventory(), {})
         self.assertEqual(1, found['CUSTOM_GOLD']['reserved'])
+
+    def test_class_that_others_have_added(self):
+        known = {'CUSTOM_GOLD': {'total': 9, 'reserved': 0},
+                 'CUSTOM_LICENSE': {'total': 10, 'reserved': 0}}
+        for pool in (POOL, pools.Pool(POOL.name), pools.Pool(
+                POOL.name, is_hidden=True)):
+            self.assertEqual({'CUSTOM_GOLD'}, placement.inventory(
+                pool, pools.Inventory(3, 1), known).keys())
+
+
+class AddedClassTestCase(base.BaseTestCase):
+    """Classes that a provider.yaml has added, in Placement itself."""
+
+    CONFIGURED = {'$COMPUTE_NODE': {
+        '__source_file': 'provider.yaml', 'inventories': {'additional': [
+            {'CUSTOM_LICENSE': {'total': 10, 'reserved': 2}}]}}}
+    LICENSE = {'CUSTOM_LICENSE': (10, 2)}
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.real = self.useFixture(real_placement.RealPlacement())
+        self.port = self.real.port()
+        self.pool = dataclasses.replace(POOL, nodes={
+            str(number): pools.Node(POOL.kind) for number in range(3)})
+        self.of_peer = pools.Pool(
+            'peer.CUSTOM_GOLD.01234567', self.pool.kind, self.pool.nodes)
+        for pool in self.pool, self.of_peer:
+            self.real.add(pool.uuid, pool.name, CUSTOM_GOLD=(3, 0))
+
+    def _add(self, pool=None):
+        """Have a pool have licenses, and an instance have one of them."""
+        pool = pool or self.pool
+        self.real.add(pool.uuid, pool.name, CUSTOM_GOLD=(3, 0),
+                      **self.LICENSE)
+        return self._use(pool, 'CUSTOM_LICENSE')
+
+    def _use(self, pool, *more):
+        instance = uuidutils.generate_uuid()
+        self.assertTrue(self.real.allocate(
+            instance, pool.uuid, 'CUSTOM_GOLD', *more))
+        return instance
+
+    def test_room_for_a_takeover(self):
+        self._add()
+        self.port.write(self.pool, pools.Inventory(4, 1))
+        self.assertEqual({'CUSTOM_GOLD': (4, 1), **self.LICENSE},
+                         self.real.inventories(self.pool.uuid))
+
+    def test_pool_that_is_reserved(self):
+        self._add()
+        self.port.reserve_all(self.pool.name)
+        self.assertEqual({'CUSTOM_GOLD': (3, 3), **self.LICENSE},
+                         self.real.inventories(self.pool.uuid))
+        self.port.make_room(self.pool.name, self.pool.name)
+        self.assertEqual({'CUSTOM_GOLD': (3, 1), **self.LICENSE},
+                         self.real.inventories(self.pool.uuid))
+
+    def test_pool_of_which_no_node_was_seen(self):
+        self._add()
+        self.port.write(pools.Pool(self.pool.name), pools.Inventory(3, 1))
+        self.assertEqual({'CUSTOM_GOLD': (3, 1), **self.LICENSE},
+                         self.real.inventories(self.pool.uuid))
+
+    def test_room_on_a_node(self):
+        self.real.add(NODE, NODE, CUSTOM_GOLD=(1, 1), CUSTOM_LICENSE=(1, 1))
+        self.port.make_room(NODE, self.pool.name)
+        self.assertEqual(
+            {'CUSTOM_GOLD': (1, 0), 'CUSTOM_LICENSE': (1, 1)},
+            self.real.inventories(NODE))
+
+    def test_license_goes_with_the_instance(self):
+        self._add()
+        instance = self._add(self.of_peer)
+        self.assertTrue(self.port.move(
+            instance, {self.of_peer.uuid}, self.pool.uuid))
+        self.assertEqual({self.pool.uuid: {
+            'CUSTOM_GOLD': 1, 'CUSTOM_LICENSE': 1}},
+            self.real.allocations(instance))
+
+    def test_service_that_has_no_licenses(self):
+        log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
+        instance = self._add(self.of_peer)
+        self.assertTrue(self.port.move(
+            instance, {self.of_peer.uuid}, self.pool.uuid))
+        self.assertEqual({self.pool.uuid: {'CUSTOM_GOLD': 1}},
+                         self.real.allocations(instance))
+        self.assertIn('given up its allocation of CUSTOM_LICENSE', log.output)
+
+    def test_no_license_is_left(self):
+        instance = self._add(self.of_peer)
+        self.real.add(self.pool.uuid, self.pool.name, CUSTOM_GOLD=(3, 0),
+                      CUSTOM_LICENSE=(1, 1))
+        self.assertTrue(self.port.move(
+            instance, {self.of_peer.uuid}, self.pool.uuid))
+        self.assertEqual({self.pool.uuid: {'CUSTOM_GOLD': 1}},
+                         self.real.allocations(instance))
+
+    def test_no_node_is_left(self):
+        instance = self._add(self.of_peer)
+        self.real.add(self.pool.uuid, self.pool.name, CUSTOM_GOLD=(3, 3))
+        before = self.real.allocations(instance)
+        self.assertFalse(self.port.move(
+            instance, {self.of_peer.uuid}, self.pool.uuid))
+        self.assertEqual(before, self.real.allocations(instance))

@@ -18,6 +18,7 @@ nova_ironic_ring/adapters/upstream.py, which has them all.
 
 import functools
 import inspect
+import pathlib
 import time
 from unittest import mock
 
@@ -28,6 +29,7 @@ from nova.compute import manager
 from nova.compute import power_state
 from nova.compute import provider_tree
 from nova.compute import resource_tracker
+import nova.conf
 from nova.conf import ironic as conf_ironic
 from nova import exception
 from nova import objects
@@ -45,6 +47,19 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver as ring_driver
+
+
+_PROVIDER_YAML = """
+meta: {schema_version: '1.0'}
+providers:
+  - identification: {uuid: $COMPUTE_NODE}
+    inventories:
+      additional:
+        - CUSTOM_LICENSE: {total: 10}
+        - CUSTOM_SLOT: {total: 1}
+  - identification: {name: other}
+    traits: {additional: [CUSTOM_ANY]}
+"""
 
 
 class MadeAgain(Exception):
@@ -158,6 +173,19 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertEqual(
             {'one'}, upstream.aggregates(source, uuidsentinel.first))
         self.assertIsNone(upstream.aggregates(source, uuidsentinel.other))
+
+    def test_classes_of_provider_yaml(self):
+        directory = self.useFixture(fixtures.TempDir())
+        pathlib.Path(directory.join('one.yaml')).write_text(_PROVIDER_YAML)
+        self.useFixture(config_fixture.Config(nova.conf.CONF)).config(
+            group='compute', provider_config_location=directory.path)
+        tracker = resource_tracker.ResourceTracker(
+            'me', mock.Mock(), mock.Mock())
+        source = mock.Mock(virtapi=mock.Mock(_compute=mock.Mock(rt=tracker)))
+        self.assertEqual({'CUSTOM_LICENSE', 'CUSTOM_SLOT'},
+                         upstream.configured_classes(source))
+        tracker.provider_configs = {}
+        self.assertEqual(set(), upstream.configured_classes(source))
 
     def test_placement_that_does_not_answer(self):
         client = self._deleted_provider(503)

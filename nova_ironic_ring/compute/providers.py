@@ -1,0 +1,59 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What both drivers add to what is said of a resource provider."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from nova.compute import provider_tree
+
+from nova_ironic_ring.adapters import placement
+from nova_ironic_ring.adapters import upstream
+
+
+class Providers:
+    """Completes what one service says of its providers."""
+
+    def __init__(self, driver: upstream.NovaIronicDriver) -> None:
+        """Choose the service.
+
+        :param driver: the driver of the nova-compute
+        """
+        self._driver = driver
+        self._placement = placement.Placement(driver)
+
+    def keep_used(self, tree: provider_tree.ProviderTree, name: str,
+                  before: Mapping[str, Any]) -> None:
+        """Keep the classes that servers have, and the driver does not know.
+
+        The provider.yaml of another service has added them, from which the
+        compute node or the server has come, or one that is gone. Placement
+        refuses an inventory without them, and Nova's tracker would fail in
+        each pass.
+
+        :param tree: the tree, as the driver leaves it
+        :param name: the name of the compute node
+        :param before: the inventory before the driver has changed it
+        :raises nova.exception.ResourceProviderRetrievalFailed: if Placement
+            does not say what servers have
+        """
+        said = tree.data(name)
+        more = before.keys() - said.inventory.keys()
+        if more:
+            # The tracker adds these itself.
+            more -= upstream.configured_classes(self._driver)
+        if more:
+            more &= self._placement.used_classes(said.uuid)
+        if more:
+            tree.update_inventory(name, {
+                **said.inventory, **{each: before[each] for each in more}})
