@@ -31,6 +31,7 @@ from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import process
 from nova_ironic_ring.lab import schema
 from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab import shapes as lab_shapes
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import view
@@ -185,24 +186,31 @@ class Lab:
         self.wait(f'A heartbeat of {name}', alive)
 
     def discover_hosts(self) -> None:
-        """Let Nova schedule to the nova-computes that are new.
+        """Let Nova schedule to the nova-computes that are new, in a zone.
 
         :raises LabError: if Nova refuses
         """
         # By service: a new one may have no node yet.
         schema.run(self.state.directory, (
             *self.nova.manage, 'cell_v2', 'discover_hosts', '--by-service'))
+        # Nova's API is among the last that come up.
+        if self.state.ready:
+            tenant.settle(self.state)
 
-    def enroll(self, count: int, **attributes: object) -> list[str]:
+    def enroll(self, count: int,
+               shapes: Sequence[lab_shapes.Shape] = lab_shapes.MIXED,
+               **attributes: object) -> list[str]:
         """Add nodes to Ironic.
 
         :param count: how many
-        :param attributes: of each node, as Ironic names them
+        :param shapes: what they say of themselves, by their numbers
+        :param attributes: of each node, as Ironic names them, in the place of
+            those of its shape
         :returns: their UUIDs
         """
         # The SDK takes long to import, and few commands need it.
         from nova_ironic_ring.lab import nodes
-        return nodes.enroll(self.state, count, **attributes)
+        return nodes.enroll(self.state, count, shapes, **attributes)
 
     @contextlib.contextmanager
     def cell(self) -> Iterator[pymysql.Connection]:
@@ -314,7 +322,8 @@ class Cloud(fixtures.Fixture):
 
     def __init__(self, directory: pathlib.Path, *,
                  driver: str = lab_state.RING_DRIVER, computes: int = 3,
-                 node_count: int = 30, groups: Sequence[str] = (),
+                 node_count: int = 30,
+                 groups: Sequence[str] = (), alike: bool = False,
                  progress: Callable[[str], None] = lambda line: None) -> None:
         """Describe the lab.
 
@@ -323,6 +332,8 @@ class Cloud(fixtures.Fixture):
         :param computes: how many nova-computes
         :param node_count: how many nodes
         :param groups: Ironic's conductor groups, beside the default one
+        :param alike: whether all nodes and all services are alike: for what
+            measures, or boots as many servers as there are nodes
         :param progress: is given a line at each long step
         """
         super().__init__()
@@ -330,6 +341,7 @@ class Cloud(fixtures.Fixture):
         self.driver = driver
         self.computes = computes
         self.node_count = node_count
+        self.alike = alike
         self.groups = groups
         self.progress = progress
         self.lab: Lab
@@ -386,7 +398,9 @@ class Cloud(fixtures.Fixture):
         for group in self.groups:
             self.useFixture(services.IronicConductor(ironic, group))
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            enrolled = pool.submit(self.lab.enroll, self.node_count)
+            enrolled = pool.submit(
+                self.lab.enroll, self.node_count,
+                lab_shapes.ALIKE if self.alike else lab_shapes.MIXED)
             # Nova's processes look for Placement when they start.
             placement.wait()
             for name in 'nova-conductor', 'nova-scheduler':
@@ -405,6 +419,8 @@ class Cloud(fixtures.Fixture):
         for api in later:
             api.wait()
         tenant.furnish(state)
+        if not self.alike:
+            tenant.aggregate(state)
         self.lab.check()
 
     def _make_schemas(self, nova: services.NovaConfig,
@@ -418,6 +434,8 @@ class Cloud(fixtures.Fixture):
 
     def _add_computes(self) -> None:
         """Start the nova-computes."""
+        if not self.alike:
+            self.lab.nova.provide(self.lab.next_name())
         self.lab.add_compute()
         if self.driver == lab_state.STOCK_DRIVER:
             # With Nova's own driver, the first has to be alone until it has

@@ -12,7 +12,7 @@
 
 """Nodes of Ironic with fake hardware, in the place of machines."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import concurrent.futures
 import re
 from typing import Any
@@ -23,6 +23,7 @@ from openstack import exceptions
 
 from nova_ironic_ring.core import plural
 from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import shapes as lab_shapes
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import waiting
@@ -34,23 +35,27 @@ _POLL = 0.3
 
 
 def enroll(state: lab_state.State, count: int,
+           shapes: Sequence[lab_shapes.Shape] = lab_shapes.MIXED,
            **attributes: object) -> list[str]:
     """Add nodes that Nova can use at once.
 
     :param state: the lab's settings; Ironic must answer
     :param count: how many
-    :param attributes: of each node, as Ironic names them
+    :param shapes: what they say of themselves, by their numbers
+    :param attributes: of each node, as Ironic names them, in the place of
+        those of its shape
     :returns: their UUIDs
     :raises LabError: if Ironic refuses, or takes too long over one
     """
     try:
-        return _enroll(state, count, attributes)
+        return _enroll(state, count, shapes, attributes)
     except exceptions.SDKException as error:
         raise errors.LabError(
             f'Ironic does not take the nodes: {error}.') from error
 
 
 def _enroll(state: lab_state.State, count: int,
+            shapes: Sequence[lab_shapes.Shape],
             attributes: Mapping[str, object]) -> list[str]:
     project = tenant.connect(state).current_project_id
     baremetal = tenant.connect(state, tenant.SYSTEM_CLOUD).baremetal
@@ -59,18 +64,18 @@ def _enroll(state: lab_state.State, count: int,
     first = max(numbers, default=0) + 1
 
     def create(number: int) -> str:
-        return baremetal.create_node(**{
+        shape = lab_shapes.of(number, shapes)
+        node = baremetal.create_node(**{
             'name': f'node-{number}',
             # The same in each lab, so that the ring is the same too.
             'id': str(uuid.uuid5(_NAMESPACE, f'node-{number}')),
             'driver': 'fake-hardware',
-            'resource_class': tenant.RESOURCE_CLASS,
             # The project's users see their own nodes only.
             'owner': project,
-            # As large as the lab's flavor says.
-            'properties': {'cpus': 1, 'memory_mb': 1024, 'local_gb': 1,
-                           'cpu_arch': 'x86_64'},
-        } | dict(attributes)).id
+        } | shape.attributes() | dict(attributes)).id
+        if shape.traits:
+            baremetal.set_node_traits(node, sorted(shape.traits))
+        return node
 
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
         nodes = list(pool.map(create, range(first, first + count)))

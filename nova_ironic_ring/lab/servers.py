@@ -27,7 +27,7 @@ _POLL = 1
 
 def boot(cloud: connection.Connection, name: str,
          host: str | None = None, node: str | None = None,
-         network: str | None = None, flavor: str = tenant.FLAVOR,
+         network: str | None = None, flavor: str | None = None,
          **more: object) -> sdk_server.Server:
     """Ask for a server.
 
@@ -36,7 +36,8 @@ def boot(cloud: connection.Connection, name: str,
     :param host: the nova-compute that is to have it
     :param node: the UUID of the node that it is to be on
     :param network: the UUID of the network that it is to have a port on
-    :param flavor: the name or the ID of its flavor
+    :param flavor: the name or the ID of its flavor; if it is None, the usual
+        one, or that of the node
     :param more: what else Nova's API takes, such as ``config_drive``
     :returns: the server, which is still being built
     :raises LabError: if Nova refuses
@@ -48,6 +49,9 @@ def boot(cloud: connection.Connection, name: str,
         arguments['hypervisor_hostname'] = node
     try:
         image = cloud.image.find_image(tenant.IMAGE, ignore_missing=False)
+        if flavor is None:
+            flavor = cloud.baremetal.get_node(
+                node).resource_class if node else tenant.FLAVOR
         found = cloud.compute.find_flavor(flavor, ignore_missing=False)
         return cloud.compute.create_server(
             name=name, image_id=image.id, flavor_id=found.id,

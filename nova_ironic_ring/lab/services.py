@@ -44,6 +44,9 @@ REGION = 'lab'
 DOWN_TIME = 8
 #: Seconds between two passes of the resource tracker.
 PASS_INTERVAL = 5
+#: What the provider.yaml of a nova-compute adds to its resource providers.
+PROVIDED_CLASS = 'CUSTOM_LICENSE'
+PROVIDED_TRAIT = 'CUSTOM_LICENSED'
 
 
 def program(name: str) -> str:
@@ -507,7 +510,8 @@ class NovaConfig:
             'glance': {'region_name': REGION},
             'vnc': {'enabled': False},
             'conductor': {'workers': 1},
-            'scheduler': {'workers': 1},
+            'scheduler': {'workers': 1,
+                          'enable_isolated_aggregate_filtering': True},
             'quota': {'driver': 'nova.quota.NoopQuotaDriver'},
         })
         write_config(self.controller, {
@@ -517,6 +521,28 @@ class NovaConfig:
         write_config(self.operator, {'DEFAULT': {
             'use_stderr': False,
             'log_dir': context.state.directory / 'log'}})
+
+    def providers(self, name: str) -> pathlib.Path:
+        """Return the directory of what a nova-compute adds in Placement.
+
+        :param name: its host name
+        """
+        return self.etc / 'providers' / name
+
+    def provide(self, name: str) -> None:
+        """Have a nova-compute add an inventory and a trait in Placement.
+
+        :param name: its host name
+        """
+        directory = self.providers(name)
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / 'provider.yaml').write_text(yaml.safe_dump({
+            'meta': {'schema_version': '1.0'},
+            'providers': [{
+                'identification': {'uuid': '$COMPUTE_NODE'},
+                'inventories': {'additional': [
+                    {PROVIDED_CLASS: {'total': 100}}]},
+                'traits': {'additional': [PROVIDED_TRAIT]}}]}))
 
     @property
     def ring(self) -> tuple[str, ...]:
@@ -616,4 +642,7 @@ class NovaCompute(Service):
             'compute_driver': state.driver,
             'state_path': self.config.context.data / self.name,
         } | sections.get('DEFAULT', {})
+        sections['compute'] = {
+            'provider_config_location': self.config.providers(self.name),
+        } | sections.get('compute', {})
         write_config(self.conf, sections)

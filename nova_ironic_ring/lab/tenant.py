@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab import shapes
 from nova_ironic_ring.lab import state as lab_state
 
 if TYPE_CHECKING:
@@ -32,8 +33,13 @@ CLOUD = 'lab'
 SYSTEM_CLOUD = 'lab-system'
 
 IMAGE = 'none'
-FLAVOR = 'baremetal'
-RESOURCE_CLASS = 'baremetal'
+FLAVOR = shapes.USUAL.resource_class
+#: The availability zones. Services that share nodes have to share the zone:
+#: all are in the first one until somebody moves them.
+ZONES = ('zone-1', 'zone-2')
+#: The aggregate whose hosts are for what asks for fast disks alone. It has
+#: none at first.
+ISOLATED = 'nvme'
 
 _CATALOG = {
     'glance': ('image', ''),
@@ -122,7 +128,7 @@ def register(state: lab_state.State) -> None:
 
 
 def furnish(state: lab_state.State) -> None:
-    """Make an image and a flavor to boot servers with.
+    """Make an image and flavors to boot servers with.
 
     :param state: the lab's settings; Glance and Nova must answer
     """
@@ -130,12 +136,72 @@ def furnish(state: lab_state.State) -> None:
     cloud.image.create_image(
         name=IMAGE, data=b'fake hardware boots nothing', disk_format='raw',
         container_format='bare', visibility='public')
+    for name, shape in shapes.FLAVORS.items():
+        _make_flavor(cloud, name, shape)
+
+
+def _make_flavor(cloud: 'connection.Connection', name: str,
+                 shape: shapes.Shape) -> None:
     flavor = cloud.compute.create_flavor(
-        name=FLAVOR, ram=1024, vcpus=1, disk=1)
+        name=name, ram=shape.memory, vcpus=shape.cpus, disk=shape.disk)
     # The machine as a whole is the resource, not its parts:
     # https://docs.openstack.org/ironic/latest/install/configure-nova-flavors
     cloud.compute.create_flavor_extra_specs(flavor, {
-        f'resources:CUSTOM_{RESOURCE_CLASS.upper()}': '1',
+        f'resources:{placement_class(shape.resource_class)}': '1',
         'resources:VCPU': '0',
         'resources:MEMORY_MB': '0',
-        'resources:DISK_GB': '0'})
+        'resources:DISK_GB': '0',
+        **{f'trait:{trait}': 'required' for trait in shape.traits}})
+
+
+def placement_class(name: str) -> str:
+    """Return what Placement names a resource class of Ironic.
+
+    :param name: as Ironic has it
+    """
+    return 'CUSTOM_' + name.upper().replace('-', '_')
+
+
+def aggregate(state: lab_state.State) -> None:
+    """Make the zones, with all services in one, and another aggregate.
+
+    :param state: the lab's settings; Nova must answer, and know the services
+    """
+    compute = connect(state).compute
+    for zone in ZONES:
+        compute.create_aggregate(name=zone, availability_zone=zone)
+    isolated = compute.create_aggregate(name=ISOLATED)
+    compute.set_aggregate_metadata(
+        isolated, {f'trait:{shapes.FAST_DISKS}': 'required'})
+    settle(state)
+
+
+def settle(state: lab_state.State) -> None:
+    """Put the services that are in no zone into the first, if there is one.
+
+    :param state: the lab's settings; Nova must answer, and know the services
+    """
+    compute = connect(state).compute
+    zones = {each.name: each for each in compute.aggregates()
+             if each.availability_zone}
+    if not zones:
+        return
+    inside = {host for zone in zones.values() for host in zone.hosts or ()}
+    for service in compute.services(binary='nova-compute'):
+        if service.host not in inside:
+            compute.add_host_to_aggregate(zones[ZONES[0]], service.host)
+
+
+def move(state: lab_state.State, host: str, zone: str) -> None:
+    """Put a service without servers into another zone.
+
+    :param state: the lab's settings; Nova must answer
+    :param host: the service
+    :param zone: the zone's name
+    """
+    compute = connect(state).compute
+    for each in compute.aggregates():
+        if each.availability_zone and host in (each.hosts or ()):
+            compute.remove_host_from_aggregate(each, host)
+    compute.add_host_to_aggregate(
+        compute.find_aggregate(zone, ignore_missing=False), host)

@@ -199,7 +199,11 @@ def read(connection: pymysql.Connection) -> Snapshot:
             'JOIN placement.resource_providers AS providers USING (uuid) '
             'JOIN placement.inventories '
             'ON resource_provider_id = providers.id '
-            'WHERE deleted = 0 AND uuid <> hypervisor_hostname')
+            'JOIN placement.resource_classes AS classes '
+            'ON classes.id = resource_class_id '
+            'WHERE deleted = 0 AND uuid <> hypervisor_hostname '
+            # Not what somebody else has added to it.
+            "AND hypervisor_hostname LIKE CONCAT('%.', classes.name, '.%')")
         pools = [Pool(*found) for found in cursor.fetchall()]
         nodes = {}
         if pools:

@@ -107,7 +107,8 @@ def run(driver: str, tables: Sequence[_Table]) -> _Results:
     results: _Results = [[] for _ in tables]
     fixture = cloud.Cloud(
         place.directory(f'faults-{driver}'), driver=_DRIVERS[driver],
-        computes=_COMPUTES, node_count=_NODES, progress=print)
+        computes=_COMPUTES, node_count=_NODES, alike=True,
+        progress=print)
     with fixture:
         lab = fixture.lab
         connection = lab.connect()

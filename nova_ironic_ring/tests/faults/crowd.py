@@ -73,7 +73,8 @@ def measure(count: int, driver: str) -> Crowd:
     """
     nodes = count + 10
     with cloud.Cloud(place.directory('faults-crowd'), driver=driver,
-                     computes=2, node_count=nodes, progress=print) as fixture:
+                     computes=2, node_count=nodes, alike=True,
+                     progress=print) as fixture:
         lab = fixture.lab
         link = lab.connect()
         # So that all nodes are with the one that is to die.

@@ -23,6 +23,7 @@ from openstack import connection
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import shapes
 from nova_ironic_ring.tests.faults import operators
 
 _HOST = 'compute-2'
@@ -119,7 +120,7 @@ def with_nodes(lab: cloud.Lab) -> Iterator[None]:
     free = sum(node.instance_id is None
                for node in link.baremetal.nodes(details=True))
     if free < SERVERS:
-        lab.enroll(SERVERS - free)
+        lab.enroll(SERVERS - free, shapes.ALIKE)
     lab.wait_settled(_count(link))
     yield
 

@@ -350,7 +350,7 @@ class LabTestCase(base.BaseTestCase):
 
     def boot(self, name: str, host: str | None = None,
              node: str | None = None,
-             network: str | None = None, flavor: str = tenant.FLAVOR,
+             network: str | None = None, flavor: str | None = None,
              **more: object) -> sdk_server.Server:
         """Ask for a server, which is gone after the test.
 
@@ -358,7 +358,8 @@ class LabTestCase(base.BaseTestCase):
         :param host: the nova-compute that is to have it
         :param node: the node that it is to be on
         :param network: the network that it is to have a port on
-        :param flavor: the name of its flavor
+        :param flavor: the name of its flavor; if it is None, the usual one, or
+            that of the node
         :param more: what else Nova's API takes, such as ``config_drive``
         """
         if node is not None:
@@ -376,11 +377,14 @@ class LabTestCase(base.BaseTestCase):
 
         :param node: its UUID
         """
+        asked = tenant.placement_class(
+            self.cloud.baremetal.get_node(node).resource_class)
+
         def is_free() -> bool:
             found = self.cloud.placement.get(
                 f'/resource_providers/{node}/inventories').json()
-            return any(each['reserved'] < each['total']
-                       for each in found['inventories'].values())
+            own = found['inventories'].get(asked)
+            return own is not None and own['reserved'] < own['total']
         self.lab.wait(f'Node {node} free in Placement', is_free)
 
     def boot_active(self, name: str, host: str | None = None,

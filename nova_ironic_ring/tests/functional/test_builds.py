@@ -47,7 +47,10 @@ class WaitingBuildsTestCase(base.LabTestCase):
         newcomer = self.lab.next_name()
         with concurrent.futures.ThreadPoolExecutor(self.SERVERS) as pool:
             asked = list(pool.map(
-                lambda number: self.boot(f'waits-{number}'),
+                # Not all ask for the same, as there are several kinds.
+                lambda number: self.boot(
+                    f'waits-{number}',
+                    flavor=None if number else 'baremetal-large'),
                 range(self.SERVERS)))
         self.lab.wait('The first build', lambda: any(
             self.show(server).task_state == 'spawning' for server in asked))

@@ -99,12 +99,14 @@ class PoolTestCase(base.LabTestCase):
     def _mark(self, node: str) -> None:
         """Give a node a trait and a capability for the time of the test."""
         system = self.lab.connect('lab-system').baremetal
-        system.set_node_traits(node, [_TRAIT])
-        self.addCleanup(system.set_node_traits, node, [])
-        system.patch_node(node, [
-            {'op': 'add', 'path': _CAPABILITY, 'value': 'bay:left'}])
+        before = system.get_node(node)
+        system.set_node_traits(node, [*before.traits, _TRAIT])
+        self.addCleanup(system.set_node_traits, node, before.traits)
+        said = before.properties['capabilities']
+        system.patch_node(node, [{'op': 'replace', 'path': _CAPABILITY,
+                                  'value': f'{said},bay:left'}])
         self.addCleanup(system.patch_node, node, [
-            {'op': 'remove', 'path': _CAPABILITY}])
+            {'op': 'replace', 'path': _CAPABILITY, 'value': said}])
 
     def _flavor(self, name: str, **specs: str) -> str:
         """Make a flavor as the lab's, which asks for more."""
@@ -128,7 +130,9 @@ class PoolTestCase(base.LabTestCase):
         share = sorted(node for node, owner in base.divide(
             {node.id for node in self.cloud.baremetal.nodes()}, one, two
         ).items() if owner == one)
-        marked = share[:3]
+        usual = {node.id for node in self.cloud.baremetal.nodes(
+            resource_class=tenant.FLAVOR)}
+        marked = [node for node in share if node in usual][:3]
         for node in marked:
             self._mark(node)
         # Ironic changes no node that is being cleaned.

@@ -21,18 +21,20 @@ import functools
 import time
 
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.tests.faults import operators
 from nova_ironic_ring.tests.soak import world as worlds
 
 _World = worlds.World
-# Servers are asked for while so many nodes are free.
+# Servers are asked for while so many nodes that fit are free.
 _LEAST_FREE = 4
 _SHARDS = 8
 
 
 def _boot(world: _World) -> str | None:
-    nodes = list(world.link.baremetal.nodes(details=True))
-    if sum(not node.instance_id for node in nodes) < _LEAST_FREE + sum(
+    fit = world.link.baremetal.nodes(
+        details=True, resource_class=tenant.FLAVOR)
+    if sum(not node.instance_id for node in fit) < _LEAST_FREE + sum(
             server.status == 'BUILD' for server in world.servers()):
         return None
     name, with_drive = world.next_name(), world.chance.random() < 0.3

@@ -1,0 +1,82 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the lab's nodes say of themselves: as the machines of a data centre."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+
+#: What a node has to have for the hosts of the aggregate of this name.
+FAST_DISKS = 'CUSTOM_NVME'
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """What a node says of itself.
+
+    :ivar resource_class: its resource class, and the name of the flavor for it
+    :ivar cpus: number of processors
+    :ivar memory: memory in MiB
+    :ivar disk: disk in GiB
+    :ivar architecture: of its processors, as Nova names it
+    :ivar traits: its traits
+    :ivar capabilities: beside those that all have
+    """
+
+    resource_class: str
+    cpus: int
+    memory: int
+    disk: int
+    architecture: str = 'x86_64'
+    traits: frozenset[str] = frozenset()
+    capabilities: tuple[str, ...] = ()
+
+    def attributes(self) -> dict[str, object]:
+        """Return the attributes of a node, as Ironic names them."""
+        return {
+            'resource_class': self.resource_class,
+            'properties': {
+                'cpus': self.cpus, 'memory_mb': self.memory,
+                'local_gb': self.disk, 'cpu_arch': self.architecture,
+                'capabilities': ','.join(
+                    ('boot_mode:uefi', *self.capabilities))}}
+
+
+#: What most nodes are, and what the first flavor is for.
+USUAL = Shape('baremetal', 64, 256 << 10, 960)
+# The same to the scheduler, but larger.
+_ROOMY = Shape('baremetal', 96, 512 << 10, 1920)
+# For the same flavor, but not alike.
+_QUICK = Shape('baremetal', 128, 1 << 20, 1920, traits=frozenset(
+    {'HW_CPU_X86_AVX512F'}), capabilities=('secure_boot:true',))
+_LARGE = Shape('baremetal-large', 256, 2 << 20, 15360,
+               traits=frozenset({FAST_DISKS, 'HW_CPU_X86_AVX512F'}))
+_ARM = Shape('baremetal-arm', 128, 512 << 10, 1920, 'aarch64')
+
+#: The nodes of a lab in their order, again and again.
+MIXED: Sequence[Shape] = (
+    USUAL, _ROOMY, _QUICK, USUAL, _LARGE, _ROOMY, _QUICK, _ARM, USUAL, _ROOMY)
+#: For what measures: each node serves each server.
+ALIKE: Sequence[Shape] = (USUAL,)
+
+#: What each flavor asks for, by its name, which is that of a resource class.
+FLAVORS: Mapping[str, Shape] = {
+    shape.resource_class: shape for shape in (USUAL, _LARGE, _ARM)}
+
+
+def of(number: int, shapes: Sequence[Shape] = MIXED) -> Shape:
+    """Return the shape of a node.
+
+    :param number: the node's number, from 1
+    :param shapes: those of the lab
+    """
+    return shapes[(number - 1) % len(shapes)]

@@ -1,0 +1,100 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Kinds of nodes, zones, aggregates and what provider.yaml adds."""
+
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab import shapes
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import tenant
+from nova_ironic_ring.tests.functional import base
+
+
+class ShapesTestCase(base.LabTestCase):
+
+    #: The service whose provider.yaml adds something.
+    PROVIDING = 'compute-1'
+
+    def _flavor(self, name: str, **specs: str) -> str:
+        """Make a flavor as the usual one, which asks for more."""
+        compute = self.cloud.compute
+        usual = compute.find_flavor(
+            tenant.FLAVOR, ignore_missing=False, get_extra_specs=True)
+        made = compute.create_flavor(
+            name=name, ram=usual.ram, vcpus=usual.vcpus, disk=usual.disk)
+        self.addCleanup(compute.delete_flavor, made)
+        compute.create_flavor_extra_specs(made, {**usual.extra_specs, **specs})
+        return name
+
+    def test_flavor_of_each_class(self):
+        asked = {name: self.boot(name, flavor=name) for name in shapes.FLAVORS}
+        for name, server in asked.items():
+            server = servers.wait_active(self.cloud, server)
+            node = self.node_of(server)
+            self.assertEqual(name, node.resource_class)
+            self.assertEqual(
+                shapes.FLAVORS[name].architecture, node.properties['cpu_arch'])
+            self.assertTrue(self.has_place(server))
+            self.assertEqual(
+                {pools.provider(server.hypervisor_hostname): {
+                    tenant.placement_class(name): 1}},
+                self.allocations(server))
+
+    def test_sizes_are_those_of_the_nodes(self):
+        with self.lab.cell() as connected, connected.cursor() as cursor:
+            cursor.execute('SELECT SUM(memory_mb), SUM(vcpus), SUM(local_gb) '
+                           'FROM compute_nodes WHERE deleted = 0')
+            ((memory, cpus, disk),) = cursor.fetchall()
+        wanted = [shapes.of(number) for number in range(1, self.nodes + 1)]
+        self.assertEqual(
+            (sum(each.memory for each in wanted),
+             sum(each.cpus for each in wanted),
+             sum(each.disk for each in wanted)), (memory, cpus, disk))
+
+    def test_what_provider_yaml_adds_through_a_death(self):
+        flavor = self._flavor('licensed', **{
+            f'resources:{services.PROVIDED_CLASS}': '1',
+            f'trait:{services.PROVIDED_TRAIT}': 'required'})
+        server = servers.wait_active(
+            self.cloud, self.boot('licensed', flavor=flavor))
+        self.assertEqual(self.PROVIDING, server.compute_host)
+        (resources,) = self.allocations(server).values()
+        self.assertEqual({'CUSTOM_BAREMETAL': 1, services.PROVIDED_CLASS: 1},
+                         resources)
+        node = self.node_of(server).id
+        self.addCleanup(self.force_down, self.PROVIDING, False)
+        self.addCleanup(self.lab.start_compute, self.PROVIDING)
+        self.lab.compute(self.PROVIDING).kill()
+        self.force_down(self.PROVIDING)
+        self.lab.wait('A living service for the server', lambda: (
+            self.show(server).compute_host != self.PROVIDING))
+        self.wait_idle(server)
+        now = self.show(server)
+        self.assertEqual(('ACTIVE', node),
+                         (now.status, self.node_of(server).id))
+        self.assertReboots(server)
+        self.assertTrue(self.has_place(now))
+        (left,) = self.allocations(server).values()
+        self.assertEqual(1, left['CUSTOM_BAREMETAL'])
+        # Nothing of this keeps the taker from working.
+        taker = now.compute_host
+        self.wait_for_passes(taker)
+        other = self.boot_active('another', taker)
+        self.assertEqual(taker, other.compute_host)
+        servers.delete(self.cloud, [server, other])
+
+
+class PoolTestCase(ShapesTestCase):
+
+    KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=2, nodes=12)
