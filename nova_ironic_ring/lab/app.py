@@ -33,6 +33,7 @@ from nova_ironic_ring.core import plural
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
+from nova_ironic_ring.lab import shapes
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 
@@ -109,6 +110,9 @@ class Up(_Table):
             metavar='NAME', dest='groups',
             help="one of Ironic's conductor groups, beside the default one; "
                  'more than once for several')
+        parser.add_argument(
+            '--volumes', action='store_true',
+            help='with Cinder, and nodes that can boot its volumes')
         # For the help alone: tools/lab reads it, and chooses the virtual
         # environment by it.
         parser.add_argument(
@@ -125,7 +129,8 @@ class Up(_Table):
         fixture = cloud.Cloud(
             self.directory, driver=_DRIVERS[parsed_args.driver],
             computes=parsed_args.computes, node_count=parsed_args.nodes,
-            groups=parsed_args.groups, progress=progress)
+            groups=parsed_args.groups, volumes=parsed_args.volumes,
+            progress=progress)
         # SIGTERM cleans up as well, as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
@@ -309,6 +314,9 @@ class Boot(_Lab, lister.Lister):
                             metavar='N', help='how many (default: 1)')
         parser.add_argument('--host', metavar='NAME',
                             help='the nova-compute that is to have them')
+        parser.add_argument(
+            '--flavor', choices=sorted(shapes.FLAVORS), default=tenant.FLAVOR,
+            help=f'what they ask for (default: {tenant.FLAVOR})')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> _Rows:
@@ -324,7 +332,8 @@ class Boot(_Lab, lister.Lister):
         taken = {server.name for server in connection.compute.servers()}
         names = (f'server-{number}' for number in range(1, sys.maxsize)
                  if f'server-{number}' not in taken)
-        asked = [servers.boot(connection, next(names), parsed_args.host)
+        asked = [servers.boot(connection, next(names), parsed_args.host,
+                              flavor=parsed_args.flavor)
                  for _ in range(parsed_args.count)]
         self.say(f'Waiting for {", ".join(server.name for server in asked)}')
         booted, failures = [], []

@@ -324,6 +324,7 @@ class Cloud(fixtures.Fixture):
                  driver: str = lab_state.RING_DRIVER, computes: int = 3,
                  node_count: int = 30,
                  groups: Sequence[str] = (), alike: bool = False,
+                 volumes: bool = False,
                  progress: Callable[[str], None] = lambda line: None) -> None:
         """Describe the lab.
 
@@ -334,6 +335,7 @@ class Cloud(fixtures.Fixture):
         :param groups: Ironic's conductor groups, beside the default one
         :param alike: whether all nodes and all services are alike: for what
             measures, or boots as many servers as there are nodes
+        :param volumes: whether it is to have Cinder
         :param progress: is given a line at each long step
         """
         super().__init__()
@@ -342,6 +344,7 @@ class Cloud(fixtures.Fixture):
         self.computes = computes
         self.node_count = node_count
         self.alike = alike
+        self.volumes = volumes
         self.groups = groups
         self.progress = progress
         self.lab: Lab
@@ -350,7 +353,8 @@ class Cloud(fixtures.Fixture):
         self._remove_old()
         held = place.make(self.directory)
         try:
-            state = lab_state.State.create(self.directory, self.driver)
+            state = lab_state.State.create(
+                self.directory, self.driver, self.volumes)
             self.lab = Lab(state)
             # One that did not come up leaves its logs for the error message.
             self.addCleanup(lambda: self.lab.down(keep_files=not state.ready))
@@ -381,6 +385,10 @@ class Cloud(fixtures.Fixture):
             services.NovaApi(nova), services.Glance(context),
             services.Neutron(context)]
         self._make_schemas(nova, [keystone, ironic, placement, *later])
+        cinder = services.Cinder(context)
+        if self.volumes:
+            self._make_schema_of(cinder)
+            later.append(cinder)
 
         self.progress('Starting Keystone, Ironic and Placement')
         self.lab.broker.wait()
@@ -414,6 +422,9 @@ class Cloud(fixtures.Fixture):
             self._add_computes()
         for api in later:
             self.useFixture(api)
+        if self.volumes:
+            for name in 'cinder-scheduler', 'cinder-volume':
+                self.useFixture(services.CinderWorker(cinder, name))
         if self.computes:
             self._settle()
         for api in later:
@@ -431,6 +442,13 @@ class Cloud(fixtures.Fixture):
             self.directory, self.lab.database,
             [nova.migrations()] + [api.migrations() for api in apis],
         ).make(self.progress)
+
+    def _make_schema_of(self, cinder: services.Cinder) -> None:
+        """Make Cinder's schema by itself, as most labs have none."""
+        cinder.configure()
+        schema.Schema(
+            self.directory, self.lab.database, [cinder.migrations()],
+            ('cinder',), ('cinder',)).make(self.progress)
 
     def _add_computes(self) -> None:
         """Start the nova-computes."""

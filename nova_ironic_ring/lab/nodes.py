@@ -23,12 +23,17 @@ from openstack import exceptions
 
 from nova_ironic_ring.core import plural
 from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import shapes as lab_shapes
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import waiting
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, 'nova-ironic-ring')
+# Of nodes that can have volumes of Cinder.
+_WITH_VOLUMES = {'storage_interface': 'cinder',
+                 'deploy_interface': services.DEPLOY_INTERFACE}
+_BOOTS_VOLUMES = ('iscsi_boot:true',)
 _THREADS = 4
 _TIMEOUT = 300
 _POLL = 0.3
@@ -72,9 +77,17 @@ def _enroll(state: lab_state.State, count: int,
             'driver': 'fake-hardware',
             # The project's users see their own nodes only.
             'owner': project,
-        } | shape.attributes() | dict(attributes)).id
+        } | shape.attributes(_BOOTS_VOLUMES if state.volumes else ()) | (
+            _WITH_VOLUMES if state.volumes else {}) | dict(attributes)).id
         if shape.traits:
             baremetal.set_node_traits(node, sorted(shape.traits))
+        if state.volumes:
+            for kind, connector in (
+                    ('iqn', f'iqn.2026-01.net.example:{node}'),
+                    # Of the network for benchmarks: nothing has it here.
+                    ('ip', f'198.18.{number >> 8 & 255}.{number & 255}')):
+                baremetal.create_volume_connector(
+                    node_id=node, type=kind, connector_id=connector)
         return node
 
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:

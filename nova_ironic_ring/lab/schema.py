@@ -37,8 +37,8 @@ from nova_ironic_ring.lab import process
 DATABASES = ('keystone', 'glance', 'neutron', 'placement', 'ironic',
              'nova_api', 'nova_cell0', 'nova')
 # Their versions make the schemas.
-_PACKAGES = ('keystone', 'glance', 'neutron', 'openstack-placement', 'ironic',
-             'nova', 'nova-ironic-ring')
+PACKAGES = ('keystone', 'glance', 'neutron', 'openstack-placement', 'ironic',
+            'nova', 'nova-ironic-ring')
 
 
 def run(directory: pathlib.Path, *commands: Sequence[str],
@@ -69,21 +69,26 @@ def run(directory: pathlib.Path, *commands: Sequence[str],
 
 
 class Schema:
-    """The schemas of all databases of a lab."""
+    """The schemas of databases of a lab."""
 
     def __init__(self, directory: pathlib.Path, database: backends.MariaDB,
-                 commands: Sequence[Sequence[Sequence[str]]]) -> None:
+                 commands: Sequence[Sequence[Sequence[str]]],
+                 names: Sequence[str] = DATABASES,
+                 packages: Sequence[str] = PACKAGES) -> None:
         """Say how the schemas are made.
 
         :param directory: the lab's directory
         :param database: a server that is ready
         :param commands: for each service, the commands that it needs in turn
+        :param names: the databases
+        :param packages: the packages that make them
         """
+        self.names = names
         self.directory = directory
         self.database = database
         self.commands = commands
         versions = ' '.join(f'{name}={metadata.version(name)}'
-                            for name in _PACKAGES)
+                            for name in packages)
         versions += repr(commands).replace(str(directory), '')
         self._dump = pathlib.Path(
             os.environ.get('NOVA_IRONIC_RING_SCHEMAS') or os.path.join(
@@ -123,7 +128,7 @@ class Schema:
         # As many at once as there are processors.
         with self.database.connect() as connection:
             with connection.cursor() as cursor:
-                for name in DATABASES:
+                for name in self.names:
                     cursor.execute(f'CREATE DATABASE {name} '
                                    'DEFAULT CHARACTER SET utf8mb4')
         pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
@@ -137,7 +142,7 @@ class Schema:
         new = self._dump.with_suffix(f'.{os.getpid()}')
         with open(new, 'wb') as dump:
             self._client('mysqldump', '--skip-lock-tables', '--databases',
-                         *DATABASES, stdout=dump)
+                         *self.names, stdout=dump)
         new.replace(self._dump)
 
     def _client(self, program: str, *arguments: str,

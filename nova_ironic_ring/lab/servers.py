@@ -38,7 +38,8 @@ def boot(cloud: connection.Connection, name: str,
     :param network: the UUID of the network that it is to have a port on
     :param flavor: the name or the ID of its flavor; if it is None, the usual
         one, or that of the node
-    :param more: what else Nova's API takes, such as ``config_drive``
+    :param more: what else Nova's API takes, such as ``config_drive``, or an
+        ``image_id`` that is empty where there is a volume instead
     :returns: the server, which is still being built
     :raises LabError: if Nova refuses
     """
@@ -48,13 +49,15 @@ def boot(cloud: connection.Connection, name: str,
     if node:
         arguments['hypervisor_hostname'] = node
     try:
-        image = cloud.image.find_image(tenant.IMAGE, ignore_missing=False)
+        if 'image_id' not in arguments:
+            arguments['image_id'] = cloud.image.find_image(
+                tenant.IMAGE, ignore_missing=False).id
         if flavor is None:
             flavor = cloud.baremetal.get_node(
                 node).resource_class if node else tenant.FLAVOR
         found = cloud.compute.find_flavor(flavor, ignore_missing=False)
         return cloud.compute.create_server(
-            name=name, image_id=image.id, flavor_id=found.id,
+            name=name, flavor_id=found.id,
             networks=[{'uuid': network}] if network else 'none', **arguments)
     except exceptions.SDKException as error:
         raise errors.LabError(

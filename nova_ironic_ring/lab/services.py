@@ -44,6 +44,11 @@ REGION = 'lab'
 DOWN_TIME = 8
 #: Seconds between two passes of the resource tracker.
 PASS_INTERVAL = 5
+#: What deploys nodes that can have volumes; see the plugins.
+DEPLOY_INTERFACE = 'ironic-ring-lab'
+#: What the catalog has Cinder as.
+VOLUME_SERVICE = 'block-storage'
+_BACKEND = 'nowhere'
 #: What the provider.yaml of a nova-compute adds to its resource providers.
 PROVIDED_CLASS = 'CUSTOM_LICENSE'
 PROVIDED_TRAIT = 'CUSTOM_LICENSED'
@@ -52,6 +57,14 @@ PROVIDED_TRAIT = 'CUSTOM_LICENSED'
 def program(name: str) -> str:
     """Return the path of a program of this virtual environment."""
     return str(pathlib.Path(sys.prefix, 'bin', name))
+
+
+def plugins() -> dict[str, str]:
+    """Return the variable by which a service finds the lab's own drivers.
+
+    Their entry points are none of the package's: only a lab is to see them.
+    """
+    return {'PYTHONPATH': str(pathlib.Path(__file__).parent / 'plugins')}
 
 
 def write_config(path: pathlib.Path, sections: Sections) -> pathlib.Path:
@@ -147,16 +160,18 @@ class Api(Service):
         """Return the commands that make the service's schema."""
         return []
 
-    def serve(self, application: str, env: Mapping[str, str]) -> None:
+    def serve(self, application: str, env: Mapping[str, str],
+              *arguments: str) -> None:
         """Define a WSGI application as the process.
 
         :param application: its module
         :param env: the variables that it finds its configuration by
+        :param arguments: those that it finds its configuration by
         """
         port = self.context.state.ports[self.name]
         self.process.define(
             [sys.executable, '-m', 'nova_ironic_ring.lab.wsgi', application,
-             str(port)], env)
+             str(port), *arguments], env)
 
     def wait(self) -> None:
         """Wait until the API answers.
@@ -298,9 +313,7 @@ class Neutron(Api):
                     'mechanism_drivers': 'ironic_ring_lab'},
         })
         self.serve('nova_ironic_ring.lab.neutron', {
-            # Has the entry point of the mechanism driver, which is none of
-            # the package's: only a lab is to see it.
-            'PYTHONPATH': str(pathlib.Path(__file__).parent / 'plugins'),
+            **plugins(),
             'OS_NEUTRON_CONFIG_DIR': str(self.etc),
             'OS_NEUTRON_CONFIG_FILES': 'neutron.conf'})
 
@@ -332,6 +345,65 @@ class Placement(Api):
     def migrations(self) -> list[Sequence[str]]:
         return [('placement-manage', '--config-dir', str(self.etc),
                  'db', 'sync')]
+
+
+class Cinder(Api):
+    """Volumes."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, 'cinder')
+        self.conf = self.etc / 'cinder.conf'
+
+    def configure(self) -> None:
+        data = self.context.data / 'cinder'
+        data.mkdir(parents=True, exist_ok=True)
+        write_config(self.conf, {
+            'DEFAULT': self.context.logging() | {
+                'transport_url': self.context.broker.url,
+                'auth_strategy': 'keystone',
+                'host': 'cinder',
+                'my_ip': '127.0.0.1',
+                'state_path': data,
+                'enabled_backends': _BACKEND,
+                'periodic_fuzzy_delay': 0,
+                'glance_api_servers': self.context.state.url('glance'),
+                'api_paste_config': pathlib.Path(
+                    sys.prefix, 'etc', 'cinder', 'api-paste.ini'),
+                'resource_query_filters_file': pathlib.Path(
+                    sys.prefix, 'etc', 'cinder', 'resource_filters.json')},
+            _BACKEND: {
+                'volume_backend_name': _BACKEND,
+                'volume_driver':
+                    'nova_ironic_ring.lab.volume_driver.LabVolumeDriver'},
+            'oslo_concurrency': {'lock_path': data / 'lock'},
+            'database': {'connection': self.context.database.url('cinder')},
+            'keystone_authtoken': self.context.credentials('cinder') | {
+                # Nova alone may detach what it has attached.
+                'service_token_roles': 'service',
+                'service_token_roles_required': True},
+        })
+        self.serve('cinder.wsgi.api', {}, '--config-file', str(self.conf))
+
+    def migrations(self) -> list[Sequence[str]]:
+        return [('cinder-manage', '--config-file', str(self.conf),
+                 'db', 'sync')]
+
+
+class CinderWorker(Service):
+    """cinder-scheduler or cinder-volume."""
+
+    def __init__(self, cinder: Cinder, name: str) -> None:
+        """Name the service.
+
+        :param cinder: the API that it works for
+        :param name: its program's name
+        """
+        super().__init__(cinder.context, name)
+        self.cinder = cinder
+
+    def configure(self) -> None:
+        self.process.define(
+            [program(self.name), '--config-file', str(self.cinder.conf)])
 
 
 class Ironic(Api):
@@ -399,11 +471,13 @@ class Ironic(Api):
 
     def configure(self) -> None:
         interfaces = {f'enabled_{kind}_interfaces': 'fake' for kind in (
-            'bios', 'boot', 'console', 'deploy', 'firmware', 'inspect',
-            'management', 'power', 'raid', 'rescue', 'vendor')}
+            'bios', 'boot', 'console', 'firmware', 'inspect', 'management',
+            'power', 'raid', 'rescue', 'vendor')}
         write_config(self.conf, {
             'DEFAULT': self.context.logging() | interfaces | {
                 'enabled_hardware_types': 'fake-hardware',
+                'enabled_deploy_interfaces': f'fake,{DEPLOY_INTERFACE}',
+                'default_deploy_interface': 'fake',
                 # Several conductors speak to each other through the broker.
                 'rpc_transport': 'none' if self.alone else 'oslo',
                 'transport_url': self.context.broker.url,
@@ -413,7 +487,8 @@ class Ironic(Api):
                 'host': 'ironic',
                 'my_ip': '127.0.0.1',
                 'enabled_network_interfaces': 'noop',
-                'enabled_storage_interfaces': 'noop',
+                'enabled_storage_interfaces': 'cinder,noop',
+                'default_storage_interface': 'noop',
                 'state_path': self.context.data / 'ironic'},
             'api': {'host_ip': '127.0.0.1',
                     'port': self.context.state.ports['ironic'],
@@ -426,13 +501,17 @@ class Ironic(Api):
             # Ironic asks it for the kind of an image when a server is rebuilt.
             'glance': self.context.credentials('ironic') | {
                 'region_name': REGION},
+            'cinder': self.context.credentials('ironic') | {
+                'region_name': REGION, 'service_type': VOLUME_SERVICE,
+                'action_retries': 1, 'action_retry_interval': 1},
             'oslo_concurrency': {
                 'lock_path': self.context.data / 'ironic' / 'lock'},
             'oslo_policy': {'policy_file': self.policy},
         })
         self.set_policy({})
         self.process.define(
-            [program('ironic'), '--config-file', str(self.conf)])
+            [program('ironic'), '--config-file', str(self.conf)],
+            plugins())
 
     def migrations(self) -> list[Sequence[str]]:
         return [('ironic-dbsync', '--config-file', str(self.conf),
@@ -460,7 +539,7 @@ class IronicConductor(Service):
         self.process.define([
             program('ironic-conductor'),
             '--config-file', str(self.ironic.conf),
-            '--config-file', str(self.conf)])
+            '--config-file', str(self.conf)], plugins())
 
 
 class NovaConfig:
@@ -508,6 +587,9 @@ class NovaConfig:
                 # Conflicts with Ironic's own work on a node end soon here.
                 'api_retry_interval': 1},
             'glance': {'region_name': REGION},
+            'cinder': context.credentials('nova') | {
+                'os_region_name': REGION,
+                'catalog_info': f'{VOLUME_SERVICE}::publicURL'},
             'vnc': {'enabled': False},
             'conductor': {'workers': 1},
             'scheduler': {'workers': 1,

@@ -40,15 +40,18 @@ class Shape:
     traits: frozenset[str] = frozenset()
     capabilities: tuple[str, ...] = ()
 
-    def attributes(self) -> dict[str, object]:
-        """Return the attributes of a node, as Ironic names them."""
+    def attributes(self, more: Sequence[str] = ()) -> dict[str, object]:
+        """Return the attributes of a node, as Ironic names them.
+
+        :param more: capabilities beside its own
+        """
         return {
             'resource_class': self.resource_class,
             'properties': {
                 'cpus': self.cpus, 'memory_mb': self.memory,
                 'local_gb': self.disk, 'cpu_arch': self.architecture,
                 'capabilities': ','.join(
-                    ('boot_mode:uefi', *self.capabilities))}}
+                    ('boot_mode:uefi', *self.capabilities, *more))}}
 
 
 #: What most nodes are, and what the first flavor is for.

@@ -34,7 +34,8 @@ POOL_DRIVER = 'ironic_ring.IronicPoolDriver'
 STOCK_DRIVER = 'ironic.IronicDriver'
 
 #: Services that listen on a port of their own.
-APIS = ('keystone', 'glance', 'neutron', 'placement', 'nova', 'ironic')
+APIS = ('keystone', 'glance', 'neutron', 'placement', 'nova', 'ironic',
+        'cinder')
 _PORTS = APIS + ('rabbitmq', 'rabbitmq-dist', 'epmd')
 
 # Below the range that the kernel takes ports for outgoing connections from,
@@ -103,6 +104,7 @@ class State:
     :ivar python: the interpreter of the virtual environment that it runs in
     :ivar computes: the names of its nova-computes
     :ivar ready: whether it has come up
+    :ivar volumes: whether it has Cinder
     """
 
     directory: pathlib.Path
@@ -113,13 +115,16 @@ class State:
     python: str = sys.executable
     computes: list[str] = dataclasses.field(default_factory=list)
     ready: bool = False
+    volumes: bool = False
 
     @classmethod
-    def create(cls, directory: pathlib.Path, driver: str) -> 'State':
+    def create(cls, directory: pathlib.Path, driver: str,
+               volumes: bool = False) -> 'State':
         """Write down the settings of a new lab.
 
         :param directory: where it lives
         :param driver: as the attribute
+        :param volumes: as the attribute
         :raises LabError: if there are no ports for it
         """
         # A lab that comes up beside this one does not listen on all of its
@@ -127,7 +132,8 @@ class State:
         with _locked(directory.parent):
             ports = free_ports(len(_PORTS), _ports_of_labs(directory.parent))
             state = cls(directory, driver, dict(zip(_PORTS, ports)),
-                        secrets.token_hex(16), secrets.token_hex(16))
+                        secrets.token_hex(16), secrets.token_hex(16),
+                        volumes=volumes)
             state.save()
         return state
 

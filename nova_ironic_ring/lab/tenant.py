@@ -47,6 +47,7 @@ _CATALOG = {
     'placement': ('placement', ''),
     'nova': ('compute', '/v2.1'),
     'ironic': ('baremetal', ''),
+    'cinder': (services.VOLUME_SERVICE, '/v3'),
 }
 
 
@@ -114,6 +115,8 @@ def register(state: lab_state.State) -> None:
     project = identity.create_project(name='service', domain_id='default')
     roles = {role.name: role for role in identity.roles()}
     for name, (kind, path) in _CATALOG.items():
+        if name == 'cinder' and not state.volumes:
+            continue
         user = identity.create_user(
             name=name, password=state.secret, domain_id='default',
             default_project_id=project.id)

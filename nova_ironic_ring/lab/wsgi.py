@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Serves a WSGI application on loopback: ``python -m ... MODULE PORT``.
+"""Serves a WSGI application on loopback: ``python -m ... MODULE PORT [...]``.
 
 cheroot's own command line cannot: the services' applications parse the
-arguments of the process that imports them as their own.
+arguments of the process that imports them as their own. Here they get what
+comes after the port.
 """
 
 import importlib
@@ -27,8 +28,8 @@ _THREADS = 6
 
 def main() -> None:
     """Serve until told to end."""
-    module, port = sys.argv[1:]
-    sys.argv[1:] = []
+    module, port, *arguments = sys.argv[1:]
+    sys.argv[1:] = arguments
     application = importlib.import_module(module).application
     server = wsgi.Server(('127.0.0.1', int(port)), application,
                          numthreads=_THREADS, request_queue_size=64)

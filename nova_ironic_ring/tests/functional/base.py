@@ -119,12 +119,14 @@ class Kind:
     :ivar computes: how many nova-computes it comes up with
     :ivar nodes: how many nodes it comes up with
     :ivar groups: Ironic's conductor groups, beside the default one
+    :ivar volumes: whether it has Cinder
     """
 
     driver: str = lab_state.RING_DRIVER
     computes: int = 3
     nodes: int = 15
     groups: tuple[str, ...] = ()
+    volumes: bool = False
 
 
 class _Shared:
@@ -149,7 +151,7 @@ class _Shared:
             fixture = cloud.Cloud(
                 place.directory(unique_name()), driver=kind.driver,
                 computes=kind.computes, node_count=kind.nodes,
-                groups=kind.groups, progress=print)
+                groups=kind.groups, volumes=kind.volumes, progress=print)
             fixture.setUp()
             self._stack.callback(fixture.cleanUp)
             furnish(fixture.lab)

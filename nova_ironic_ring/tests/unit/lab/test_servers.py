@@ -85,3 +85,27 @@ class ServersTestCase(base.BaseTestCase):
             errors.LabError, servers.delete, self.cloud, [_server('ACTIVE')],
             0.05)
         self.assertIn('Server web is still there 0.05 s after', str(error))
+
+
+class BootTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = mock.Mock()
+        self.cloud.baremetal.get_node.return_value.resource_class = (
+            'baremetal-arm')
+
+    def _flavor(self, **more: str) -> str:
+        servers.boot(self.cloud, 'web', **more)
+        ((name,), _) = self.cloud.compute.find_flavor.call_args
+        return name
+
+    def test_flavor_is_the_usual_one(self):
+        self.assertEqual('baremetal', self._flavor())
+
+    def test_flavor_is_that_of_the_node(self):
+        self.assertEqual('baremetal-arm', self._flavor(node='node'))
+
+    def test_flavor_that_is_asked_for(self):
+        self.assertEqual(
+            'large', self._flavor(node='node', flavor='large'))

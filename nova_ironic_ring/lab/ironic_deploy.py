@@ -1,0 +1,66 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Deploys nodes of the lab whose volumes are Cinder's.
+
+Ironic's fake deployment neither attaches volumes nor switches anything, and a
+node that stays on keeps the volumes of the server that it had.
+"""
+
+from ironic.common import states
+from ironic.conductor import task_manager
+from ironic.conductor import utils
+from ironic.drivers import base
+from ironic.drivers.modules import deploy_utils
+from ironic.drivers.modules import fake
+
+
+class LabDeploy(fake.FakeDeploy):
+    """A fake deployment that does to volumes and power what real ones do."""
+
+    def validate(self, task: task_manager.TaskManager) -> None:
+        """See that the node can have its volumes.
+
+        :param task: the node's task
+        :raises ironic.common.exception.InvalidParameterValue: if it cannot
+        """
+        task.driver.storage.validate(task)
+
+    def prepare(self, task: task_manager.TaskManager) -> None:
+        """Attach the volumes.
+
+        :param task: the node's task
+        """
+        super().prepare(task)
+        if task.node.provision_state == states.DEPLOYING:
+            deploy_utils.populate_storage_driver_internal_info(task)
+            task.driver.storage.attach_volumes(task)
+
+    @base.deploy_step(priority=100)
+    def deploy(self, task: task_manager.TaskManager) -> None:
+        """Switch the node on.
+
+        :param task: the node's task
+        """
+        super().deploy(task)
+        utils.node_power_action(task, states.POWER_ON)
+
+    def tear_down(self, task: task_manager.TaskManager) -> str:
+        """Switch the node off, and detach the volumes.
+
+        :param task: the node's task
+        :returns: the node's state after it
+        """
+        utils.node_power_action(task, states.POWER_OFF)
+        task.driver.storage.detach_volumes(task)
+        deploy_utils.tear_down_storage_configuration(task)
+        return super().tear_down(task)
