@@ -147,6 +147,11 @@ class Ironic:
         return {node['uuid']: said for node in found
                 if (said := self.said(node)).is_free}
 
+    def find(self, node: str) -> pools.Node | None:
+        found = upstream.find_node(
+            self._driver, node, upstream.node_fields())
+        return None if found is None else self.said(found)
+
     def reserve(self, node: str, instance: str, kind: pools.Kind) -> bool:
         client = self._driver.ironic_connection
         try:

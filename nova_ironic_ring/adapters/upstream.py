@@ -19,6 +19,7 @@ changes one breaks this module and its test, and nothing else.
 from collections.abc import (
     Callable, Iterable, Iterator, Mapping, Sequence)
 import contextlib
+import dataclasses
 import functools
 import inspect
 import time
@@ -433,6 +434,51 @@ def watch_builds(source: NovaIronicDriver, here: set[str]) -> None:
             before=lambda given: here.add(given['instance'].uuid))
     _around(compute, '_do_build_and_run_instance',
             after=lambda given: here.discard(given['instance'].uuid))
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What Nova was asked to build, and by whom.
+
+    :ivar instance: the UUID of the instance
+    :ivar hints: the scheduler hints, each a list of texts or a text
+    :ivar context: with the rights of who has asked
+    """
+
+    instance: str
+    hints: Mapping[str, Sequence[str]]
+    context: nova_context.RequestContext
+
+
+def watch_requests(source: NovaIronicDriver,
+                   begins: Callable[[Request], object],
+                   ends: Callable[[str], object]) -> None:
+    """Have something know what each build was asked for with.
+
+    :param source: the driver that the manager has
+    :param begins: called with the request before the build begins
+    :param ends: called with the UUID of the instance when the build has ended
+    """
+    compute = source.virtapi._compute
+
+    def begun(given: _Given) -> None:
+        begins(Request(given['instance'].uuid, compute._get_scheduler_hints(
+            given['filter_properties'], given['request_spec']),
+            given['context']))
+    _around(compute, '_do_build_and_run_instance', before=begun,
+            after=lambda given: ends(given['instance'].uuid))
+
+
+#: Nova's policy for those who may have a server built where they say.
+FORCED_HOST = 'os_compute_api:servers:create:forced_host'
+
+
+def may_force_host(context: nova_context.RequestContext) -> bool:
+    """Say whether somebody may have a server built where they say.
+
+    :param context: with their rights
+    """
+    return bool(context.can(FORCED_HOST, target={}, fatal=False))
 
 
 def watch_claims(source: NovaIronicDriver,

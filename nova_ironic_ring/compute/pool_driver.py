@@ -23,6 +23,7 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import guards
+from nova_ironic_ring.compute import named_nodes
 from nova_ironic_ring.compute import pool_service
 from nova_ironic_ring.compute import shared
 from nova_ironic_ring.core import pools
@@ -131,17 +132,22 @@ class _CountingMixin(shared.OnNodeMixin):
         :param instance: the instance, with its pool as its node
         :raises nova.exception.ComputeResourcesUnavailable: if there is none,
             whereupon Nova tries another service
+        :raises nova.exception.InstanceUnacceptable: if the one that the
+            request names cannot be had, whereupon Nova ends the build
         """
         name = instance.get('node')
         if not pools.is_pool(name):
-            return super().prepare_for_spawn(instance)  # type: ignore[misc]
+            return super().prepare_for_spawn(instance)
+        named = self.ring_named_nodes.node_for(instance)
         try:
-            found = self.ring_service.reserve(instance)
+            found = self.ring_service.reserve(instance, named=named)
         except Exception as error:
             LOG.exception('No node of pool %(pool)s could be reserved.',
                           {'pool': name}, instance=instance)
             raise exception.ComputeResourcesUnavailable(
                 reason=str(error)) from error
+        if named and found.refused:
+            raise named_nodes.refuse(instance, named, found.refused)
         if found.node is None:
             raise exception.ComputeResourcesUnavailable(
                 reason=f'pool {name} has no free node' if found.had is None
@@ -156,12 +162,16 @@ class _CountingMixin(shared.OnNodeMixin):
         """Deploy an instance, if need be on another node of its pool.
 
         One bad node does not cost a build. Where volumes are attached, they
-        are so to the node that was reserved, and there is no other try.
+        are so to the node that was reserved, and there is no other try; nor is
+        there one where the request names the node.
 
         :param context: the context of the build
         :param instance: the instance
         :param args: as Nova's own driver has them
         :param kwargs: as Nova's own driver has them
+        :raises nova.exception.BuildAbortException: if the deployment on the
+            one node fails that the request names; Nova would try again with
+            each other service
         """
         deploy = super().spawn  # type: ignore[misc]
         if not pools.is_pool(instance.get('node')):
@@ -174,9 +184,14 @@ class _CountingMixin(shared.OnNodeMixin):
         try:
             return deploy(context, instance, *args, **kwargs)
         except Exception as error:
-            if not failed or upstream.has_volumes(
-                    given.get('block_device_info')) or not (
-                        guards.is_to_be_built(instance, error)):
+            if not failed or not guards.is_to_be_built(instance, error):
+                raise
+            if self.ring_named_nodes.node_for(instance):
+                raise exception.BuildAbortException(
+                    instance_uuid=instance.uuid, reason=(
+                        f'the deployment on node {min(failed)}, which was '
+                        f'asked for, has failed: {error}')) from error
+            if upstream.has_volumes(given.get('block_device_info')):
                 raise
             LOG.warning('The deployment on node %(node)s has failed, and '
                         'another of its kind is tried: %(error)s', {

@@ -165,11 +165,13 @@ class PoolService(service.Service):
             tree.update_aggregates(name, aggregates)
 
     def reserve(self, instance: objects.Instance,
-                avoid: frozenset[str] = frozenset()) -> reservation.Reserved:
+                avoid: frozenset[str] = frozenset(),
+                named: str | None = None) -> reservation.Reserved:
         """Reserve a node of the instance's pool for it.
 
         :param instance: the instance, with the pool as its node
         :param avoid: nodes on which its deployment has failed
+        :param named: the one node that will do; None if each of the kind will
         :returns: the node, or why there is none
         """
         pool = self.result.found.get(instance.node, pools.Pool(instance.node))
@@ -177,7 +179,8 @@ class PoolService(service.Service):
         try:
             found = reservation.reserve(self.ironic, reservation.Wanted(
                 instance.uuid, pool.kind, self._recent.untried(
-                    reservation.in_turn(pool.free, instance.uuid)), avoid),
+                    reservation.in_turn(pool.free, instance.uuid)), avoid,
+                named),
                 self.settings.scope)
         except Exception:
             count(result.FAILED)

@@ -30,6 +30,7 @@ from oslo_reports import guru_meditation_report as gmr
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import metrics
+from nova_ironic_ring.compute import named_nodes
 from nova_ironic_ring.compute import on_node
 from nova_ironic_ring.compute import reactions
 from nova_ironic_ring.compute import recovery
@@ -55,6 +56,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         #: Finishes what dead services were doing with their instances.
         self.ring_recovery = recovery.Recovery(
             self, self.ring_service.process.builds)
+        #: The builds that are for one node.
+        self.ring_named_nodes = named_nodes.NamedNodes()
         #: Looks at the other services between two passes.
         self.ring_reactions = reactions.Reactions(
             self, self.ring_service, self._look_between_passes)
@@ -80,6 +83,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
                       CONF.ironic_ring.metrics_listen)
         sigterm.install(ring.process.heartbeats.end)
         upstream.watch_builds(self, ring.process.builds)
+        upstream.watch_requests(
+            self, self.ring_named_nodes.begin, self.ring_named_nodes.end)
         upstream.guard_claims(self, guards.claim_once)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
         upstream.guard_writes(self, guards.write_if_mine)
@@ -127,6 +132,16 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             provider_tree, nodename, allocations)
         self.ring_service.providers.keep_used(
             provider_tree, nodename, before)
+
+    def prepare_for_spawn(self, instance: objects.Instance) -> None:
+        """Reserve the node that an instance is to be built on.
+
+        :param instance: the instance, with the node as its node
+        :raises nova.exception.InstanceUnacceptable: if the request names
+            another node
+        """
+        self.ring_named_nodes.require(instance)
+        super().prepare_for_spawn(instance)  # type: ignore[misc]
 
     def failed_spawn_cleanup(self, instance: objects.Instance) -> None:
         """Clean up after a build that failed before its node was deployed.

@@ -397,6 +397,10 @@ class Ironic:
         return {node: said for node in self.nodes(scope)
                 if (said := self.cloud.nodes[node].said()).is_free}
 
+    def find(self, node: str) -> pools.Node | None:
+        found = self.cloud.nodes.get(node)
+        return None if found is None else found.said()
+
     def reserve(self, node: str, instance: str, kind: pools.Kind) -> bool:
         found = self.cloud.nodes.get(node)
         # As Ironic, which has each instance on one node.

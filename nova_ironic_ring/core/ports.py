@@ -258,6 +258,13 @@ class Ironic(Protocol):
         :returns: by UUID
         """
 
+    def find(self, node: str) -> pools.Node | None:
+        """Say what a node is like now, whatever group or shard it is in.
+
+        :param node: the node's UUID
+        :returns: None if Ironic does not have it
+        """
+
     def reserve(self, node: str, instance: str, kind: pools.Kind) -> bool:
         """Give a node to an instance, if it is free, and at once.
 

@@ -18,6 +18,7 @@ services take a node for free: one of them goes on to the next.
 
 from collections.abc import Container, Iterable, Iterator
 import dataclasses
+import enum
 import hashlib
 
 from nova_ironic_ring.core import pools
@@ -30,6 +31,17 @@ from nova_ironic_ring.core import settings
 _MOST_FAILURES = 3
 
 
+class Refusal(enum.Enum):
+    """Why the one node that is wanted cannot be had."""
+
+    UNKNOWN = 'Ironic does not have it'
+    HAS_INSTANCE = 'it has an instance'
+    NOT_READY = 'nothing can be built on it now'
+    OTHER_KIND = 'it is of another kind than the pool'
+    ELSEWHERE = 'it is none of those that the service and its peers divide'
+    TAKEN = 'another was faster, or it has changed'
+
+
 @dataclasses.dataclass(frozen=True)
 class Wanted:
     """What is wanted.
@@ -40,12 +52,14 @@ class Wanted:
     :ivar own: the nodes of this service's share, in the order to try; a node
         is taken from it when it is tried
     :ivar avoid: nodes on which its deployment has failed
+    :ivar named: the one node that will do; None if each of the kind will
     """
 
     instance: str
     kind: pools.Kind | None
     own: Iterable[str] = ()
     avoid: frozenset[str] = frozenset()
+    named: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,11 +70,14 @@ class Reserved:
     :ivar conflicts: how many nodes were tried that others had by then
     :ivar had: the UUID of a node that the instance has from before, which is
         cleaned up first; None if it has none
+    :ivar refused: why the one node that is wanted cannot be had; None if it
+        can, or none was named
     """
 
     node: str | None = None
     conflicts: int = 0
     had: str | None = None
+    refused: Refusal | None = None
 
 
 def reserve(ironic: ports.Ironic, wanted: Wanted,
@@ -82,6 +99,9 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
     # was silent for so long that it has lost the build.
     if had := ironic.nodes_of([wanted.instance]):
         return Reserved(had=min(had))
+    if wanted.named is not None:
+        refused = _reserve_named(ironic, wanted, wanted.named, scope)
+        return Reserved(None if refused else wanted.named, refused=refused)
     if wanted.kind is None:
         return Reserved()
     tried: set[str] = set()
@@ -106,6 +126,24 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
             given = tried.intersection(had)
             return Reserved(min(given)) if given else Reserved(had=min(had))
     return Reserved(conflicts=len(tried) - failures)
+
+
+def _reserve_named(ironic: ports.Ironic, wanted: Wanted, node: str,
+                   scope: settings.Scope) -> Refusal | None:
+    """Reserve one node and no other, or say why it cannot be had."""
+    said = ironic.find(node)
+    if said is None:
+        return Refusal.UNKNOWN
+    if said.instance is not None:
+        return Refusal.HAS_INSTANCE
+    if not said.is_ready:
+        return Refusal.NOT_READY
+    if wanted.kind is None or said.kind != wanted.kind:
+        return Refusal.OTHER_KIND
+    if node not in ironic.free_nodes(scope):
+        return Refusal.ELSEWHERE
+    return None if ironic.reserve(
+        node, wanted.instance, wanted.kind) else Refusal.TAKEN
 
 
 def _to_try(ironic: ports.Ironic, wanted: Wanted, scope: settings.Scope,

@@ -74,12 +74,14 @@ class Lab:
                 f'The lab in {directory} is not up: start it with "up".')
         return lab
 
-    def connect(self, cloud: str = tenant.CLOUD) -> 'connection.Connection':
+    def connect(self, cloud: str = tenant.CLOUD,
+                **account: str) -> 'connection.Connection':
         """Log in to the cloud.
 
         :param cloud: the entry of its clouds.yaml
+        :param account: what of its account is another, such as ``username``
         """
-        return tenant.connect(self.state, cloud)
+        return tenant.connect(self.state, cloud, **account)
 
     def compute(self, name: str) -> process.Process:
         """Return a nova-compute by name.

@@ -82,12 +82,13 @@ def variables(state: lab_state.State) -> dict[str, str]:
             'OS_CLOUD': CLOUD}
 
 
-def connect(state: lab_state.State,
-            cloud: str = CLOUD) -> 'connection.Connection':
+def connect(state: lab_state.State, cloud: str = CLOUD,
+            **account: str) -> 'connection.Connection':
     """Log in to the lab's cloud.
 
     :param state: the lab's settings
     :param cloud: the entry of clouds.yaml
+    :param account: what of its account is another, such as ``username``
     """
     # Most commands of the lab ask no API, and these take long to import.
     from keystoneauth1 import session as keystone_session
@@ -97,7 +98,7 @@ def connect(state: lab_state.State,
     config = openstack.config.OpenStackConfig(
         config_files=[str(state.directory / 'clouds.yaml')],
         # A user's own OS_* would lead to another cloud.
-        load_envvars=False).get_one(cloud=cloud)
+        load_envvars=False).get_one(cloud=cloud, auth=account)
     # No proxy either: it could not reach loopback on this machine.
     session = requests.Session()
     session.trust_env = False

@@ -18,6 +18,7 @@ import json
 import re
 
 from openstack.compute.v2 import server as sdk_server
+from openstack import connection
 
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.core import pools
@@ -150,6 +151,72 @@ class PoolTestCase(base.LabTestCase):
                 self.cloud, self.boot(flavor, flavor=flavor))
             self.assertIn(self._node(server), marked, flavor)
             self.assertEqual(one, server.compute_host)
+            self.assertWhole(server)
+
+    def _connect_as_member(self) -> connection.Connection:
+        """Log in as a user who may force no host."""
+        identity = self.cloud.identity
+        project = identity.create_project(
+            name=base.unique_name(), domain_id='default')
+        self.addCleanup(identity.delete_project, project)
+        user = identity.create_user(
+            name=project.name, password=self.lab.state.secret,
+            domain_id='default', default_project_id=project.id)
+        self.addCleanup(identity.delete_user, user)
+        identity.assign_project_role_to_user(
+            project, user, identity.find_role('member'))
+        return self.lab.connect(
+            username=user.name, project_name=project.name)
+
+    def assertRefused(self, server: sdk_server.Server, reason: str) -> None:
+        """See that a build has ended for a reason, and has left nothing."""
+        self.lab.wait('An end of the build', lambda: (
+            self.show(server).status == 'ERROR'))
+        now = self.show(server)
+        self.assertIn(reason, now.fault['message'])
+        self.assertIsNone(now.compute_host)
+        self.assertEqual({}, self.allocations(server))
+        self.assertEqual([], list(
+            self.cloud.baremetal.nodes(instance_id=server.id)))
+
+    def test_one_node_that_is_named(self):
+        free = sorted(node.id for node in self.cloud.baremetal.nodes())
+        self._mark(free[2])
+        self.addCleanup(self._wait_free)
+        for node in free[:2]:
+            server = servers.wait_active(self.cloud, self.boot(
+                'named', scheduler_hints={'ironic_node': node}))
+            self.assertEqual(node, self._node(server))
+            self.assertWhole(server)
+
+        # As an administrator, and no other node instead.
+        self.assertRefused(self.boot(
+            'again', scheduler_hints={'ironic_node': free[0]}),
+            f'node {free[0]} has an instance')
+        self.assertRefused(self.boot(
+            'other-kind', scheduler_hints={'ironic_node': free[2]}),
+            f'node {free[2]} is not of the kind of pool')
+
+        member = self._connect_as_member()
+        asked = servers.boot(
+            member, 'of-a-member', scheduler_hints={'ironic_node': free[3]})
+        self.addCleanup(servers.delete, member, [asked])
+        self.assertRefused(asked, 'is for those who may force a host')
+
+    def test_pool_that_nova_names(self):
+        free = sorted(node.id for node in self.cloud.baremetal.nodes())
+        self.addCleanup(self._wait_free)
+        for node, pool in zip(free, list(
+                self.cloud.compute.hypervisors(details=True))):
+            server = servers.wait_active(self.cloud, self.boot(
+                'in-a-pool', pool.service_details['host'],
+                hypervisor_hostname=pool.name,
+                scheduler_hints={'ironic_node': node}))
+            self.assertEqual((pool.name, node), (
+                self.show(server).hypervisor_hostname, self._node(server)))
+            servers.rebuild(self.cloud, server)
+            self.wait_idle(server)
+            self.assertEqual(node, self._node(server))
             self.assertWhole(server)
 
     def test_service_that_dies(self):

@@ -401,6 +401,17 @@ class BuildTestCase(NovaTestCase):
         self.assertTriesAnother()
         self.compute._shutdown_instance.assert_called_once()
 
+    def test_node_that_was_named_and_cannot_be_had(self):
+        # Therefore this error: the reason is kept, and no other service tried.
+        self.driver.ring_named_nodes.node_for.return_value = NODE
+        self.reserve.return_value = reservation.Reserved(
+            refused=reservation.Refusal.HAS_INSTANCE)
+        self.assertFails(retry={'num_attempts': 1})
+        self.driver.spawn.assert_not_called()
+        found = objects.InstanceFault.get_latest_for_instance(
+            self.context, self.instance.uuid)
+        self.assertIn(f'node {NODE} has an instance', found.message)
+
     def test_nova_that_is_to_try_once(self):
         # [scheduler] max_attempts = 1: the service tries all nodes itself.
         self.reserve.return_value = reservation.Reserved()

@@ -31,8 +31,11 @@ from nova.compute import provider_tree
 from nova.compute import resource_tracker
 import nova.conf
 from nova.conf import ironic as conf_ironic
+from nova import context
 from nova import exception
 from nova import objects
+from nova.objects import request_spec
+from nova import policies
 from nova import safe_utils
 from nova.scheduler.client import report
 from nova import service
@@ -47,6 +50,7 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver as ring_driver
+from nova_ironic_ring.tests.fixtures import nova_policy
 
 
 _PROVIDER_YAML = """
@@ -412,6 +416,40 @@ class PrivateNamesTestCase(base.BaseTestCase):
                  .parameters))
         self.assertIn('self._cleanup_deploy(',
                       inspect.getsource(driver.IronicDriver.spawn))
+
+    def test_requests_are_watched(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        compute._get_scheduler_hints = (
+            manager.ComputeManager._get_scheduler_hints)
+        build, begins, ends = mock.Mock(), mock.Mock(), mock.Mock()
+
+        # Nova calls it by position.
+        def call(self, *args, **kwargs):
+            begins.assert_called_once()
+            return build(*args, **kwargs)
+        call.__signature__ = inspect.signature(
+            manager.ComputeManager._do_build_and_run_instance)
+        compute._do_build_and_run_instance = call.__get__(compute)
+        upstream.watch_requests(
+            mock.Mock(virtapi=manager.ComputeVirtAPI(compute)), begins, ends)
+        instance = objects.Instance(uuid=uuidsentinel.instance)
+        spec = request_spec.RequestSpec(scheduler_hints={'node': ['x']})
+        build.side_effect = ValueError
+        self.assertRaises(
+            ValueError, compute._do_build_and_run_instance, 'context',
+            instance, 'image', spec, {}, *[None] * 5)
+        begins.assert_called_once_with(upstream.Request(
+            uuidsentinel.instance, {'node': ['x']}, 'context'))
+        ends.assert_called_once_with(uuidsentinel.instance)
+
+    def test_who_may_force_a_host(self):
+        self.useFixture(nova_policy.NovaPolicy())
+        for role, may in (('admin', True), ('member', False)):
+            self.assertIs(may, upstream.may_force_host(
+                context.RequestContext('user', 'project', roles=[role])))
+        # The name is that of Nova's rule.
+        self.assertIn(upstream.FORCED_HOST, {
+            rule.name for rule in policies.list_rules()})
 
     def test_builds_are_watched(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)

@@ -18,15 +18,18 @@ import fixtures
 from nova.compute import power_state
 from nova.compute import provider_tree
 from nova.compute import stats as compute_stats
+from nova import context as nova_context
 from nova import exception
 from nova import objects
 from nova.scheduler.filters import compute_capabilities_filter
 from nova.scheduler import host_manager
 from nova.virt.ironic import driver as nova_driver
 from openstack import exceptions as sdk_exceptions
+from oslo_utils.fixture import uuidsentinel
 
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
@@ -39,6 +42,7 @@ from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.fixtures import fake_nova
+from nova_ironic_ring.tests.fixtures import nova_policy
 from nova_ironic_ring.tests.unit.compute import base
 
 NODES = fake_nova.NODES
@@ -79,6 +83,12 @@ class PoolDriverTestCase(base.DriverTestCase):
         (node,) = (name for name, known in self.cloud.nodes.items()
                    if known.instance == uuid)
         return instance, node
+
+    def name(self, node, role='admin'):
+        """Begin a build for a node that somebody with a role has named."""
+        self.driver.ring_named_nodes.begin(upstream.Request(
+            'i', {'ironic_node': [node]}, nova_context.RequestContext(
+                'user', 'project', roles=[role])))
 
     def settle_with_peer(self):
         """Return the service b, when both have their shares."""
@@ -600,6 +610,56 @@ class ReserveTestCase(PoolDriverTestCase):
         self.assertEqual('i', self.cloud.nodes[NODES[3]].instance)
 
 
+class NamedNodeTestCase(PoolDriverTestCase):
+    """A build whose request names a node."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(nova_policy.NovaPolicy())
+
+    def ask(self, node, role='admin'):
+        """Ask for an instance on a node, and say what has become of it."""
+        self.name(node, role)
+        try:
+            return self.build()[1]
+        except exception.InstanceUnacceptable as error:
+            self.assertEqual([], [
+                name for name, known in self.cloud.nodes.items()
+                if known.instance == 'i'])
+            return str(error)
+
+    def test_it_gets_this_one(self):
+        for node in NODES[17], NODES[3]:
+            self.assertEqual(node, self.ask(node))
+            self.cloud.nodes[node].instance = None
+
+    def test_it_gets_no_other(self):
+        self.assertIn('may force a host', self.ask(NODES[0], 'member'))
+        self.cloud.nodes[NODES[1]].instance = 'other'
+        self.assertIn('has an instance', self.ask(NODES[1]))
+        self.cloud.nodes[NODES[2]].kind = pools.Kind('CUSTOM_GOLD')
+        self.assertIn(f'not of the kind of pool {POOL}', self.ask(NODES[2]))
+        self.assertIn('Ironic has no node', self.ask(uuidsentinel.nowhere))
+        self.cloud.nodes[NODES[4]].is_ready = False
+        self.assertIn('nothing can be built', self.ask(NODES[4]))
+
+    def test_ironic_that_does_not_answer(self):
+        # Another service may reach it.
+        self.nova.ironic.get.side_effect = sdk_exceptions.SDKException('no')
+        self.assertRaises(exception.ComputeResourcesUnavailable, self.ask,
+                          NODES[0])
+
+    def test_where_the_scheduler_has_named_a_node(self):
+        self.nova.put('i', NODES[3], 'me', is_building=True)
+        instance = self.nova.instance('i')
+        self.name(NODES[4])
+        error = self.assertRaises(
+            exception.InstanceUnacceptable, self.driver.prepare_for_spawn,
+            instance)
+        self.assertIn(f'and not node {NODES[4]}', str(error))
+        self.assertIsNone(self.cloud.nodes[NODES[3]].instance)
+
+
 class DestroyTestCase(PoolDriverTestCase):
     """A node that has lost its instance."""
 
@@ -806,6 +866,18 @@ class SpawnTestCase(PoolDriverTestCase):
         self.assertGivesUp(block_device_info={
             'block_device_mapping': [{'mount_device': 'sda'}]})
         self.assertEqual([self.node], self.tried)
+
+    def test_node_that_the_request_names(self):
+        self.useFixture(nova_policy.NovaPolicy())
+        self.name(self.node)
+        for more in {}, {'block_device_info': {
+                'block_device_mapping': [{'mount_device': 'sda'}]}}:
+            error = self.assertRaises(
+                exception.BuildAbortException, self.spawn, **more)
+            self.assertIn(f'on node {self.node}, which was asked for',
+                          str(error))
+            self.assertEqual([self.node], self.tried)
+            self.tried.clear()
 
     def test_server_that_is_unshelved(self):
         # Nova has no node reserved for it.

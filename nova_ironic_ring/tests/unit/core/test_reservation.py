@@ -10,6 +10,8 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+from unittest import mock
+
 import ddt
 from oslotest import base
 
@@ -176,6 +178,65 @@ class ReserveTestCase(base.BaseTestCase):
         self.assertGreater(len(orders), 10)
         self.assertEqual({tuple('abcd')}, {
             tuple(sorted(order)) for order in orders})
+
+
+class NamedTestCase(base.BaseTestCase):
+    """One node that was named, and no other."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = clouds.Cloud(nodes={
+            name: clouds.Node() for name in 'abcd'})
+
+    def reserve(self, node='c', kind=KIND, scope=settings.Scope()):
+        return reservation.reserve(clouds.Ironic(self.cloud), (
+            reservation.Wanted('i', kind, 'ab', frozenset('d'), node)), scope)
+
+    def assertRefused(self, why, *args, **kwargs):
+        had = {name: node.instance for name, node in self.cloud.nodes.items()}
+        self.assertEqual(reservation.Reserved(refused=why),
+                         self.reserve(*args, **kwargs))
+        self.assertEqual(had, {name: node.instance for name, node
+                               in self.cloud.nodes.items()})
+
+    def test_it_is_reserved(self):
+        # Whoever it counts for, and whatever has failed there.
+        for name in 'cd':
+            self.assertEqual(
+                reservation.Reserved(name), self.reserve(name))
+            self.assertEqual('i', self.cloud.nodes[name].instance)
+            self.cloud.nodes[name].instance = None
+
+    def test_it_is_not_there(self):
+        self.assertRefused(reservation.Refusal.UNKNOWN, 'x')
+
+    def test_it_has_an_instance(self):
+        self.cloud.nodes['c'].instance = 'other'
+        self.assertRefused(reservation.Refusal.HAS_INSTANCE)
+
+    def test_it_is_not_ready(self):
+        self.cloud.nodes['c'].is_ready = False
+        self.assertRefused(reservation.Refusal.NOT_READY)
+
+    def test_it_is_of_another_kind(self):
+        self.assertRefused(
+            reservation.Refusal.OTHER_KIND, kind=pools.Kind('CUSTOM_GOLD'))
+        self.assertRefused(reservation.Refusal.OTHER_KIND, kind=None)
+
+    def test_it_is_in_another_group(self):
+        self.cloud.nodes['c'].group = 'rack'
+        self.assertRefused(reservation.Refusal.ELSEWHERE,
+                           scope=settings.Scope('mine'))
+        self.assertEqual(
+            'c', self.reserve(scope=settings.Scope('rack')).node)
+
+    def test_another_is_faster(self):
+        with mock.patch.object(clouds.Ironic, 'reserve', return_value=False):
+            self.assertRefused(reservation.Refusal.TAKEN)
+
+    def test_instance_that_has_a_node_gets_no_second_one(self):
+        self.cloud.nodes['a'].instance = 'i'
+        self.assertEqual(reservation.Reserved(had='a'), self.reserve())
 
 
 @ddt.ddt
