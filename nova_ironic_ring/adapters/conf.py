@@ -108,6 +108,25 @@ When that many nodes were deleted on purpose, set this to 100, send SIGHUP,
 wait for a pass, set it back, and send SIGHUP again.
 """)
 
+failed_node_wait_opt = cfg.IntOpt(
+    'failed_node_wait',
+    default=900,
+    min=0,
+    mutable=True,
+    help="""
+Seconds for which builds in a pool try a node after all others of its kind,
+once a deployment on it has failed.
+
+It is twice as long after each further failure in a row, and at most sixteen
+times this value: four hours by default. A deployment that succeeds ends it,
+and so does a time without failures that is as long as the longest wait. Where
+a pool has no other free node, the node is used all the same. With 0, nodes
+that have failed are tried as all others are.
+
+This is for the pool driver (``ironic_ring.IronicPoolDriver``). A service tells
+its peers of the last twenty such nodes.
+""")
+
 instance_mobility_opt = cfg.StrOpt(
     'instance_mobility',
     default='failover',
@@ -204,7 +223,8 @@ address is read when the service starts.
 """)
 
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
-             vanished_nodes_limit_opt, instance_mobility_opt,
+             vanished_nodes_limit_opt, failed_node_wait_opt,
+             instance_mobility_opt,
              failover_after_opt, listing_opt, metrics_listen_opt]
 
 

@@ -27,6 +27,7 @@ from nova import servicegroup
 
 from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.core import failures
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
@@ -59,7 +60,10 @@ class Nova:
         self._is_up = liveness()
         #: A row of each service, by canonical name.
         self.samples: dict[str, str] = {}
-        #: The same of services that are not in the ring.
+        #: On which nodes builds of the others have failed, as they said last;
+        #: by the UUID of the node.
+        self.failures: failures.Failures = {}
+        #: A row of each service that is not in the ring, likewise.
         self._others: dict[str, str] = {}
 
     @property
@@ -75,12 +79,16 @@ class Nova:
             ask(self.context, fields.HVType.IRONIC) if ask is not None
             else objects.ServiceList.get_by_binary(
                 self.context, 'nova-compute', include_disabled=True))
+        found = self._with_nodes(
+            [each for each in services if not each.disabled])
+        me = model.canonical(self._host or CONF.host)
+        self.failures = failures.merged(*(
+            stats.read_failures(row.stats, row.host) for _, row in found
+            if model.canonical(row.host) != me))
         return [dataclasses.replace(
             self._service(service), last_pass=said.last_pass, is_asked=True,
             scope=said.scope, by_shards=said.by_shards, held=said.held)
-            for service, row in self._with_nodes(
-                [each for each in services if not each.disabled])
-            if (said := row_of(row))]
+            for service, row in found if (said := row_of(row))]
 
     def last_passes(self, hosts: Collection[str]
                     ) -> dict[str, model.LastPass]:

@@ -49,6 +49,7 @@ def read(conf: cfg.ConfigOpts) -> settings.Settings:
         follows=ours.instance_mobility == 'follow',
         failover_after=_failover_after(conf),
         vanished_nodes_limit=ours.vanished_nodes_limit,
+        failed_node_wait=ours.failed_node_wait,
         by_shards=ours.listing == 'shards')
 
 

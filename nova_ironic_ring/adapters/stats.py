@@ -24,6 +24,7 @@ import datetime
 import json
 from typing import Any
 
+from nova_ironic_ring.core import failures
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import shards
@@ -40,6 +41,10 @@ _SHARDS = 'ironic_ring:shards'
 _RING = 'ironic_ring:follows'
 # How many nodes a pool has, for its service when it is started again.
 _NODES = 'ironic_ring:nodes'
+# On which nodes builds have failed.
+_FAILURES = 'ironic_ring:failures'
+# So many of them are said: a row has 64 KiB for all statistics.
+_MOST_FAILURES = 20
 # Whoever knows a lower version only does not go by an offer or a consent.
 _PROTOCOL = 'ironic_ring:protocol'
 _OURS = 'ironic_ring'
@@ -237,6 +242,33 @@ def read_count(stats: Mapping[str, str] | None, owner: str
             int(found.get('gone', 0)), _time(gone_at) if gone_at else None)
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def say_failures(host: str, known: failures.Failures) -> dict[str, str]:
+    """Return what tells the others on which nodes builds have failed.
+
+    :param host: the name of the service
+    :param known: what it knows of the nodes, by UUID; the last ones are said
+    """
+    said = sorted(known.items(), key=lambda item: item[1].at)
+    return _say(host, _FAILURES, {'nodes': {
+        node: [failure.count, failure.at.isoformat(timespec='seconds')]
+        for node, failure in said[-_MOST_FAILURES:]}}) if said else {}
+
+
+def read_failures(stats: Mapping[str, str] | None, owner: str
+                  ) -> dict[str, failures.Failure]:
+    """Return on which nodes builds have failed, as the owner of a pool says.
+
+    :param stats: the statistics of its row
+    :param owner: the name of its owner
+    """
+    try:
+        found = _said_by(owner, _FAILURES, stats)
+        return {str(node): failures.Failure(max(1, int(count)), _time(at))
+                for node, (count, at) in dict(found['nodes']).items()}
+    except (KeyError, TypeError, ValueError):
+        return {}
 
 
 def _time(said: str) -> datetime.datetime:

@@ -469,6 +469,23 @@ def watch_requests(source: NovaIronicDriver,
             after=lambda given: ends(given['instance'].uuid))
 
 
+def excuse_builds(source: NovaIronicDriver, is_excused: Callable[[], bool]
+                  ) -> None:
+    """Have Nova not count all builds that end among the failed ones.
+
+    :param source: the driver that the manager has
+    :param is_excused: asked in the thread of a build that has not succeeded,
+        whether it is not to be counted
+    """
+    tracker = source.virtapi._compute.rt
+    count = tracker.build_failed
+
+    def failed(nodename: str) -> None:
+        if not is_excused():
+            count(nodename)
+    tracker.build_failed = failed
+
+
 #: Nova's policy for those who may have a server built where they say.
 FORCED_HOST = 'os_compute_api:servers:create:forced_host'
 

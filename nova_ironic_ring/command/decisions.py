@@ -52,6 +52,8 @@ class Story:
     :ivar reason: why, or why nobody acts
     :ivar owner_name: the name of its owner; empty if it has none
     :ivar count: where the node counts; None if it is in no pool
+    :ivar failed: how many deployments on it have failed, and when last, as
+        services with pools say; empty for none
     """
 
     node: snapshot.Node
@@ -65,6 +67,7 @@ class Story:
     reason: str
     owner_name: str = ''
     count: counting.Count | None = None
+    failed: str = ''
 
     @property
     def cell(self) -> str | None:
@@ -129,12 +132,13 @@ class Teller:
         key = self._key_of.get(node.uuid)
         desired = self._rings[key].owner(node.uuid) if key else None
         count = self._counts.get(node.uuid)
+        failed = _failed(seen, node)
         if count is not None:
             host, step, why = _counted(seen, node, count, desired)
             return Story(
                 node, None, key, instance, _owner(seen, count.host), desired,
                 host, step, why, seen.hosts[count.host].record.host
-                if count.host in seen.hosts else count.host, count)
+                if count.host in seen.hosts else count.host, count, failed)
         steps = self._steps(node, key)
         holders = [model.canonical(name) for name in (
             instance.host if instance else None, row.owner if row else None)
@@ -150,7 +154,8 @@ class Teller:
             _owner(seen, row.owner) if row else None, desired,
             None if is_nobodys else host, step,
             _reason(seen, node, host, step) if host and step
-            else _silence(seen, node, desired), row.owner if row else '')
+            else _silence(seen, node, desired), row.owner if row else '',
+            failed=failed)
 
     def successors(self, story: Story) -> list[str]:
         """Name the members that would have a node, one after the other.
@@ -204,11 +209,20 @@ def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, object]:
         'Offered to': row.taker or '' if row else '',
         'Decision': story.decision,
         'Reason': story.reason,
+        'Failed deployments': story.failed,
         'Owner state code': story.owner.code.name if story.owner else '',
         'Decided by': story.host or '',
         'Decision code': story.code,
         'To move': story.is_to_move,
     }
+
+
+def _failed(seen: snapshot.Snapshot, node: snapshot.Node) -> str:
+    """Say how often deployments on a node have failed, and when last."""
+    failure = seen.failed.get(node.uuid)
+    return '' if failure is None else (
+        f'{failure.count} in a row, the last at '
+        f'{failure.at.isoformat(timespec="seconds")}')
 
 
 def _owner(seen: snapshot.Snapshot, host: str) -> overview.Description:

@@ -137,7 +137,8 @@ class NodeList(base.Codes, lister.Lister):
     """
 
     codes = ('Conductor group', 'Shard', 'Ring', 'Pool', 'Reason',
-             'Owner state code', 'Decided by', 'Decision code')
+             'Owner state code', 'Decided by', 'Decision code',
+             'Failed deployments')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -173,7 +174,8 @@ class NodeList(base.Codes, lister.Lister):
                   story.node.shard or '', str(story.key or 'none serves it'),
                   story.pool, story.reason,
                   story.owner.code.name if story.owner else '',
-                  story.host or '', story.code) for story in found])
+                  story.host or '', story.code, story.failed)
+                 for story in found])
 
 
 class Plan(base.Command, lister.Lister):

@@ -21,6 +21,7 @@ import datetime
 import functools
 from typing import TypeAlias
 
+from nova_ironic_ring.core import failures
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
@@ -58,6 +59,7 @@ class Row:
     :ivar profile: what its owner says of itself; None if it says nothing
     :ivar last_pass: what its owner says of its passes in this row, likewise
     :ivar held: the codes of the shards that its owner says it holds
+    :ivar failed: the nodes on which builds of its owner have failed, by UUID
     """
 
     node: str
@@ -67,6 +69,7 @@ class Row:
     profile: profiles.Profile | None = None
     last_pass: model.LastPass | None = None
     held: frozenset[str] = frozenset()
+    failed: failures.Failures = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,6 +254,12 @@ class Snapshot:
         return {name: service for service in self.services
                 if (name := model.canonical(service.record.host))
                 not in self.others}
+
+    @functools.cached_property
+    def failed(self) -> failures.Failures:
+        """The nodes on which builds have failed, as the rows of pools say."""
+        return failures.merged(*(
+            row.failed for row in self.pools.values()))
 
     @functools.cached_property
     def owners(self) -> frozenset[str]:

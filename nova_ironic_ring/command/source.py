@@ -560,7 +560,8 @@ def _rows(found: Iterable, cell: str) -> _Rows:
             node, host or '', cell, stats.taker(values, host or ''),
             stats.read_profile(values, host or ''),
             stats.read_last_pass(values, host or ''),
-            stats.read_held(values, host or '')))
+            stats.read_held(values, host or ''),
+            stats.read_failures(values, host or '')))
     return _Rows(kept, other_hosts)
 
 

@@ -437,6 +437,18 @@ def _(event: events.PoolsTooSmall, *_: object) -> None:
 
 
 @_write.register
+def _(event: events.DeploymentFailed, *_: object) -> None:
+    LOG.warning(
+        'The deployment of instance %(instance)s on node %(node)s has failed, '
+        'the last %(count)s there: until %(until)s builds try this node after '
+        'all others of its kind: %(error)s', {
+            'instance': event.instance, 'node': event.node,
+            'count': plural.of(event.count, 'deployment'),
+            'until': event.until.isoformat(timespec='seconds'),
+            'error': event.error})
+
+
+@_write.register
 def _(event: events.AllocationsUnknown, *_: object) -> None:
     LOG.warning(
         'Placement does not tell who has allocations of pool %(pool)s: each '

@@ -134,6 +134,9 @@ class Collector(registry.Collector):
                        for each in counters.Reservation})
         yield _counter('reservation_conflicts', 'Nodes that others had when '
                        'they were to be reserved.', self._counted.conflicts)
+        yield _gauge('failed_nodes', 'Nodes that builds try after all others, '
+                     'for deployments on them have failed.',
+                     len(ring.failing()))
 
     def _services(self) -> Iterator[core.Metric]:
         standing = self._ring.memory.standing

@@ -12,7 +12,9 @@
 
 """The pool driver: one compute node for all nodes of a kind."""
 
+from collections.abc import Callable
 import contextlib
+import functools
 from typing import Any
 
 from nova.compute import provider_tree as nova_provider_tree
@@ -25,6 +27,7 @@ from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import named_nodes
 from nova_ironic_ring.compute import pool_service
+from nova_ironic_ring.compute import refusals
 from nova_ironic_ring.compute import shared
 from nova_ironic_ring.core import pools
 
@@ -39,6 +42,11 @@ class _CountingMixin(shared.OnNodeMixin):
     ring_service: pool_service.PoolService
     _SERVICE = pool_service.PoolService
 
+    def __init__(self, virtapi: object, read_only: bool = False) -> None:
+        super().__init__(virtapi, read_only)
+        #: Whether builds were refused.
+        self.ring_refusals = refusals.Refusals()
+
     def init_host(self, host: str) -> None:
         """Refuse to start with a configuration that no ring can come of.
 
@@ -48,6 +56,8 @@ class _CountingMixin(shared.OnNodeMixin):
         """
         super().init_host(host)
         upstream.skip_allocations(self)
+        upstream.watch_requests(self, self._begin_build, lambda instance: None)
+        upstream.excuse_builds(self, lambda: self.ring_refusals.is_refused)
 
     def get_available_nodes(self, refresh: bool = False) -> list[str]:
         """Run a pass, and list the pools of this service.
@@ -138,10 +148,13 @@ class _CountingMixin(shared.OnNodeMixin):
         name = instance.get('node')
         if not pools.is_pool(name):
             return super().prepare_for_spawn(instance)
+        # Unless Ironic fails.
+        self.ring_refusals.is_refused = True
         named = self.ring_named_nodes.node_for(instance)
         try:
             found = self.ring_service.reserve(instance, named=named)
         except Exception as error:
+            self.ring_refusals.is_refused = False
             LOG.exception('No node of pool %(pool)s could be reserved.',
                           {'pool': name}, instance=instance)
             raise exception.ComputeResourcesUnavailable(
@@ -153,6 +166,7 @@ class _CountingMixin(shared.OnNodeMixin):
                 reason=f'pool {name} has no free node' if found.had is None
                 else f'the instance still has node {found.had}, which is to '
                 'be cleaned up first')
+        self.ring_refusals.is_refused = False
         LOG.info('Node %(node)s of pool %(pool)s is reserved.',
                  {'node': found.node, 'pool': name}, instance=instance)
         return None
@@ -173,39 +187,55 @@ class _CountingMixin(shared.OnNodeMixin):
             one node fails that the request names; Nova would try again with
             each other service
         """
-        deploy = super().spawn  # type: ignore[misc]
+        deploy = functools.partial(
+            super().spawn, context, instance,  # type: ignore[misc]
+            *args, **kwargs)
         if not pools.is_pool(instance.get('node')):
-            return deploy(context, instance, *args, **kwargs)
+            return deploy()
         given = _SPAWN.bind(
             self, context, instance, *args, **kwargs).arguments
-        failed: frozenset[str] = frozenset()
+        node = None
         with contextlib.suppress(exception.InstanceNotFound):
-            failed = frozenset({upstream.node_of(self, instance)})
+            node = upstream.node_of(self, instance)
         try:
-            return deploy(context, instance, *args, **kwargs)
+            return self._try(deploy, instance, node)
         except Exception as error:
-            if not failed or not guards.is_to_be_built(instance, error):
+            if node is None or not guards.is_to_be_built(instance, error):
                 raise
             if self.ring_named_nodes.node_for(instance):
                 raise exception.BuildAbortException(
                     instance_uuid=instance.uuid, reason=(
-                        f'the deployment on node {min(failed)}, which was '
-                        f'asked for, has failed: {error}')) from error
+                        f'the deployment on node {node}, which was asked for, '
+                        f'has failed: {error}')) from error
             if upstream.has_volumes(given.get('block_device_info')):
                 raise
-            LOG.warning('The deployment on node %(node)s has failed, and '
-                        'another of its kind is tried: %(error)s', {
-                            'node': min(failed), 'error': error},
-                        instance=instance)
             network_info = given.get('network_info')
             self.destroy(context, instance, network_info)
-            if self.ring_service.reserve(instance, failed).node is None:
+            node = self.ring_service.reserve(instance, frozenset({node})).node
+            if node is None:
                 raise
+            LOG.info('Node %s is tried instead.', node, instance=instance)
             # By the guard, for another service may have it by now.
             whole: Any = self
             whole.prepare_networks_before_block_device_mapping(
                 instance, network_info)
-        return deploy(context, instance, *args, **kwargs)
+        return self._try(deploy, instance, node)
+
+    def _try(self, deploy: Callable[[], None], instance: objects.Instance,
+             node: str | None) -> None:
+        """Deploy an instance, and remember what that says of its node."""
+        try:
+            deploy()
+        except Exception as error:
+            if node is not None and guards.is_to_be_built(instance, error):
+                self.ring_service.note_failure(node, instance.uuid, error)
+            raise
+        if node is not None:
+            self.ring_service.note_success(node)
+
+    def _begin_build(self, request: upstream.Request) -> None:
+        """Note that this thread goes on with another build."""
+        self.ring_refusals.is_refused = False
 
     def destroy(self, context: nova_context.RequestContext,
                 instance: objects.Instance, *args: Any, **kwargs: Any) -> None:

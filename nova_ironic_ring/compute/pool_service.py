@@ -23,12 +23,14 @@ from openstack.baremetal.v1 import node as sdk_node
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import placement
-from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import counters
+from nova_ironic_ring.compute import failed_builds
 from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.compute import service
+from nova_ironic_ring.core import events
+from nova_ironic_ring.core import failures
 from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pool_reaction
 from nova_ironic_ring.core import pools
@@ -47,8 +49,8 @@ class PoolService(service.Service):
 
     def __init__(self, driver: upstream.NovaIronicDriver) -> None:
         super().__init__(driver)
-        self._records = records.Nova()
         self._recent = recent_nodes.RecentNodes()
+        self._failed = failed_builds.FailedBuilds(self.process.wall_time)
         #: How large the flavors of this service's instances are.
         self._sizes: Mapping[str, pools.Size] = {}
         #: What has come of the last pass: replaced as a whole, for threads
@@ -116,7 +118,8 @@ class PoolService(service.Service):
         described = upstream.describe(self._driver, _example(pool))
         described['stats'] = stats.cleaned(described['stats']) | (
             self.said_of_itself(pool.uuid)) | self._consent() | (
-                self._count(pool))
+                self._count(pool)) | stats.say_failures(
+                    self.settings.host, self.failing(self._failed.known))
         # The resource tracker takes off what the flavors of instances say, so
         # that the free nodes are left: the weighers compare these.
         free, flavors = pool.room, sum(
@@ -176,11 +179,13 @@ class PoolService(service.Service):
         """
         pool = self.result.found.get(instance.node, pools.Pool(instance.node))
         count, result = counters.COUNTERS.reserved, counters.Reservation
+        failing = self.failing()
+        good = [node for node in pool.free if node not in failing]
         try:
             found = reservation.reserve(self.ironic, reservation.Wanted(
                 instance.uuid, pool.kind, self._recent.untried(
-                    reservation.in_turn(pool.free, instance.uuid)), avoid,
-                named),
+                    reservation.in_turn(good, instance.uuid)), avoid, named,
+                failing),
                 self.settings.scope)
         except Exception:
             count(result.FAILED)
@@ -188,6 +193,38 @@ class PoolService(service.Service):
         count(result.RESERVED if found.node else result.NO_NODE,
               found.conflicts)
         return found
+
+    def failing(self, known: failures.Failures | None = None
+                ) -> failures.Failures:
+        """Return the nodes that builds try after all others.
+
+        :param known: what is known of failures; None for what this service and
+            its peers know
+        """
+        if known is None:
+            known = failures.merged(self.nova.failures, self._failed.known)
+        return failures.waiting(
+            known, self.process.wall_time(), self.settings.failed_node_wait)
+
+    def note_failure(self, node: str, instance: str, error: Exception
+                     ) -> None:
+        """Remember that a deployment has failed.
+
+        :param node: the UUID of the node
+        :param instance: the UUID of the instance
+        :param error: the error
+        """
+        wait = self.settings.failed_node_wait
+        failure = self._failed.note(node, wait)
+        self._tell([events.DeploymentFailed(
+            node, instance, failure.count, failure.until(wait), error)])
+
+    def note_success(self, node: str) -> None:
+        """Forget the failures on a node, where a deployment has succeeded.
+
+        :param node: the UUID of the node
+        """
+        self._failed.forget(node)
 
     def release(self, node: str, name: str) -> None:
         """Have nothing built on a node until it is known to be ready for it.
@@ -228,7 +265,7 @@ class PoolService(service.Service):
         known = {uuid: size for uuid, size in self._sizes.items()
                  if uuid in wanted}
         try:
-            return known | self._records.sizes(wanted - known.keys())
+            return known | self.nova.sizes(wanted - known.keys())
         except Exception as error:
             LOG.warning('Nova does not tell the flavors of instances: builds '
                         'are not spread evenly: %s', error)

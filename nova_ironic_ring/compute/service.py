@@ -193,8 +193,9 @@ class Service:
         self._driver = driver
         self.process = Process(driver)
         self.ironic = nodes.Ironic(driver)
+        self.nova = records.Nova()
         self.world = ports.Ports(
-            records.Nova(), self.ironic, placement.Placement(driver),
+            self.nova, self.ironic, placement.Placement(driver),
             self.process)
         self.reloader = sighup.Reloader(CONF)
         self.history = history.History()

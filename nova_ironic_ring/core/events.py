@@ -14,6 +14,7 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import datetime
 
 from nova_ironic_ring.core import decisions
 from nova_ironic_ring.core import disputes
@@ -435,6 +436,24 @@ class PoolsTooSmall(Event):
 
     pools: int
     nodes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class DeploymentFailed(Event):
+    """The deployment of an instance in a pool has failed.
+
+    :ivar node: the UUID of the node
+    :ivar instance: the UUID of the instance
+    :ivar count: how many have failed on the node, one after the other
+    :ivar until: until when builds try the node after all others
+    :ivar error: the error
+    """
+
+    node: str
+    instance: str
+    count: int
+    until: datetime.datetime
+    error: Exception
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,6 +21,7 @@ import dataclasses
 import enum
 import hashlib
 
+from nova_ironic_ring.core import failures
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
@@ -49,9 +50,11 @@ class Wanted:
     :ivar instance: the UUID of the instance
     :ivar kind: the kind of the pool that the scheduler has chosen; None if it
         is not known
-    :ivar own: the nodes of this service's share, in the order to try; a node
-        is taken from it when it is tried
+    :ivar own: the nodes of this service's share, in the order to try, without
+        those that come last; a node is taken from it when it is tried
     :ivar avoid: nodes on which its deployment has failed
+    :ivar failing: nodes on which other deployments have failed, which are
+        tried after all others
     :ivar named: the one node that will do; None if each of the kind will
     """
 
@@ -60,6 +63,7 @@ class Wanted:
     own: Iterable[str] = ()
     avoid: frozenset[str] = frozenset()
     named: str | None = None
+    failing: failures.Failures = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +159,9 @@ def _to_try(ironic: ports.Ironic, wanted: Wanted, scope: settings.Scope,
     others = [node for node, said in ironic.free_nodes(scope).items()
               if said.kind == wanted.kind and node not in tried
               and node not in wanted.avoid]
-    yield from in_turn(others, wanted.instance)
+    yield from in_turn((node for node in others if node not in wanted.failing),
+                       wanted.instance)
+    yield from failures.in_turn(wanted.failing.keys() & others, wanted.failing)
 
 
 def in_turn(nodes: Iterable[str], instance: str) -> list[str]:

@@ -45,6 +45,8 @@ class Settings:
         service is dead; 0 if only an operator's word makes it so
     :ivar vanished_nodes_limit: percent of this service's nodes that may
         disappear from Ironic at once
+    :ivar failed_node_wait: seconds for which builds try a node last, after the
+        first deployment on it that has failed
     :ivar by_shards: whether nodes are divided, and asked for, by their shards,
         if all members say the same
     """
@@ -63,6 +65,7 @@ class Settings:
     follows: bool = False
     failover_after: float = 0
     vanished_nodes_limit: int = 20
+    failed_node_wait: float = 900
     by_shards: bool = False
 
     # Asked for each node.

@@ -18,6 +18,7 @@ import json
 from oslotest import base
 
 from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.core import failures
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import settings
@@ -25,6 +26,26 @@ from nova_ironic_ring.core import shards
 
 
 class ProfileTestCase(base.BaseTestCase):
+
+    def test_failures(self):
+        at = datetime.datetime(2026, 1, 2, tzinfo=datetime.timezone.utc)
+        known = {f'n{number}': failures.Failure(
+            number + 1, at + datetime.timedelta(seconds=number))
+            for number in range(25)}
+        said = stats.say_failures('Host A', known)
+        # What a row has room for is bounded: the last ones.
+        self.assertEqual(
+            {node: known[node] for node in list(known)[5:]},
+            stats.read_failures(said, 'host a'))
+        self.assertEqual({}, stats.read_failures(said, 'b'))
+        self.assertEqual({}, stats.say_failures('a', {}))
+        (key,) = said
+        for broken in ('no', '[]', '{}', '{"from": "a", "nodes": 1}',
+                       '{"from": "a", "nodes": {"n": [1]}}',
+                       '{"from": "a", "nodes": {"n": ["x", "y"]}}',
+                       '{"from": "a", "nodes": {"n": [1, 2]}}'):
+            self.assertEqual({}, stats.read_failures({key: broken}, 'a'))
+        self.assertEqual({}, stats.read_failures(None, 'a'))
 
     def test_what_is_held_can_be_read(self):
         held = frozenset(map(shards.code, ['x', 'y', 'z' * 255]))

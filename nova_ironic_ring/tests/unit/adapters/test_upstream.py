@@ -442,6 +442,24 @@ class PrivateNamesTestCase(base.BaseTestCase):
             uuidsentinel.instance, {'node': ['x']}, 'context'))
         ends.assert_called_once_with(uuidsentinel.instance)
 
+    def test_builds_are_excused(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        compute.rt = resource_tracker.ResourceTracker(
+            'me', mock.Mock(), mock.Mock())
+        excuses = iter([True, False])
+        upstream.excuse_builds(mock.Mock(virtapi=manager.ComputeVirtAPI(
+            compute)), lambda: next(excuses))
+        for expected in 0, 1:
+            manager.ComputeManager._build_failed(compute, 'node')
+            self.assertEqual(expected, compute.rt.stats['node'].get(
+                'failed_builds', 0))
+        # In the thread of the build, after it.
+        source = inspect.getsource(
+            manager.ComputeManager.build_and_run_instance)
+        self.assertLess(
+            source.index('self._do_build_and_run_instance('),
+            source.index('self._build_failed('))
+
     def test_who_may_force_a_host(self):
         self.useFixture(nova_policy.NovaPolicy())
         for role, may in (('admin', True), ('member', False)):

@@ -29,6 +29,7 @@ from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import planning
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.core import failures
 from nova_ironic_ring.core import pool_gift
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
@@ -204,6 +205,22 @@ class DecisionTestCase(oslotest_base.BaseTestCase):
             f'the node is free, and counts in the pool of {host}',
             story['Reason'])
         self.assertEqual('MEMBER', story['Owner state code'])
+
+    def test_failed_deployments(self):
+        seen = make()
+        self.assertEqual('', self.explain(seen, 0)['Failed deployments'])
+        # The service that has failed says so, in each of its rows.
+        seen = dataclasses.replace(seen, pools={
+            name: dataclasses.replace(row, failed={
+                NODES[0]: failures.Failure(3, seen.now)}) if name == POOLS['c']
+            else row for name, row in seen.pools.items()})
+        self.assertEqual(
+            f'3 in a row, the last at {seen.now.isoformat()}',
+            self.explain(seen, 0)['Failed deployments'])
+        teller = decisions.Teller(seen)
+        self.assertEqual([
+            f'3 in a row, the last at {seen.now.isoformat()}', ''], [
+            teller.tell(seen.nodes[node]).failed for node in NODES[:2]])
 
     def test_not_ready(self):
         story = self.explain(change(make(), node_0={'is_ready': False}), 0)

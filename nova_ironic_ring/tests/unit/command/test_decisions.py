@@ -169,7 +169,8 @@ class DecisionTestCase(base.BaseTestCase):
             'Node', 'Name', 'Conductor group', 'Shard', 'Ring', 'Owner',
             'Owner is', 'Desired owner', 'Pool', 'Successors', 'Instance',
             'Instance belongs to', 'Offered to', 'Decision', 'Reason',
-            'Owner state code', 'Decided by', 'Decision code', 'To move'],
+            'Failed deployments', 'Owner state code', 'Decided by',
+            'Decision code', 'To move'],
             list(self._explain(make(), 0)))
 
     def test_instance_that_nova_has_elsewhere(self):

@@ -12,6 +12,7 @@
 
 """The only tests that read log lines."""
 
+import datetime
 import inspect
 import logging
 import re
@@ -114,6 +115,12 @@ LINES = [
      'Instance i1 goes from compute node n1 to me.CUSTOM_GOLD.01234567.'),
     (events.PoolsTooSmall(30, 31), 'WARNING',
      'The 31 nodes of this service are in 30 pools: nearly each has traits'),
+    (events.DeploymentFailed(
+        'n1', 'i1', 2, datetime.datetime(
+            2026, 1, 2, 3, tzinfo=datetime.timezone.utc), ERROR), 'WARNING',
+     'The deployment of instance i1 on node n1 has failed, the last 2 '
+     'deployments there: until 2026-01-02T03:00:00+00:00 builds try this node '
+     'after all others of its kind: no'),
     (events.AllocationsUnknown('me.CUSTOM_GOLD.01234567', ERROR), 'WARNING',
      'Placement does not tell who has allocations of pool '
      'me.CUSTOM_GOLD.01234567: each instance in it is believed to have one: '

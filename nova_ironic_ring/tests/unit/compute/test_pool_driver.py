@@ -522,6 +522,31 @@ class ReserveTestCase(PoolDriverTestCase):
             exception.ComputeResourcesUnavailable, self.build)
         self.assertIn('has no free node', str(error))
 
+    def counted_as_failed(self):
+        """Say whether Nova counts the build that has just ended as failed."""
+        count = mock.Mock()
+        self.me.manager.rt.build_failed = count
+        upstream.excuse_builds(
+            self.driver, lambda: self.driver.ring_refusals.is_refused)
+        self.me.manager.rt.build_failed(POOL)
+        return count.called
+
+    def test_build_that_is_refused_is_no_failed_build(self):
+        self.build('built')
+        # What fails from then on is a deployment.
+        self.assertTrue(self.counted_as_failed())
+        for node in self.cloud.nodes.values():
+            node.instance = node.instance or 'other'
+        self.assertRaises(exception.ComputeResourcesUnavailable, self.build)
+        self.assertFalse(self.counted_as_failed())
+        # The next one, in the same thread.
+        self.driver._begin_build(mock.Mock())
+        self.assertTrue(self.counted_as_failed())
+
+    def test_build_that_ironic_does_not_answer_is_a_failed_build(self):
+        self.test_ironic_that_does_not_answer()
+        self.assertTrue(self.counted_as_failed())
+
     def test_instance_that_still_has_a_node(self):
         self.cloud.nodes[NODES[3]].instance = 'i'
         error = self.assertRaises(
@@ -854,6 +879,60 @@ class SpawnTestCase(PoolDriverTestCase):
     def test_it_is_tried_once(self):
         self.assertGivesUp()
         self.assertEqual(2, len(set(self.tried)))
+
+    def failed_nodes(self):
+        (found,) = (
+            family.samples[0].value for family
+            in metrics.Collector(self.me.ring, lambda: 0).collect()
+            if family.name == 'nova_ironic_ring_failed_nodes')
+        return found
+
+    def test_node_that_has_failed_comes_last(self):
+        self.spawn()
+        bad, _ = self.tried
+        self.assertEqual(1, self.failed_nodes())
+        self.assertIn(f'on node {bad} has failed, the last 1 deployment there',
+                      self.log.output)
+        self.me.run_pass()
+        self.assertNotIn(bad, {
+            self.build(f'i{number}')[1] for number in range(28)})
+        # There is no other left.
+        self.instance, node = self.build('last')
+        self.assertEqual(bad, node)
+        self.nova.change_instance('last', task='spawning')
+        self.spawn()
+        self.assertEqual(0, self.failed_nodes())
+
+    def test_node_that_has_failed_comes_last_for_a_while(self):
+        self.spawn()
+        self.nova.advance(899)
+        self.assertEqual(1, self.failed_nodes())
+        self.nova.advance(2)
+        self.assertEqual(0, self.failed_nodes())
+
+    def test_option_without_a_wait(self):
+        self.nova.conf.config(failed_node_wait=0, group='ironic_ring')
+        self.me.run_pass()
+        self.spawn()
+        self.assertEqual(0, self.failed_nodes())
+
+    def test_peers_know_what_has_failed(self):
+        other = self.settle_with_peer()
+        self.spawn()
+        self.me.run_pass()
+        other.run_pass()
+        self.assertEqual({self.tried[0]}, other.ring.failing().keys())
+        # It is not the peer's to say.
+        other.run_pass()
+        self.nova.advance(901)
+        self.me.run_pass()
+        other.run_pass()
+        self.assertEqual({}, other.ring.failing())
+
+    def test_what_is_no_fault_of_the_node(self):
+        self.nova.change_instance('i', task='deleting')
+        self.assertGivesUp()
+        self.assertEqual(0, self.failed_nodes())
 
     def test_no_other_node(self):
         for name, node in self.cloud.nodes.items():

@@ -16,6 +16,7 @@ import ddt
 from oslotest import base
 
 from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import failures
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import reservation
@@ -62,6 +63,17 @@ class ReserveTestCase(base.BaseTestCase):
         self.cloud.nodes['c'].kind = pools.Kind('CUSTOM_GOLD')
         self.assertEqual('d', self.reserve('cd'))
         self.assertIsNone(self.cloud.nodes['c'].instance)
+
+    def test_where_others_have_failed_comes_last(self):
+        known = {name: failures.Failure(count, clouds.EPOCH)
+                 for name, count in (('a', 1), ('b', 3), ('d', 2))}
+
+        def reserve(instance):
+            # It is the service's own, and is not among those to try first.
+            return reservation.reserve(self.ironic, reservation.Wanted(
+                instance, KIND, '', failing=known), settings.Scope()).node
+        self.assertEqual(['c', 'a', 'd', 'b', None], [
+            reserve(str(number)) for number in range(5)])
 
     def test_not_where_the_deployment_has_failed(self):
         self.assertEqual('d', reservation.reserve(

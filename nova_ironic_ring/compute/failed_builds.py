@@ -1,0 +1,60 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Remembers on which nodes builds have failed, for all threads.
+
+This is for the pool driver, in this process; the rows of its pools tell the
+others, and the command.
+"""
+
+from collections.abc import Callable
+import datetime
+import threading
+
+from nova_ironic_ring.core import failures
+
+
+class FailedBuilds:
+    """Remembers where deployments have failed.
+
+    :ivar known: what is known, by the UUID of the node; replaced as a whole
+    """
+
+    def __init__(self, time: Callable[[], datetime.datetime]) -> None:
+        """Begin without any.
+
+        :param time: tells the time, with time zone
+        """
+        self.known: failures.Failures = {}
+        self._time = time
+        self._lock = threading.Lock()
+
+    def note(self, node: str, wait: float) -> failures.Failure:
+        """Note that a deployment has failed.
+
+        :param node: the UUID of the node
+        :param wait: seconds for which it comes last after the first failure
+        :returns: what is known of the node now
+        """
+        now = self._time()
+        with self._lock:
+            self.known = failures.noted(self.known, node, now, wait)
+            return self.known.get(node, failures.Failure(1, now))
+
+    def forget(self, node: str) -> None:
+        """Forget a node, for a deployment has succeeded there.
+
+        :param node: the UUID of the node
+        """
+        with self._lock:
+            self.known = {each: failure for each, failure
+                          in self.known.items() if each != node}
