@@ -12,7 +12,9 @@
 
 """Ironic behind the port: the listing of nodes and its filters."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import (
+    Collection, Iterable, Iterator, Mapping, Sequence)
+import itertools
 import threading
 
 from nova import exception
@@ -23,6 +25,7 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core import listing
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
 
@@ -70,25 +73,34 @@ class Ironic:
               shards: Collection[str] | None = None
               ) -> dict[str, str | None]:
         filters = self._filters(scope)
-        with self._replacing:
-            self.found = {}
-        self._fields = upstream.node_fields()
+        fields = upstream.node_fields()
         if shards is None:
-            return self._remember(upstream.list_nodes(
-                self._driver, self._fields, **filters))
-        self._require(_SHARD_VERSION, '[ironic_ring] listing = shards')
-        self._fields += ('shard',)
-        return self._remember(upstream.list_nodes(
-            self._driver, self._fields, sharded='false', **filters)
-        ) | self.more(scope, {*shards, _NO_SHARD})
+            listed = upstream.list_nodes(self._driver, fields, **filters)
+        else:
+            self._require(_SHARD_VERSION, '[ironic_ring] listing = shards')
+            fields += ('shard',)
+            listed = itertools.chain(
+                upstream.list_nodes(
+                    self._driver, fields, sharded='false', **filters),
+                self._in_shards(scope, {*shards, _NO_SHARD}, fields))
+        # Where Ironic fails before the end, builds go on with what it has said
+        # before.
+        found = {node['uuid']: node for node in listed}
+        with self._replacing:
+            self.found = found
+        self._fields = fields
+        return _instances(found)
 
     def more(self, scope: settings.Scope, shards: Collection[str]
              ) -> dict[str, str | None]:
-        return self._remember(
-            node for names in _batches(sorted(shards))
-            for node in upstream.list_nodes(
-                self._driver, self._fields, shard=names,
-                **self._filters(scope)))
+        return self._remember(self._in_shards(scope, shards, self._fields))
+
+    def _in_shards(self, scope: settings.Scope, shards: Collection[str],
+                   fields: Sequence[str]) -> Iterator[plain.Node]:
+        """List the nodes of some shards."""
+        for names in _batches(sorted(shards)):
+            yield from upstream.list_nodes(
+                self._driver, fields, shard=names, **self._filters(scope))
 
     def named(self, scope: settings.Scope, nodes: Collection[str]
               ) -> dict[str, str | None]:
@@ -122,11 +134,16 @@ class Ironic:
             self._driver, ['uuid'], **self._filters(scope)))
 
     def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
-        # They are few: each is asked for by itself.
+        wanted = frozenset(instances)
+        if len(wanted) <= listing.FEW:
+            return self._remember(
+                node for instance in sorted(wanted)
+                for node in upstream.list_nodes(
+                    self._driver, self._fields, instance_uuid=instance))
         return self._remember(
-            node for instance in sorted(instances)
-            for node in upstream.list_nodes(
-                self._driver, self._fields, instance_uuid=instance))
+            node for node in upstream.list_nodes(
+                self._driver, self._fields, associated='true')
+            if node['instance_uuid'] in wanted)
 
     def is_deleted(self, node: str) -> bool:
         return upstream.is_deleted(self._driver, node)
@@ -260,7 +277,7 @@ class Ironic:
         found = {node['uuid']: node for node in nodes}
         with self._replacing:
             self.found = {**self.found, **found}
-        return {uuid: node['instance_uuid'] for uuid, node in found.items()}
+        return _instances(found)
 
     def _require(self, version: str, option: str) -> None:
         """Insist on the API version that an option needs."""
@@ -271,6 +288,11 @@ class Ironic:
                   'Ironic does not have: upgrade Ironic or unset the option. '
                   'No node is listed until then.', option, version)
         raise exception.VirtDriverNotReady()
+
+
+def _instances(nodes: Mapping[str, plain.Node]) -> dict[str, str | None]:
+    """Return the instance on each node."""
+    return {uuid: node['instance_uuid'] for uuid, node in nodes.items()}
 
 
 def _batches(names: Iterable[str]) -> Iterator[str]:

@@ -248,6 +248,83 @@ class ThreadsTestCase(IronicTestCase):
         self.assertEqual(found.keys(), said.keys())
 
 
+class FailingListingTestCase(IronicTestCase):
+    """Ironic fails before a listing is done."""
+
+    def setUp(self):
+        super().setUp()
+        self.fake.page = 2
+        for number, node in enumerate(self.cloud.nodes.values()):
+            node.shard = 'xy'[number % 2]
+
+    def _fail_at(self, number, *shards):
+        answer = self.fake.ironic.get.side_effect
+        self.fake.ironic.get.side_effect = self._failing(answer, number)
+        self.assertRaises(exception.VirtDriverNotReady, self.ironic.nodes,
+                          settings.Scope(), *shards)
+        self.fake.ironic.get.side_effect = answer
+
+    def _failing(self, answer, number):
+        left = iter(range(number))
+
+        def get(*args, **kwargs):
+            if next(left, None) is None:
+                raise sdk_exceptions.SDKException('503')
+            return answer(*args, **kwargs)
+        return get
+
+    def test_former_one_stays(self):
+        self.ironic.nodes(settings.Scope())
+        before = self.ironic.found
+        for shards in ((), (['x', 'y'],)):
+            for number in range(3):
+                self._fail_at(number, *shards)
+                self.assertEqual(before, self.ironic.found)
+                self.assertEqual({NODE}, self.ironic.for_nova([NODE]).keys())
+
+    def test_with_shards_after_one_without(self):
+        found = self.ironic.nodes(settings.Scope(), ['x', 'y'])
+        self._fail_at(1)
+        self.assertEqual({'x', 'y'}, {*self.ironic.places(found).values()})
+        # What is asked for one by one goes with it.
+        named = self.ironic.named(settings.Scope(), [NODE])
+        self.assertEqual({NODE}, self.ironic.places(named).keys())
+
+    def test_good_one_replaces_it(self):
+        self.ironic.nodes(settings.Scope())
+        del self.cloud.nodes[NODE]
+        self._fail_at(1)
+        self.assertIn(NODE, self.ironic.found)
+        self.ironic.nodes(settings.Scope())
+        self.assertNotIn(NODE, self.ironic.found)
+
+
+class NodesOfTestCase(IronicTestCase):
+    """The nodes of instances, wherever they are."""
+
+    def _ask(self, number):
+        for each in range(number):
+            self.cloud.nodes[f'elsewhere-{each:03}'] = clouds.Node(
+                f'i{each}', group='elsewhere')
+        self.cloud.nodes['theirs'] = clouds.Node('theirs')
+        self.fake.asked.clear()
+        found = self.ironic.nodes_of(
+            ['nowhere', *(f'i{each}' for each in range(number))])
+        self.assertEqual({
+            f'elsewhere-{each:03}': f'i{each}' for each in range(number)},
+            found)
+        self.assertEqual(found.keys(), self.ironic.found.keys())
+
+    def test_few_are_asked_for_one_by_one(self):
+        self._ask(19)
+        self.assertEqual(['nodes of instances'] * 20, self.fake.asked)
+
+    def test_more_are_listed_at_once(self):
+        self._ask(20)
+        self.assertEqual(['nodes'], self.fake.asked)
+        self.assertEqual({'associated': 'true'}, self.fake.filters)
+
+
 class OthersTestCase(IronicTestCase):
     """The nodes that others divide."""
 

@@ -801,6 +801,14 @@ class ArrivingBuildTestCase(base.DriverTestCase):
         self.assertRaises(exception.ComputeResourcesUnavailable, self._claim)
         self.assertIn(self.node, self.nova.owned('a'))
 
+    def test_pass_that_has_failed(self):
+        answer = self.nova.ironic.get.side_effect
+        self.nova.ironic.get.side_effect = sdk_exceptions.SDKException('503')
+        self.assertRaises(exception.VirtDriverNotReady, self.me.begin_pass)
+        self.nova.ironic.get.side_effect = answer
+        self._claim()
+        self.assertEqual('me', self.nova.host_of('new'))
+
     def test_own_node_is_not_looked_at(self):
         self.node = min(self.nova.owned('me'))
         before = self.nova.cloud.rows[self.node]
@@ -985,6 +993,21 @@ class PartitioningTestCase(base.DriverTestCase):
         self.configure('ironic', conductor_group=None)
         self.me.begin_pass()
         self.assertNotIn('nodes of instances', self.nova.asked)
+
+    def test_many_such_nodes(self):
+        self._regroup(group='rack1')
+        self.configure('ironic', conductor_group='rack1',
+                       peer_list=['me', 'a'])
+        outside = {f'33333333-0000-0000-0000-{number:012}'
+                   for number in range(400)}
+        for node in outside:
+            self.cloud.nodes[node] = clouds.Node(group='rack2')
+            self.nova.put(f'on-{node}', node, 'me')
+        self.settle()
+        asked = self.me.asked_in_a_pass()
+        self.assertEqual(2, asked.count('nodes'))
+        self.assertNotIn('nodes of instances', asked)
+        self.assertLessEqual(outside, self.me.tracked.keys())
 
     def test_ironic_fails_to_tell_of_such_a_node(self):
         # It is not Nova that did not answer.
