@@ -24,6 +24,7 @@ from nova import exception
 from nova import objects
 from nova.objects import fields
 from nova import servicegroup
+from nova import utils
 
 from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import stats
@@ -155,6 +156,18 @@ class Nova:
                 self.context, [uuid for uuid, each in found.items()
                                if each.host is None], ['system_metadata'])}
         return found
+
+    def deleted_instances(self, uuids: Iterable[str]
+                          ) -> dict[str, model.Instance]:
+        wanted, context = sorted(uuids), self.context
+        with utils.temporary_mutation(context, read_deleted='yes'):
+            return {
+                instance.uuid: instance_of(instance, False)
+                for first in range(0, len(wanted), _PAGE)
+                for instance in objects.InstanceList.get_by_filters(
+                    context, {'uuid': wanted[first:first + _PAGE],
+                              'deleted': True, 'soft_deleted': False},
+                    expected_attrs=[])}
 
     def sizes(self, uuids: Iterable[str]) -> dict[str, pools.Size]:
         """Read how large the flavors of instances are.

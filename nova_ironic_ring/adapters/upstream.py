@@ -46,6 +46,7 @@ from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import plain
+from nova_ironic_ring.core import pools
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
@@ -145,6 +146,18 @@ def add_to_cache(source: NovaIronicDriver,
     :param nodes: the nodes, by UUID
     """
     source.node_cache = {**source.node_cache, **nodes}
+
+
+def cached_instances(source: NovaIronicDriver) -> dict[str, str]:
+    """Return the nodes of the instances that Nova's driver answers with.
+
+    :param source: the driver
+    :returns: the UUID of its node, by the UUID of each instance
+    """
+    # Copied at once: Nova's driver changes it.
+    return {node.instance_id: node.id
+            for node in source.node_cache.copy().values()
+            if node.instance_id is not None}
 
 
 def signature(name: str) -> inspect.Signature:
@@ -335,6 +348,36 @@ def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
             (compute, '_terminate_volume_connections'),
             (compute.reportclient, 'delete_allocation_for_instance')):
         setattr(owner, name, _guarded(getattr(owner, name), guard))
+
+
+def keep_detached(source: NovaIronicDriver) -> None:
+    """Have Nova delete no volume of an instance that was detached from it.
+
+    What reaps an instance that was deleted while its service was down reads
+    attachments that are deleted. Those that were there when the instance was
+    deleted, Nova's API has cleaned up.
+
+    :param source: the driver that the manager has
+    """
+    compute = source.virtapi._compute
+    for name in ('_shutdown_instance', '_cleanup_volumes'):
+        setattr(compute, name, _without_detached(getattr(compute, name)))
+
+
+def _without_detached(method: Callable[..., Any]) -> Callable[..., Any]:
+    parameters = inspect.signature(method)
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = parameters.bind(*args, **kwargs)
+        known = given.arguments['bdms']
+        kept = [each for each in known
+                if 'deleted' not in each or not each.deleted]
+        if len(kept) < len(known):
+            given.arguments['bdms'] = objects.BlockDeviceMappingList(
+                objects=kept)
+        return method(*given.args, **given.kwargs)
+    return call
 
 
 def guard_writes(source: NovaIronicDriver, guard: Callable[..., Any]) -> None:
@@ -587,9 +630,14 @@ def provision_state(source: NovaIronicDriver,
     :param source: what speaks to Ironic
     :param instance: the instance
     :returns: Ironic's provision state
-    :raises nova.exception.InstanceNotFound: if no node holds it
+    :raises nova.exception.InstanceNotFound: if no node holds it, or another
+        than that which Nova has it on
     """
-    return source._validate_instance_and_node(instance).provision_state
+    node = source._validate_instance_and_node(instance)
+    if not pools.is_pool(instance.node) and instance.node != node.id:
+        # The owner of that node has written the instance there.
+        raise exception.InstanceNotFound(instance_id=instance.uuid)
+    return node.provision_state
 
 
 def placement(source: NovaIronicDriver) -> report.SchedulerReportClient:

@@ -44,6 +44,7 @@ from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import orphans
 from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import ports
@@ -213,6 +214,10 @@ class Service:
         #: What this service says of its passes, and since when.
         self._work = own_work.Work()
         self._said_at = 0.0
+        #: How often Nova has asked for instances, and those of which it was
+        #: not told then.
+        self._asked = 0
+        self._strays: Mapping[str, str | None] = {}
 
     @property
     def settings(self) -> core_settings.Settings:
@@ -340,6 +345,31 @@ class Service:
     def orphans(self) -> frozenset[str]:
         """Instances of others, or of nobody, on nodes for this service."""
         raise NotImplementedError()
+
+    def believed(self, own: Iterable[str], nodes: Mapping[str, str]
+                 ) -> frozenset[str]:
+        """Say which instances Nova is told of: it reaps those it has deleted.
+
+        :param own: UUIDs of those on nodes of this service
+        :param nodes: the UUIDs of their nodes
+        :returns: UUIDs, with those of orphans
+        """
+        strange = self.orphans.difference(own)
+        found = orphans.believe(self.world.nova, orphans.Named(
+            {uuid: nodes.get(uuid) for uuid in own},
+            {uuid: node for node, uuid in self.memory.nodes.items()
+             if uuid is not None and uuid in strange}), self._asked)
+        self._asked += 1
+        if found.strays.keys() - self._strays.keys():
+            uuid, node = min(found.strays.items())
+            LOG.warning(
+                'Ironic has %(count)d instances on nodes, such as '
+                '%(instance)s on %(node)s, that Nova has deleted and has not '
+                'had there: nothing is done with them.', {
+                    'count': len(found.strays), 'instance': uuid,
+                    'node': node})
+        self._strays = found.strays
+        return found.instances
 
     def run_pass(self) -> Outcome:
         """Run a pass."""

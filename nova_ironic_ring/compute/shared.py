@@ -87,6 +87,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             self, self.ring_named_nodes.begin, self.ring_named_nodes.end)
         upstream.guard_claims(self, guards.claim_once)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
+        upstream.keep_detached(self)
         upstream.guard_writes(self, guards.write_if_mine)
         upstream.guard_rebuilt(self, guards.is_where_it_was)
         upstream.guard_failed_rebuild(self, guards.is_lost_there)
@@ -174,11 +175,14 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         and this is where Nova's periodic task looks for such.
 
         :returns: the UUIDs of this service's instances, and of those that
-            others have on nodes that the ring maps to this service
+            others have on nodes that the ring maps to this service; none that
+            Nova has deleted, and had on another node
         """
         own = super().list_instance_uuids()  # type: ignore[misc]
-        orphans = self.ring_service.orphans
-        return own + sorted(orphans.difference(own))
+        believed = self.ring_service.believed(
+            own, upstream.cached_instances(self))
+        return [uuid for uuid in own if uuid in believed] + sorted(
+            believed.difference(own))
 
     def get_num_instances(self) -> int:
         """Count the instances of this service."""

@@ -12,11 +12,12 @@
 
 """Ends the builds that were on their way to a service when it died."""
 
-from collections.abc import Collection
 import dataclasses
 
 from nova_ironic_ring.core import events
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import takeover
 
@@ -98,15 +99,14 @@ def look_at_handover(world: ports.Ports, before: observation.Handovers,
 
 
 def not_deployed(builds: tuple[observation.LeftBuild, ...],
-                 deployed: Collection[str]
-                 ) -> tuple[observation.LeftBuild, ...]:
-    """Return builds without those that Ironic has on a node by now.
+                 nodes: model.Nodes) -> tuple[observation.LeftBuild, ...]:
+    """Return builds without those that Ironic has on their nodes by now.
 
     :param builds: the builds
-    :param deployed: UUIDs of the instances that Ironic has on nodes
+    :param nodes: the instance that Ironic has on each node
     """
-    left = [dataclasses.replace(each, consumers=each.consumers.difference(
-        deployed)) for each in builds]
+    left = [dataclasses.replace(each, consumers=each.consumers - {
+        nodes.get(each.node)}) for each in builds]
     return tuple(each for each in left if each.consumers)
 
 
@@ -154,8 +154,10 @@ def _settle(world: ports.Ports, left: observation.LeftBuild) -> Settled:
                         left.node, uuid, instance.host, instance.task, True))
             elif instance.is_building:
                 # Its service may be at it again since the nodes were listed.
-                if world.ironic.nodes_of([uuid]) or (
-                        not world.nova.end_build(uuid, left.host)):
+                # On another node, its owner may have written that there.
+                if any(node == left.node or pools.has(instance, node)
+                       for node in world.ironic.nodes_of([uuid])) or (
+                           not world.nova.end_build(uuid, left.host)):
                     continue
                 happened.append(events.BuildEnded(left.node, uuid, left.host))
                 world.placement.free(uuid)

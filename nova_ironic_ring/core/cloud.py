@@ -155,6 +155,8 @@ class Cloud:
     rows: dict[str, Row] = dataclasses.field(default_factory=dict)
     instances: dict[str, model.Instance] = dataclasses.field(
         default_factory=dict)
+    deleted: dict[str, model.Instance] = dataclasses.field(
+        default_factory=dict)
     allocations: dict[str, set[str]] = dataclasses.field(default_factory=dict)
     other_drivers: frozenset[str] = frozenset()
     inventories: dict[str, pools.Inventory] = dataclasses.field(
@@ -291,6 +293,11 @@ class Nova:
     def instances(self, uuids: Iterable[str]) -> dict[str, model.Instance]:
         return {uuid: self.cloud.instances[uuid] for uuid in uuids
                 if uuid in self.cloud.instances}
+
+    def deleted_instances(self, uuids: Iterable[str]
+                          ) -> dict[str, model.Instance]:
+        return {uuid: self.cloud.deleted[uuid] for uuid in uuids
+                if uuid in self.cloud.deleted}
 
     def instances_on(self, node: str) -> frozenset[str]:
         return frozenset(

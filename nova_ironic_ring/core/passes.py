@@ -257,8 +257,7 @@ def _look_at_givers(this: look.Run, memory: observation.Memory,
 
     An error here does not fail the pass: instances may have been taken over.
     """
-    found = builds.not_deployed(
-        memory.handovers.builds, {uuid for uuid in nodes.values() if uuid})
+    found = builds.not_deployed(memory.handovers.builds, nodes)
     memory = dataclasses.replace(memory, handovers=observation.Handovers(
         parted.Parted({
             node: giver for node, giver in memory.handovers.givers.items()

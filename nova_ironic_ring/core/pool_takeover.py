@@ -387,7 +387,11 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     happened: list[events.Event] = []
     # Nothing more is to be built there when the service comes back.
     world.placement.reserve_all(left.pool)
-    waiting = world.placement.consumers(pools.uuid_of(left.pool)) - deployed
+    waiting = world.placement.consumers(pools.uuid_of(left.pool))
+    if there := waiting & deployed:
+        # No node is reserved before the service has the build. Where Ironic
+        # says so of another, that is the word of a node's owner.
+        waiting -= there & world.nova.instances_of(left.host)
     found = world.nova.instances(waiting) if waiting else {}
     for uuid, instance in found.items():
         if instance.host_name not in (None, left.host) or (
@@ -395,7 +399,8 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
                      or instance.is_building)):
             continue
         try:
-            if world.ironic.nodes_of([uuid]):
+            if any(pools.has(instance, node)
+                   for node in world.ironic.nodes_of([uuid])):
                 continue
             if instance.is_deleting:
                 if left.is_dead and _take_deleted(world, left, uuid, instance):

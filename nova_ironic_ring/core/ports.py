@@ -126,6 +126,14 @@ class Nova(Protocol):
         :returns: by UUID, of those that Nova has not deleted
         """
 
+    def deleted_instances(self, uuids: Iterable[str]
+                          ) -> dict[str, model.Instance]:
+        """Read the records that Nova keeps of instances it has deleted.
+
+        :param uuids: their UUIDs
+        :returns: by UUID, of those that Nova has deleted
+        """
+
     def instances_on(self, node: str) -> frozenset[str]:
         """Read the UUIDs of the instances that Nova has on a node.
 

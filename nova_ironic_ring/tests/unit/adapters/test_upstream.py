@@ -359,6 +359,14 @@ class PrivateNamesTestCase(base.BaseTestCase):
                      '_update_scheduler_instance_info'):
             self.assertIn(f'self.{name}(', builds)
 
+    def test_reaping(self):
+        reaps = inspect.getsource(
+            manager.ComputeManager._cleanup_running_deleted_instances)
+        for name in '_shutdown_instance', '_cleanup_volumes':
+            self.assertIn(f'self.{name}(context, instance, bdms,', reaps)
+            self.assertIn('bdms', inspect.signature(
+                getattr(manager.ComputeManager, name)).parameters)
+
     def test_cleanup_after_a_build(self):
         builds = inspect.getsource(
             manager.ComputeManager._do_build_and_run_instance)
@@ -580,8 +588,16 @@ class PrivateNamesTestCase(base.BaseTestCase):
     def test_provision_state(self):
         self._method('_validate_instance_and_node').bind(None, 'instance')
         source = mock.Mock()
-        source._validate_instance_and_node.return_value.provision_state = 'up'
-        self.assertEqual('up', upstream.provision_state(source, 'instance'))
+        source._validate_instance_and_node.return_value = sdk_node.Node(
+            id='node', provision_state='up')
+        instance = objects.Instance(uuid=uuidsentinel.instance, node='node')
+        self.assertEqual('up', upstream.provision_state(source, instance))
+        # In a pool it may be on any node.
+        instance.node = 'a.CUSTOM_BAREMETAL.0123abcd'
+        self.assertEqual('up', upstream.provision_state(source, instance))
+        instance.node = 'another'
+        self.assertRaises(exception.InstanceNotFound,
+                          upstream.provision_state, source, instance)
 
     def test_api_version(self):
         self._method('_can_send_version').bind(None, '1.46')

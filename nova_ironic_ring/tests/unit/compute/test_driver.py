@@ -861,6 +861,38 @@ class OrphansTestCase(base.DriverTestCase):
         self.assertEqual([], self.driver.list_instance_uuids())
 
 
+class DeletedElsewhereTestCase(base.DriverTestCase):
+    """The owner of a node has written a deleted server there."""
+
+    def test_deleted_elsewhere(self):
+        own, second = sorted(self.desired('me', 'a', 'b'))[:2]
+        self.nova.put('mine', own, 'me')
+        self.cloud.nodes[second].instance = 'vm'
+        self.cloud.deleted['vm'] = model.Instance('kvm-7', 'kvm-7')
+        self.me.begin_pass()
+        for _ in range(2):
+            self.assertEqual(['mine'], self.driver.list_instance_uuids())
+        self.assertEqual(1, self.log.output.count(
+            f'1 instances on nodes, such as vm on {second},'))
+        # One that was deleted there while its service was down.
+        self.cloud.deleted['vm'] = model.Instance('b', second)
+        self.assertEqual(['mine', 'vm'], self.driver.list_instance_uuids())
+
+    def test_deleted_elsewhere_and_written_after_the_pass(self):
+        node = min(self.desired('me', 'a', 'b'))
+        self.me.begin_pass()
+        self.cloud.deleted['vm'] = model.Instance('kvm-7', 'kvm-7')
+        self.cloud.nodes[node].instance = 'vm'
+        # As Nova's driver refreshes it.
+        self.driver.node_cache[node] = self.nova.node(node)
+        self.assertEqual([], self.driver.list_instance_uuids())
+
+
+class DeletedElsewhereInPoolsTestCase(base.PeersWithPools,
+                                      DeletedElsewhereTestCase):
+    """The same, with pools."""
+
+
 class LastPassTestCase(base.DriverTestCase):
     """What the driver says of its own passes."""
 

@@ -388,6 +388,14 @@ class RecoveryTestCase(base.BaseTestCase):
     def _node_in(state):
         return sdk_node.Node(id=NODE, provision_state=state)
 
+    def test_machine_that_another_node_has(self):
+        # Whose owner has written the instance there.
+        self.nova.node.side_effect = lambda uuid: sdk_node.Node(
+            id=fake_nova.NODES[1], provision_state='active')
+        self.assertEqual(('error', None), self._recover(
+            'building', 'spawning'))
+        self.me.manager._update_instance_after_spawn.assert_not_called()
+
     def test_one_that_is_deleted(self):
         compute_base.recover(self.me.driver, _taken(NODE, 'deleted'))
         self.init.assert_not_called()

@@ -149,6 +149,21 @@ class BuildsTestCase(base.BaseTestCase):
             (events.BuildEnded('node', 'new', 'Dead'),),
             builds.look_again(self.world, settled.left).happened)
 
+    @ddt.data(SCHEDULED, BUILD)
+    def test_build_that_the_owner_of_another_node_has_written_there(
+            self, found):
+        self._allocate(new=found)
+        self.cloud.nodes['elsewhere'] = clouds.Node('new')
+        settled = self._look()
+        self.assertEqual((events.BuildEnded('node', 'new', 'Dead'),),
+                         settled.happened)
+        self.assertEqual(set(), self.cloud.allocations['node'])
+
+    def test_build_that_nova_has_on_another_node_by_now(self):
+        self._allocate(new=model.Instance('Dead', 'other', True, 'spawning'))
+        self.cloud.nodes['other'] = clouds.Node('new')
+        self.assertEqual((), self._look().happened)
+
     def test_delete_is_finished(self):
         # Also where it is a build that is deleted.
         for is_building in False, True:
@@ -301,9 +316,11 @@ class HandoverTestCase(base.BaseTestCase):
         self.assertEqual(self.LEFT, left)
 
     def test_build_that_ironic_has(self):
-        self.assertEqual((), builds.not_deployed((self.LEFT,), {'new'}))
+        self.assertEqual((), builds.not_deployed(
+            (self.LEFT,), {'node': 'new'}))
         self.assertEqual(
-            (self.LEFT,), builds.not_deployed((self.LEFT,), {'another'}))
+            (self.LEFT,), builds.not_deployed((self.LEFT,), {
+                'node': 'another', 'elsewhere': 'new'}))
 
     def test_instance_that_nova_does_not_know_yet(self):
         left, looks = (self.LEFT,), 0

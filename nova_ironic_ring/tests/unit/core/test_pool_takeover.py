@@ -17,6 +17,7 @@ import dataclasses
 import ddt
 import fixtures
 
+from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
@@ -552,6 +553,15 @@ class BuildsTestCase(pool_base.TakeoverTestCase):
         (service,) = (each for each in self.services.values()
                       if each.happened(events.BuildEnded))
         self.assertEqual(2, len(service.happened(events.BuildEnded)))
+
+    def test_build_that_the_owner_of_a_node_has_written_there(self):
+        self.wait_for_node('coming', None, is_building=True)
+        self.cloud.nodes['theirs'] = clouds.Node(instance='coming')
+        self.die()
+        self.run_passes()
+        self.assertTrue(self.cloud.instances['coming'].is_given_up)
+        self.assertNotIn('coming', self.cloud.allocations[
+            pools.uuid_of(self.pool_of_b)])
 
     def test_build_of_a_service_whose_name_has_capitals(self):
         self.wait_for_node('here', 'B', is_building=True)
