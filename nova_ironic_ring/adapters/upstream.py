@@ -395,6 +395,40 @@ def guard_writes(source: NovaIronicDriver, guard: Callable[..., Any]) -> None:
         setattr(compute, name, _guarded(getattr(compute, name), guard))
 
 
+def guard_interrupted(source: NovaIronicDriver,
+                      is_ended: Callable[[objects.Instance, str], bool]
+                      ) -> None:
+    """Have a guard decide on the builds that Nova sets to ERROR at its start.
+
+    :param source: the driver that the manager has
+    :param is_ended: asked with the instance, and with the UUID of the compute
+        node that it has an allocation of; where it says no, the instance is
+        left as it is
+    """
+    compute = source.virtapi._compute
+    look = compute._error_out_instances_whose_build_was_interrupted
+    write = compute._set_instance_obj_error_state
+    at: list[str] = []
+
+    def walk(nodes: Iterable[str]) -> Iterator[str]:
+        for node in nodes:
+            at[:] = [node]
+            yield node
+
+    def looked(context: nova_context.RequestContext, handled: set[str],
+               nodes: Iterable[str]) -> None:
+        try:
+            look(context, handled, walk(nodes))
+        finally:
+            at.clear()
+
+    def written(instance: objects.Instance, *args: Any, **kwargs: Any) -> None:
+        if not at or is_ended(instance, at[0]):
+            write(instance, *args, **kwargs)
+    compute._error_out_instances_whose_build_was_interrupted = looked
+    compute._set_instance_obj_error_state = written
+
+
 def guard_failed_rebuild(source: NovaIronicDriver,
                          is_kept: Callable[[objects.Instance, str], bool]
                          ) -> None:

@@ -39,6 +39,7 @@ from nova_ironic_ring.compute import log
 from nova_ironic_ring.compute import providers
 from nova_ironic_ring.core import arrivals
 from nova_ironic_ring.core import audit
+from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import look
@@ -379,6 +380,15 @@ class Service:
         """Look at the services between two passes."""
         raise NotImplementedError()
 
+    def is_interrupted(self, instance: str, node: str) -> bool:
+        """Say of a build at the start whether this service was to do it.
+
+        :param instance: the UUID of the instance
+        :param node: the UUID of the compute node that it has an allocation of
+        """
+        # No other service has ever had a pool of this one.
+        return True
+
     def lists(self, place: str) -> bool:
         """Say whether a compute node is this service's, as decided last.
 
@@ -441,6 +451,18 @@ class RingService(Service):
         nodes = self.ironic.for_nova(result.steps)
         self.nodes = {**self.nodes, **nodes}
         return Reacted(result.taken, nodes, list(result.steps))
+
+    def is_interrupted(self, instance: str, node: str) -> bool:
+        left = builds.at_start(
+            self.world, self.memory, observation.Unclaimed(
+                instance, node, self.process.now()))
+        if left is None:
+            return True
+        LOG.info('Instance %(instance)s is to be built on node %(node)s of '
+                 'this service, be it by a peer that had the node: it is left '
+                 'alone.', {'instance': instance, 'node': node})
+        self.memory = left
+        return False
 
     def lists(self, place: str) -> bool:
         step = self.result.plan.steps.get(place)

@@ -89,9 +89,15 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
         upstream.keep_detached(self)
         upstream.guard_writes(self, guards.write_if_mine)
+        upstream.guard_interrupted(self, self._is_interrupted)
         upstream.guard_rebuilt(self, guards.is_where_it_was)
         upstream.guard_failed_rebuild(self, guards.is_lost_there)
         upstream.when_started(self, self.ring_reactions.start)
+
+    def _is_interrupted(self, instance: objects.Instance, node: str) -> bool:
+        """Say of a build at the start whether this service was to do it."""
+        with self.ring_lock:
+            return self.ring_service.is_interrupted(instance.uuid, node)
 
     def _look_between_passes(self) -> Sequence[str]:
         """Take over the instances of services that are dead by now.

@@ -22,6 +22,10 @@ from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import takeover
 
 
+#: Seconds in which a build comes to its turn at a service that lives.
+PATIENCE = 1800.0
+
+
 @dataclasses.dataclass(frozen=True)
 class Settled:
     """What has come of the builds that a dead service has left behind.
@@ -134,6 +138,76 @@ def of_live_givers(world: ports.Ports,
                 each, consumers=frozenset(waiting | unknown),
                 looks=each.looks - 1 if unknown else each.looks))
     return tuple(kept)
+
+
+def at_start(world: ports.Ports, before: observation.Memory,
+             found: observation.Unclaimed) -> observation.Memory | None:
+    """Say what becomes of a build that was under way when a service starts.
+
+    Nova takes each on a node of this service for one that this very service
+    was to build before it ended. But it may be a peer's: one that handed over
+    the node when the scheduler had chosen it already.
+
+    :param world: the ports
+    :param before: what this service remembers
+    :param found: the build
+    :returns: None if the build has ended with this service's former process;
+        otherwise what to remember, so that it is looked at again
+    """
+    current = before.settings
+    assert current is not None
+    instance = world.nova.instances([found.instance]).get(found.instance)
+    if instance is None or instance.host_name == current.me:
+        return None
+    if instance.host is not None:
+        return dataclasses.replace(before, handovers=dataclasses.replace(
+            before.handovers, builds=before.handovers.builds + (
+                observation.LeftBuild(found.node, instance.host, frozenset({
+                    found.instance})),)))
+    others = [service.host for service in world.nova.all_services()
+              if service.name != current.me and not service.forced_down]
+    if not world.nova.scopes(others):
+        return None
+    return dataclasses.replace(before, unclaimed=before.unclaimed + (found,))
+
+
+def look_at_unclaimed(world: ports.Ports, host: str,
+                      left: tuple[observation.Unclaimed, ...]
+                      ) -> tuple[tuple[observation.Unclaimed, ...],
+                                 list[events.Event]]:
+    """End the builds that no service has claimed for a long time.
+
+    Nothing tells whether one still waits for its turn at a peer. What waits
+    there after that long, its service does not build any more.
+
+    :param world: the ports
+    :param host: the name of this service
+    :param left: the builds that were left at its start
+    :returns: those that are left still, and the events for the log
+    """
+    if not left:
+        return (), []
+    found = world.nova.instances(each.instance for each in left)
+    here, now = world.process.waiting_builds(), world.process.now()
+    kept, happened = list[observation.Unclaimed](), list[events.Event]()
+    for each in left:
+        instance = found.get(each.instance)
+        if instance is None or instance.host is not None or (
+                not instance.is_building or each.instance in here):
+            continue
+        if now - each.since < PATIENCE:
+            kept.append(each)
+            continue
+        try:
+            if world.nova.end_build(each.instance, host):
+                happened.append(events.BuildEnded(
+                    each.node, each.instance, host))
+                world.placement.free(each.instance)
+        except Exception as error:
+            kept.append(each)
+            happened.append(events.BuildNotEnded(
+                each.node, each.instance, host, error))
+    return tuple(kept), happened
 
 
 def _settle(world: ports.Ports, left: observation.LeftBuild) -> Settled:

@@ -143,6 +143,20 @@ class LeftBuild:
 
 
 @dataclasses.dataclass(frozen=True)
+class Unclaimed:
+    """A build that no service had claimed when this one started.
+
+    :ivar instance: the UUID of the instance
+    :ivar node: the UUID of the node that it has an allocation of
+    :ivar since: when this service found it, in seconds
+    """
+
+    instance: str
+    node: str
+    since: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Handovers:
     """What services may still be about to build on nodes they handed over.
 
@@ -276,6 +290,8 @@ class Memory:
     :ivar left_builds: what dead services were to build
     :ivar handovers: what live services may still be about to build on nodes
         that they have handed over
+    :ivar unclaimed: builds that waited for this service, or for a peer, when
+        this one started
     :ivar cleaning: the search for what is left of nodes of dead services
     :ivar pooled: its pools, where it has the pool driver
     :ivar nodes: the instance on each node, as Ironic has listed them last
@@ -307,6 +323,7 @@ class Memory:
     without_row: Mapping[str, float] = dataclasses.field(default_factory=dict)
     left_builds: tuple[LeftBuild, ...] = ()
     handovers: Handovers = Handovers()
+    unclaimed: tuple[Unclaimed, ...] = ()
     cleaning: Cleaning = Cleaning()
     pooled: Pooled = Pooled()
     nodes: model.Nodes = dataclasses.field(default_factory=dict)

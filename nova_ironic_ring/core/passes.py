@@ -136,6 +136,7 @@ def run(world: ports.Ports, before: observation.Memory,
             pool_takeover.Consumers(world, this.happened), begun.mine | {
                 str(nodes[node]) for node in request.decisions}))
     memory = _look_at_givers(this, memory, plan, nodes)
+    memory = _look_at_unclaimed(this, memory)
     memory, settled = _clean_up_after_dead_services(this, memory, own)
     listed = {node: nodes[node] for node, step in plan.steps.items()
               if step.decision.lists}
@@ -279,6 +280,24 @@ def _look_at_givers(this: look.Run, memory: observation.Memory,
             dataclasses.replace(each, looks=observation.LOOKS)
             for each in found if each.host in lost),
         handovers=dataclasses.replace(later.handovers, builds=waiting))
+
+
+def _look_at_unclaimed(this: look.Run, memory: observation.Memory
+                       ) -> observation.Memory:
+    """End the builds that no service has claimed since this one started.
+
+    An error here does not fail the pass: instances may have been taken over.
+    """
+    if memory.standing.trust is not trust.Trust.FULL:
+        return memory
+    try:
+        left, happened = builds.look_at_unclaimed(
+            this.world, this.current.host, memory.unclaimed)
+    except Exception as error:
+        this.happened.append(events.HandoversUnknown(error))
+        return memory
+    this.happened.extend(happened)
+    return dataclasses.replace(memory, unclaimed=left)
 
 
 def _clean_up_after_dead_services(

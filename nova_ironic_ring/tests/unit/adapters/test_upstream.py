@@ -359,6 +359,15 @@ class PrivateNamesTestCase(base.BaseTestCase):
                      '_update_scheduler_instance_info'):
             self.assertIn(f'self.{name}(', builds)
 
+    def test_builds_that_were_interrupted(self):
+        name = '_error_out_instances_whose_build_was_interrupted'
+        method = getattr(manager.ComputeManager, name)
+        inspect.signature(method).bind(None, 'context', set(), [])
+        self.assertIn(f'self.{name}(', inspect.getsource(
+            manager.ComputeManager.init_host))
+        self.assertIn('self._set_instance_obj_error_state(',
+                      inspect.getsource(method))
+
     def test_reaping(self):
         reaps = inspect.getsource(
             manager.ComputeManager._cleanup_running_deleted_instances)

@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Nova's own start, with builds on nodes of the service that starts."""
+
+import types
+from unittest import mock
+
+import fixtures
+from nova.compute import manager
+from nova import context as nova_context
+from nova import objects
+
+from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.core import builds
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.tests.unit.compute import base
+
+_REAL = ('_error_out_instances_whose_build_was_interrupted',
+         '_set_instance_obj_error_state')
+
+
+class InterruptedBuildsTestCase(base.DriverTestCase):
+    """A node of this service has an allocation of a build.
+
+    The peer a has handed it over when the scheduler had chosen a.
+    """
+
+    def setUp(self):
+        super().setUp()
+        # Seconds: each minute is a pass.
+        self.useFixture(fixtures.MockPatchObject(builds, 'PATIENCE', 360.0))
+        self.node = min(self.desired('me', 'a', 'b'))
+        self.nova.own(self.node, 'me')
+
+    def build(self, host=None, task='scheduling'):
+        self.nova.put('new', None, host, task=task, is_building=True)
+        if host is not None:
+            self.nova.change_instance('new', node=self.node)
+        self.cloud.allocations[self.node] = {'new'}
+
+    def restart(self):
+        self.me = self.nova.compute('me')
+        self.begin([self.node])
+
+    def begin(self, nodes):
+        compute = self.me.manager
+        for name in _REAL:
+            setattr(compute, name, types.MethodType(
+                getattr(manager.ComputeManager, name), compute))
+        free = self.me.placement.delete_allocation_for_instance
+        # A guard reads which instance it is for.
+        self.me.placement.delete_allocation_for_instance = (
+            lambda context, uuid, **others: free(context, uuid, **others))
+        with self.nova.being('me'), mock.patch.object(
+                objects.InstanceList, 'get_by_filters', self._building):
+            self.me.driver.init_host('me')
+            self.me.driver.get_available_nodes()
+            compute.driver = self.me.driver
+            compute._error_out_instances_whose_build_was_interrupted(
+                nova_context.get_admin_context(), set(), nodes)
+
+    def _building(self, context, filters, expected_attrs=()):
+        found = [self.nova.instance(uuid) for uuid in filters['uuid']
+                 if uuid in self.cloud.instances]
+        return [each for each in found if each.vm_state == filters.get(
+            'vm_state', each.vm_state)]
+
+    def run_passes(self, seconds):
+        for _ in range(int(seconds) // 60):
+            self.nova.advance(60)
+            self.me.run_pass()
+
+    def state(self):
+        found = self.nova.instance('new')
+        return found.vm_state, found.task_state
+
+    def test_one_that_waits_at_a_peer(self):
+        self.build()
+        self.restart()
+        self.assertEqual(('building', 'scheduling'), self.state())
+        self.run_passes(builds.PATIENCE - 120)
+        self.assertEqual(('building', 'scheduling'), self.state())
+        # It has come to its turn there.
+        self.nova.change_instance('new', host='a', node=self.node)
+        self.run_passes(builds.PATIENCE)
+        self.assertEqual(('building', 'scheduling'), self.state())
+        self.assertEqual((), self.me.ring.memory.unclaimed)
+
+    def test_one_that_waits_nowhere(self):
+        self.build()
+        self.restart()
+        self.run_passes(builds.PATIENCE + 240)
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+        self.assertEqual((), self.me.ring.memory.unclaimed)
+
+    def test_one_that_comes_here_after_the_start(self):
+        self.build()
+        self.restart()
+        self.me.ring.process.builds.add('new')
+        self.run_passes(builds.PATIENCE + 240)
+        self.assertEqual(('building', 'scheduling'), self.state())
+
+    def test_one_that_a_peer_is_building(self):
+        self.build('a', 'block_device_mapping')
+        self.restart()
+        self.run_passes(builds.PATIENCE + 240)
+        self.assertEqual(('building', 'block_device_mapping'), self.state())
+
+    def test_one_that_a_peer_was_building_when_it_died(self):
+        self.build('a', 'block_device_mapping')
+        self.restart()
+        self.run_passes(240)
+        self.nova.change_service('a', forced_down=True)
+        self.run_passes(240)
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+
+    def test_without_a_peer_it_was_for_this_service(self):
+        self.build()
+        self.nova.change_service('a', forced_down=True)
+        self.nova.change_service('b', forced_down=True)
+        self.restart()
+        self.assertEqual(('error', None), self.state())
+
+    def test_peer_that_is_disabled(self):
+        self.build()
+        self.nova.change_service('a', disabled=True)
+        self.nova.change_service('b', forced_down=True)
+        self.restart()
+        self.assertEqual(('building', 'scheduling'), self.state())
+
+    def test_one_for_a_pool_was_for_this_service(self):
+        self.build()
+        self.me = self.nova.compute('me', pool_driver.IronicPoolDriver)
+        pool = pools.uuid_of(pools.name('me', base.KIND))
+        self.cloud.allocations[pool] = self.cloud.allocations.pop(self.node)
+        self.begin([pool])
+        self.assertEqual(('error', None), self.state())
