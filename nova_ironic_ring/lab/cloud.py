@@ -18,6 +18,7 @@ import contextlib
 import datetime
 import os
 import pathlib
+import time
 from typing import TYPE_CHECKING
 
 import fixtures
@@ -283,6 +284,16 @@ class Lab:
         with self.cell() as opened:
             return view.read(opened).is_settled(
                 services.DOWN_TIME, PARTITIONS, count)
+
+    def keep_logs(self) -> pathlib.Path:
+        """Move the logs to where they outlive the lab.
+
+        :returns: their directory
+        """
+        kept = self.state.directory.with_name(
+            f'{self.state.directory.name}-logs-{time.strftime("%H%M%S")}')
+        (self.state.directory / 'log').rename(kept)
+        return kept
 
     def down(self, keep_files: bool = False) -> None:
         """End all processes and remove all files of this lab.

@@ -94,10 +94,10 @@ def soak(driver: str, minutes: float, seed: int) -> tuple[
         try:
             done, wrong = _befall(lab, minutes, seed)
         except Exception:
-            print(f'The logs are in {_keep(lab, driver)}.', flush=True)
+            print(f'The logs are in {lab.keep_logs()}.', flush=True)
             raise
         if wrong:
-            done.append(f'The logs are in {_keep(lab, driver)}.')
+            done.append(f'The logs are in {lab.keep_logs()}.')
         return done, wrong
 
 
@@ -166,14 +166,6 @@ def _bring_back(world: worlds.World, story: Story) -> None:
         story.tell(f'end of {what}: {host}')
     for host in world.lab.state.computes:
         world.lab.wait_alive(host)
-
-
-def _keep(lab: cloud.Lab, driver: str) -> str:
-    """Keep the logs of a lab, and say where."""
-    kept = lab.state.directory.with_name(
-        f'soak-{driver}-logs-{time.strftime("%H%M%S")}')
-    (lab.state.directory / 'log').rename(kept)
-    return str(kept)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -29,6 +29,7 @@ from nova_ironic_ring.tests.benchmarks import large
 from nova_ironic_ring.tests.faults import __main__ as faults
 from nova_ironic_ring.tests.scale import __main__ as scale
 from nova_ironic_ring.tests.soak import __main__ as soak
+from nova_ironic_ring.tests.tempest import __main__ as tempest
 
 TOOLS = pathlib.Path(__file__).resolve().parents[3] / 'tools'
 
@@ -136,7 +137,8 @@ class ProgramsTestCase(base.BaseTestCase):
     def test_names_in_the_help(self):
         for name, program in (
                 ('soak', soak), ('faults', faults), ('scale', scale),
-                ('benchmarks.growth', growth), ('benchmarks.large', large)):
+                ('tempest', tempest), ('benchmarks.growth', growth),
+                ('benchmarks.large', large)):
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
                 self.assertRaises(SystemExit, program.main, ['--help'])

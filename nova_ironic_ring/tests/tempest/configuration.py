@@ -1,0 +1,117 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Tempest is told of a lab."""
+
+import dataclasses
+import pathlib
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import tenant
+
+_NETWORK = 'tempest'
+_SECOND = 'tempest'
+# Seconds that a server may take: more than Tempest allows by itself, for a
+# machine that has other things to do.
+_TIMEOUT = 900
+
+# What Nova's ironic driver can do, of what Tempest can try; the rest is for
+# virtual machines.
+_FEATURES = {
+    'rescue': True, 'interface_attach': True, 'config_drive': True,
+    'hostname_fqdn_sanitization': True,
+    'change_password': False, 'cold_migration': False,
+    'console_output': False, 'live_migration': False, 'pause': False,
+    'personality': False, 'resize': False, 'shelve': False,
+    'snapshot': False, 'suspend': False}
+
+
+@dataclasses.dataclass(frozen=True)
+class Ground:
+    """What a lab has for Tempest's servers.
+
+    :ivar image: the ID of their image
+    :ivar other_image: the ID of another one
+    :ivar flavor: the ID of their flavor
+    :ivar other_flavor: the ID of another one, for the same nodes
+    :ivar network: the name of the network that they all are in
+    """
+
+    image: str
+    other_image: str
+    flavor: str
+    other_flavor: str
+    network: str = _NETWORK
+
+
+def prepare(lab: cloud.Lab) -> Ground:
+    """Make what Tempest's servers need, and the lab does not have.
+
+    :param lab: a lab that is up
+    """
+    link = lab.connect()
+    # All projects share it: the lab has no routers, with which Tempest would
+    # make a network for each project.
+    network = link.network.create_network(name=_NETWORK, is_shared=True)
+    link.network.create_subnet(
+        network_id=network.id, ip_version=4, cidr='198.51.100.0/24')
+    image = link.image.find_image(tenant.IMAGE, ignore_missing=False)
+    other = link.image.create_image(
+        name=_SECOND, data=b'nor does this', disk_format='raw',
+        container_format='bare', visibility='public')
+    flavor = link.compute.find_flavor(
+        tenant.FLAVOR, ignore_missing=False, get_extra_specs=True)
+    second = link.compute.create_flavor(
+        name=_SECOND, ram=flavor.ram, vcpus=flavor.vcpus, disk=flavor.disk)
+    link.compute.create_flavor_extra_specs(second, flavor.extra_specs)
+    return Ground(image.id, other.id, flavor.id, second.id)
+
+
+def sections(state: lab_state.State, ground: Ground,
+             log: pathlib.Path) -> services.Sections:
+    """Return the options of tempest.conf by section.
+
+    :param state: the lab's settings
+    :param ground: what it has for Tempest's servers
+    :param log: Tempest's log file
+    """
+    return {
+        'DEFAULT': {'log_file': log, 'debug': False},
+        'oslo_concurrency': {
+            'lock_path': state.directory / 'tempest' / 'lock'},
+        'auth': {
+            'use_dynamic_credentials': True,
+            'create_isolated_networks': False,
+            'admin_username': 'admin', 'admin_password': state.secret,
+            'admin_project_name': 'admin', 'admin_domain_name': 'Default'},
+        'identity': {
+            'uri_v3': state.url('keystone') + '/v3', 'auth_version': 'v3',
+            'region': services.REGION},
+        'service_available': {
+            'cinder': False, 'swift': False, 'horizon': False,
+            'glance': True, 'neutron': True, 'nova': True},
+        'compute': {
+            'image_ref': ground.image, 'image_ref_alt': ground.other_image,
+            'flavor_ref': ground.flavor,
+            'flavor_ref_alt': ground.other_flavor,
+            'fixed_network_name': ground.network,
+            'min_compute_nodes': len(state.computes),
+            'min_microversion': '2.1', 'max_microversion': 'latest',
+            'build_timeout': _TIMEOUT},
+        'compute-feature-enabled': _FEATURES,
+        'network': {'shared_physical_network': True},
+        'network-feature-enabled': {'floating_ips': False},
+        # Fake hardware boots nothing that could be logged in to.
+        'validation': {'run_validation': False},
+    }

@@ -1,0 +1,45 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is known of Tempest's tests on a lab, and why it is so.
+
+The documentation says the same in ``doc/source/tempest.rst``.
+"""
+
+import dataclasses
+import re
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """Why tests fail with each driver, or end with one as with no other.
+
+    :ivar pattern: what matches the names of the tests from their beginning
+    :ivar why: why, in a sentence
+    :ivar differs: whether they end otherwise with Nova's own driver; if not,
+        they fail with that as well
+    """
+
+    pattern: str
+    why: str
+    differs: bool = False
+
+    def fits(self, test: str) -> bool:
+        """Say whether it is about a test.
+
+        :param test: the test's name
+        """
+        return re.match(self.pattern, test) is not None
+
+
+EXPLANATIONS: list[Explanation] = [
+]

@@ -1,0 +1,144 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What has come of each of Tempest's tests."""
+
+from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+import datetime
+import enum
+import re
+from typing import Any, IO
+
+import subunit
+import testtools
+
+
+class Outcome(enum.Enum):
+    """What has come of a test."""
+
+    PASSED = 'passed'
+    FAILED = 'failed'
+    SKIPPED = 'skipped'
+    MISSING = 'not run'
+
+
+_STATUS = {'success': Outcome.PASSED, 'xfail': Outcome.PASSED,
+           'skip': Outcome.SKIPPED}
+# What comes of a class as a whole has its name: "setUpClass (a.b.Class)".
+_OF_A_CLASS = re.compile(r'(setUpClass|tearDownClass) \((\S+)\)')
+# A test's ID has its attributes behind it: "a.b.Class.test[id-1234,smoke]".
+_ATTRIBUTES = re.compile(r'\[[^]]*\]$')
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What has come of a test, and why.
+
+    :ivar outcome: what has come of it
+    :ivar why: why it failed or was skipped, in a line
+    :ivar again: whether it failed when it ran first
+    :ivar seconds: how long it took
+    """
+
+    outcome: Outcome
+    why: str = ''
+    again: bool = False
+    seconds: float = dataclasses.field(default=0, compare=False)
+
+
+Results = Mapping[str, Result]
+
+
+def name(test: str) -> str:
+    """Return the name of a test without its attributes.
+
+    :param test: its ID
+    """
+    return _ATTRIBUTES.sub('', test)
+
+
+def read(stream: IO[bytes], tests: Iterable[str],
+         tell: Callable[[str, Result], None] = lambda test, result: None
+         ) -> dict[str, Result]:
+    """Read what has come of tests.
+
+    :param stream: what they print, in subunit's format
+    :param tests: the IDs of all that were to run
+    :param tell: is given the ID of each test that has ended, and its result
+    :returns: the results by the names of the tests; a class that could not be
+        torn down has one as well
+    """
+    ended: dict[str, Result] = {}
+
+    def end(test: dict[str, Any]) -> None:
+        if test['status'] in ('exists', 'inprogress'):
+            return
+        result = Result(_STATUS.get(test['status'], Outcome.FAILED),
+                        _why(test['details']),
+                        seconds=_seconds(*test['timestamps']))
+        ended[name(test['id'])] = result
+        tell(test['id'], result)
+
+    reading = testtools.StreamToDict(end)
+    reading.startTestRun()
+    subunit.ByteStreamToStreamResult(
+        stream, non_subunit_name='stdout').run(reading)
+    reading.stopTestRun()
+    return _of_each(ended, [name(test) for test in tests])
+
+
+def _of_each(ended: Mapping[str, Result],
+             tests: Iterable[str]) -> dict[str, Result]:
+    """Give each test of a class what has come of the class."""
+    classes = {match[2]: result for test, result in ended.items()
+               if (match := _OF_A_CLASS.fullmatch(test))
+               and match[1] == 'setUpClass'}
+    missing = Result(Outcome.MISSING)
+    return {test: ended.get(test, classes.get(
+        test.rpartition('.')[0], missing)) for test in tests} | {
+            test: result for test, result in ended.items()
+            if test.startswith('tearDownClass')}
+
+
+def _seconds(begin: datetime.datetime | None,
+             end: datetime.datetime | None) -> float:
+    """Return how long a test took; of some it is not known."""
+    return (end - begin).total_seconds() if begin and end else 0
+
+
+def _why(details: Mapping[str, Any]) -> str:
+    """Say in a line why a test failed or was skipped."""
+    for key in 'reason', 'traceback':
+        for each, content in details.items():
+            if each.startswith(key):
+                lines = content.as_text().strip().splitlines()
+                return lines[-1].strip() if lines else ''
+    return ''
+
+
+def second(result: Result) -> Result:
+    """Return the result of a test that has failed before.
+
+    :param result: the result of its second run
+    """
+    return dataclasses.replace(result, again=True)
+
+
+def counts(results: Results) -> dict[Outcome, int]:
+    """Count the results by what has come of the tests.
+
+    :param results: the results
+    """
+    return {outcome: sum(result.outcome is outcome
+                         for result in results.values())
+            for outcome in Outcome}
