@@ -34,7 +34,8 @@ _CHUNK = 1000
 
 CELL_MAPPINGS = sa.table('cell_mappings', *map(sa.column, (
     'id', 'uuid', 'name', 'database_connection')))
-AGGREGATES = sa.table('aggregates', *map(sa.column, ('id', 'name')))
+AGGREGATES = sa.table('aggregates', *map(sa.column, (
+    'id', 'uuid', 'name')))
 AGGREGATE_HOSTS = sa.table('aggregate_hosts', *map(sa.column, (
     'aggregate_id', 'host')))
 AGGREGATE_METADATA = sa.table('aggregate_metadata', *map(sa.column, (
@@ -137,23 +138,23 @@ class Database:
         return [Cell(uuid, name if name and names.count(name) == 1 else uuid,
                      url) for uuid, name, url in found]
 
-    def aggregates(self) -> dict[str, list[tuple[str, str | None]]]:
+    def aggregates(self) -> list[tuple[str, str, str | None, str]]:
         """Return the aggregates of hosts.
 
-        :returns: name and availability zone of each, by the name of the host
+        :returns: UUID, name and availability zone of each, and the name of a
+            host; once for each of its hosts
         """
         hosts, zones = AGGREGATE_HOSTS.c, AGGREGATE_METADATA.c
-        found: dict[str, list[tuple[str, str | None]]] = {}
         with self._connect() as connection:
-            for host, name, zone in connection.execute(
-                    sa.select(hosts.host, AGGREGATES.c.name, zones.value)
+            return [(uuid, name, zone, host) for uuid, name, zone, host
+                    in connection.execute(sa.select(
+                        AGGREGATES.c.uuid, AGGREGATES.c.name, zones.value,
+                        hosts.host)
                     .select_from(AGGREGATE_HOSTS.join(
                         AGGREGATES, AGGREGATES.c.id == hosts.aggregate_id)
                         .outerjoin(AGGREGATE_METADATA, sa.and_(
                             zones.aggregate_id == hosts.aggregate_id,
-                            zones.key == 'availability_zone')))):
-                found.setdefault(host, []).append((name, zone))
-        return found
+                            zones.key == 'availability_zone'))))]
 
     def services(self) -> list[dict[str, Any]]:
         """Return what there is to say of the nova-computes, by column.

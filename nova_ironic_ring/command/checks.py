@@ -15,6 +15,7 @@
 from collections.abc import Callable, Iterator, Mapping
 import itertools
 
+from nova_ironic_ring.command import aggregate_checks
 from nova_ironic_ring.command.findings import Code
 from nova_ironic_ring.command.findings import Finding
 from nova_ironic_ring.command import pool_checks
@@ -380,6 +381,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 #: All checks, in their order.
 CHECKS: tuple[Check, ...] = (
-    configuration, groups, overlaps, aggregates, drivers, protocols, work,
-    timeouts, rows, providers, pool_checks.pools, pool_checks.records,
+    configuration, groups, overlaps, aggregates, aggregate_checks.members,
+    drivers, protocols, work, timeouts, rows, providers, pool_checks.pools,
+    pool_checks.records,
     pool_checks.totals, instances, pool_checks.instances)

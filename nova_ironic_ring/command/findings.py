@@ -49,6 +49,8 @@ class Code(enum.Enum):
     NODE_NOT_SERVED = 'groups', Severity.WARNING
     SCOPES_OVERLAP = 'groups', Severity.ERROR
     AGGREGATES_DIFFER = 'aggregates', Severity.WARNING
+    NOT_IN_AGGREGATE = 'aggregates', Severity.WARNING
+    LEFT_IN_AGGREGATE = 'aggregates', Severity.WARNING
     SERVICE_SAYS_NOTHING = 'drivers', Severity.WARNING
     SERVICE_WITHOUT_NODE = 'drivers', Severity.WARNING
     PASSES_FAIL = 'services', Severity.ERROR

@@ -49,6 +49,21 @@ class Service:
 
 
 @dataclasses.dataclass(frozen=True)
+class Aggregate:
+    """A host aggregate.
+
+    :ivar name: its name, with its availability zone if it has one
+    :ivar hosts: its hosts, as Nova has them
+    :ivar providers: the UUIDs of the resource providers that Placement has in
+        it; None where it was not asked
+    """
+
+    name: str
+    hosts: frozenset[str]
+    providers: frozenset[str] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Row:
     """The record of a node, or of a pool.
 
@@ -220,6 +235,7 @@ class Snapshot:
     :ivar pools: the records of pools, by the pool's name
     :ivar inventories: what Placement has of the pools that it was asked for,
         by the pool's name
+    :ivar aggregates: the host aggregates, by UUID
     :ivar unread: why a cell could not be read, in a sentence, by the name of
         the cell; empty for one that nobody wanted
     """
@@ -238,6 +254,8 @@ class Snapshot:
         default_factory=dict)
     pools: Mapping[str, Row] = dataclasses.field(default_factory=dict)
     inventories: Mapping[str, Inventory] = dataclasses.field(
+        default_factory=dict)
+    aggregates: Mapping[str, Aggregate] = dataclasses.field(
         default_factory=dict)
     unread: Mapping[str, str] = dataclasses.field(default_factory=dict)
 

@@ -71,6 +71,7 @@ class _Records:
     :ivar pools: those of pools, by name
     :ivar others: canonical names of the services with another driver
     :ivar other_rows: canonical names of the hosts with other records
+    :ivar aggregates: the host aggregates, by UUID
     :ivar at: when the heartbeats were read, with time zone
     """
 
@@ -79,6 +80,8 @@ class _Records:
     pools: dict[str, snapshot.Row] = dataclasses.field(default_factory=dict)
     others: set[str] = dataclasses.field(default_factory=set)
     other_rows: set[str] = dataclasses.field(default_factory=set)
+    aggregates: Mapping[str, snapshot.Aggregate] = dataclasses.field(
+        default_factory=dict)
     # What is read before and after may take longer than they are valid.
     at: datetime.datetime = model.NEVER
 
@@ -173,6 +176,8 @@ class Source:
         providing = background.Call(self._providers) if providers else None
         counting = background.Call(
             lambda: self.inventories(found.pools)) if providers else None
+        placing = background.Call(
+            lambda: self._with_providers(found)) if providers else None
         # Instances are read after the nodes, as the services do.
         nodes = {} if listing is None else (
             self.nodes(True) if found.pools else listing.result())
@@ -185,7 +190,8 @@ class Source:
         return dataclasses.replace(
             seen, nodes=nodes if ironic else recorded.nodes(seen),
             providers=providing.result() if providing else None,
-            inventories=counting.result() if counting else {})
+            inventories=counting.result() if counting else {},
+            aggregates=placing.result() if placing else found.aggregates)
 
     def refresh(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
         """Read anew what Nova's databases have, and nothing else.
@@ -250,7 +256,11 @@ class Source:
             functools.partial(self._read_cell, cell)) for cell in cells}
         unread = {cell.name: '' for cell in self._cells
                   if cell.name not in calls}
-        said = aggregates.result()
+        found.aggregates = aggregates.result()
+        said: dict[str, set[str]] = {}
+        for each in found.aggregates.values():
+            for host in each.hosts:
+                said.setdefault(host, set()).add(each.name)
         for name, call in calls.items():
             try:
                 at, services, rows = call.result(_PATIENCE)
@@ -265,8 +275,8 @@ class Source:
                 continue
             found.at = max(found.at, at)
             found.services += [dataclasses.replace(
-                service, aggregates=said.get(
-                    service.record.host, frozenset()))
+                service, aggregates=frozenset(
+                    said.get(service.record.host, ())))
                 for service in services]
             for row in rows.kept:
                 (found.pools if pools.is_pool(row.node)
@@ -313,13 +323,27 @@ class Source:
                     CONF.database, _url(cell.url))
             yield self._databases[cell.uuid]
 
-    def _aggregates(self) -> dict[str, frozenset[str]]:
-        """Read the host aggregates, by the name of each host."""
+    def _aggregates(self) -> dict[str, snapshot.Aggregate]:
+        """Read the host aggregates, by UUID."""
         with _database('the API database', 'api_database'):
-            return {host: frozenset(
-                f'{name} (availability zone {zone})' if zone else name
-                for name, zone in found)
-                for host, found in self._api.aggregates().items()}
+            found: dict[tuple[str, str, str | None], set[str]] = {}
+            for uuid, name, zone, host in self._api.aggregates():
+                found.setdefault((uuid, name, zone), set()).add(host)
+        return {uuid: snapshot.Aggregate(
+            f'{name} (availability zone {zone})' if zone else name,
+            frozenset(hosts)) for (uuid, name, zone), hosts in found.items()}
+
+    def _with_providers(self, found: _Records
+                        ) -> dict[str, snapshot.Aggregate]:
+        """Ask Placement who is in the aggregates of services of Ironic."""
+        owners = {model.canonical(row.owner) for row in (
+            *found.rows.values(), *found.pools.values())}
+        return {uuid: dataclasses.replace(each, providers=frozenset(
+            said['uuid'] for said in self._ask_placement(
+                'GET', f'{_PROVIDERS}?member_of={uuid}'
+            ).json()['resource_providers']))
+            if owners & set(map(model.canonical, each.hosts)) else each
+            for uuid, each in found.aggregates.items()}
 
     def _instances(self, found: _Records, unread: Collection[str],
                    uuids: Sequence[str]) -> dict[str, snapshot.Instance]:
@@ -481,14 +505,18 @@ class Source:
         for name in names:
             url = f'{_PROVIDERS}/{pools.uuid_of(name)}'
             told = self._ask_placement('GET', f'{url}/inventories').json()
-            inventories: Mapping[str, Mapping[str, int]] = told.get(
-                'inventories', {})
+            # A provider.yaml may have added others, which count no nodes.
+            inventories: Mapping[str, Mapping[str, int]] = {
+                each: said for each, said
+                in told.get('inventories', {}).items()
+                if pools.is_class_of(name, each)}
             if inventories:
-                usages = self._ask_placement('GET', f'{url}/usages').json()
+                usages = self._ask_placement(
+                    'GET', f'{url}/usages').json().get('usages', {})
                 found[name] = snapshot.Inventory(
                     sum(each['total'] for each in inventories.values()),
                     sum(each['reserved'] for each in inventories.values()),
-                    sum(usages.get('usages', {}).values()))
+                    sum(usages.get(each, 0) for each in inventories))
         return found
 
     def consumers(self, node: str) -> frozenset[str]:
@@ -572,7 +600,7 @@ def _snapshot(found: _Records, instances: Mapping[str, snapshot.Instance],
     return snapshot.Snapshot(
         found.at, CONF.service_down_time, found.services, found.rows,
         instances, {}, frozenset(found.others), frozenset(found.other_rows),
-        cell=cell, pools=found.pools,
+        cell=cell, pools=found.pools, aggregates=found.aggregates,
         unread=unread)
 
 

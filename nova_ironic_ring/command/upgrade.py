@@ -16,6 +16,7 @@ import dataclasses
 
 from oslo_upgradecheck import upgradecheck
 
+from nova_ironic_ring.command import aggregate_checks
 from nova_ironic_ring.command import checks
 from nova_ironic_ring.command import pool_checks
 from nova_ironic_ring.command import snapshot
@@ -82,6 +83,9 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
             _run, {'check': checks.overlaps, 'code': _Code.FAILURE})),
         ('Host aggregates', (
             _run, {'check': checks.aggregates, 'code': _Code.WARNING})),
+        ('Aggregates of compute nodes', (
+            _run, {'check': aggregate_checks.members,
+                   'code': _Code.WARNING})),
         ('Drivers', (
             _run, {'check': checks.drivers, 'code': _Code.WARNING})),
         ('Releases of the services', (

@@ -131,10 +131,9 @@ class _CountingMixin(shared.OnNodeMixin):
         if not pools.is_pool(nodename):
             return super().update_provider_tree(
                 provider_tree, nodename, allocations)
-        before = provider_tree.data(nodename).inventory
-        self.ring_service.update_tree(provider_tree, nodename)
-        return self.ring_service.providers.keep_used(
-            provider_tree, nodename, before)
+        with self._completing(provider_tree, nodename):
+            self.ring_service.update_tree(provider_tree, nodename)
+        return None
 
     def prepare_for_spawn(self, instance: objects.Instance) -> None:
         """Reserve a node for an instance that is to be built.

@@ -158,14 +158,12 @@ class PoolService(service.Service):
             tree.data(name).inventory))
         if pool.kind is not None:
             tree.update_traits(name, sorted(pool.kind.traits))
+
+    def known_aggregates(self, found: frozenset[str]) -> frozenset[str]:
+        # Nova mirrors the host's to its first compute node.
         first = self.result.first
-        if first is None or first == pool.uuid:
-            return
-        # Nova mirrors the host's aggregates to its first compute node alone,
-        # and finds nothing elsewhere where it looks for a zone.
-        aggregates = upstream.aggregates(self._driver, first)
-        if aggregates is not None:
-            tree.update_aggregates(name, aggregates)
+        known = first and upstream.aggregates(self._driver, first)
+        return found if known is None else frozenset(known)
 
     def reserve(self, instance: objects.Instance,
                 avoid: frozenset[str] = frozenset(),

@@ -21,12 +21,14 @@ from typing import Protocol
 from typing import TypeAlias
 from typing import TypeVar
 
+from nova.compute import provider_tree
 import nova.conf
 from nova import exception
 from openstack.baremetal.v1 import node as sdk_node
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
+from nova_ironic_ring.adapters import aggregates
 from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.adapters import nodes
 from nova_ironic_ring.adapters import placement
@@ -202,6 +204,8 @@ class Service:
         self.reloader = sighup.Reloader(CONF)
         self.history = history.History()
         self.providers = providers.Providers(driver)
+        self._aggregates = aggregates.Aggregates(
+            records.Nova(), self.process.now)
         self.memory = observation.Memory()
         #: The nodes of this service, by UUID, as Nova's driver wants them.
         self.nodes: Mapping[str, sdk_node.Node] = {}
@@ -341,6 +345,28 @@ class Service:
             self._said_at = now
             self._work = self._work.renewed(node, self.process.wall_time())
         return self._work.of(node, current)
+
+    def put_in_aggregates(self, tree: provider_tree.ProviderTree, name: str
+                          ) -> None:
+        """Put a provider into the aggregates of this service's host.
+
+        :param tree: the tree of providers
+        :param name: the name of the compute node
+        """
+        found = frozenset(tree.data(name).aggregates)
+        wanted = self._aggregates.wanted(
+            self.settings.host, found, self.memory.standing.membership.states)
+        if wanted is None:
+            wanted = self.known_aggregates(found)
+        if wanted != found:
+            tree.update_aggregates(name, wanted)
+
+    def known_aggregates(self, found: frozenset[str]) -> frozenset[str]:
+        """Name the aggregates of a provider where Nova does not tell them.
+
+        :param found: the UUIDs of those that it is in
+        """
+        return found
 
     @property
     def orphans(self) -> frozenset[str]:

@@ -134,11 +134,22 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         :param nodename: the node's UUID
         :param allocations: as Nova's own driver has it
         """
-        before = provider_tree.data(nodename).inventory
-        super().update_provider_tree(  # type: ignore[misc]
-            provider_tree, nodename, allocations)
-        self.ring_service.providers.keep_used(
-            provider_tree, nodename, before)
+        with self._completing(provider_tree, nodename):
+            super().update_provider_tree(  # type: ignore[misc]
+                provider_tree, nodename, allocations)
+
+    @contextlib.contextmanager
+    def _completing(self, tree: nova_provider_tree.ProviderTree, name: str
+                    ) -> Iterator[None]:
+        """Add to what is said of a provider what both drivers have to say.
+
+        :param tree: the tree of providers
+        :param name: the name of the compute node
+        """
+        before = tree.data(name).inventory
+        yield
+        self.ring_service.providers.keep_used(tree, name, before)
+        self.ring_service.put_in_aggregates(tree, name)
 
     def prepare_for_spawn(self, instance: objects.Instance) -> None:
         """Reserve the node that an instance is to be built on.

@@ -169,7 +169,8 @@ class ReadTestCase(SourceTestCase):
         self.add_service('c1', binary='nova-conductor')
         for name, hosts in (('rack-1', 'Ab'), ('fast', 'A')):
             number = len(name)
-            self.add('api', api_models.Aggregate, id=number, name=name)
+            self.add('api', api_models.Aggregate, id=number, name=name,
+                     uuid=f'uuid-of-{name}')
             for host in hosts:
                 self.add('api', api_models.AggregateHost, host=host,
                          aggregate_id=number)
@@ -191,6 +192,11 @@ class ReadTestCase(SourceTestCase):
                          found['A'].aggregates)
         self.assertEqual({'rack-1 (availability zone east)'},
                          found['b'].aggregates)
+        self.assertEqual({
+            'uuid-of-rack-1': snapshot.Aggregate(
+                'rack-1 (availability zone east)', frozenset('Ab')),
+            'uuid-of-fast': snapshot.Aggregate('fast', frozenset('A'))},
+            self.source.read().aggregates)
 
     def test_what_services_say(self):
         said = profile.Profile(conductor_group='rack', names=('a', 'b'))
@@ -595,9 +601,13 @@ class PoolsTestCase(SourceTestCase):
                 {'uuid': 'p', 'name': 'p'}, {'uuid': 'q', 'name': 'other'}]},
             f'/resource_providers/{pools.uuid_of(self.POOL)}/inventories': {
                 'inventories': {'CUSTOM_BAREMETAL': {
-                    'total': 5, 'reserved': 2, 'max_unit': 1}}},
+                    'total': 5, 'reserved': 2, 'max_unit': 1},
+                    # By a provider.yaml.
+                    'CUSTOM_LICENSE': {'total': 10, 'reserved': 0}}},
             f'/resource_providers/{pools.uuid_of(self.POOL)}/usages': {
-                'usages': {'CUSTOM_BAREMETAL': 1}}}
+                'usages': {'CUSTOM_BAREMETAL': 1, 'CUSTOM_LICENSE': 3}},
+            '/resource_providers?member_of=zone': {
+                'resource_providers': [{'uuid': NODES[0]}]}}
         return types.SimpleNamespace(json=lambda: found.get(url, {}))
 
     def test_pools(self):
@@ -614,6 +624,23 @@ class PoolsTestCase(SourceTestCase):
             [(node.kind, node.instance, node.is_ready)
              for node in seen.nodes.values()])
         self.assertEqual({}, seen.inventories)
+
+    def test_providers_in_aggregates(self):
+        self.add_row(NODES[0], 'A')
+        for number, (uuid, host) in enumerate((
+                ('zone', 'a'), ('of-kvm', 'kvm'))):
+            self.add('api', api_models.Aggregate, id=number, name=uuid,
+                     uuid=uuid)
+            self.add('api', api_models.AggregateHost, host=host,
+                     aggregate_id=number)
+        self.assertEqual({'zone': None, 'of-kvm': None}, {
+            uuid: each.providers
+            for uuid, each in self.source.read().aggregates.items()})
+        self.assertEqual({'zone': {NODES[0]}, 'of-kvm': None}, {
+            uuid: each.providers for uuid, each
+            in self.source.read(providers=True).aggregates.items()})
+        # Only those of services with nodes of Ironic are asked for.
+        self.assertNotIn('/resource_providers?member_of=of-kvm', self.asked)
 
     def test_listing_without_kinds_is_given_up(self):
         self.add_row(self.POOL, 'a')

@@ -216,7 +216,9 @@ class NodesTestCase(PoolDriverTestCase):
                          self.driver.get_info(instance).state)
         self.assertEqual([], self.nova.asked)
 
-    def test_all_pools_are_in_the_aggregates_of_the_first(self):
+    def test_aggregates_that_nova_does_not_tell(self):
+        self.useFixture(fixtures.MockPatchObject(
+            objects.AggregateList, 'get_by_host', side_effect=ValueError))
         self.nova.properties[NODES[0]] = {'capabilities': 'boot:uefi'}
         self.me.run_pass()
         (other,) = set(self.me.run_pass()) - {POOL}
@@ -237,18 +239,6 @@ class NodesTestCase(PoolDriverTestCase):
                     uuid, tree.data(uuid).aggregates)
                 self.driver.update_provider_tree(given, name)
                 self.assertEqual(expected, given.data(name).aggregates)
-
-    def test_aggregates_where_the_first_is_not_known_yet(self):
-        self.nova.properties[NODES[0]] = {'capabilities': 'boot:uefi'}
-        self.me.run_pass()
-        found = self.me.run_pass()
-        (name,) = (name for name in found
-                   if pools.uuid_of(name) != self.me.ring.result.first)
-        tree = provider_tree.ProviderTree()
-        tree.new_root(name, pools.uuid_of(name))
-        tree.update_aggregates(name, ['one'])
-        self.driver.update_provider_tree(tree, name)
-        self.assertEqual({'one'}, tree.data(name).aggregates)
 
     def test_deleted(self):
         self.assertFalse(self.driver.is_node_deleted(POOL))

@@ -12,8 +12,11 @@
 
 """The resource providers of a service, in Placement itself."""
 
+import fixtures
+from nova import objects
 from oslo_utils import uuidutils
 
+from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
@@ -21,7 +24,8 @@ from nova_ironic_ring.tests.fixtures import real_placement
 from nova_ironic_ring.tests.unit.compute import base
 from nova_ironic_ring.tests.unit.compute import test_pool_driver
 
-NODES = fake_nova.NODES
+#: Few of them, for Placement takes its time.
+NODES = fake_nova.NODES[:9]
 CLASS = 'CUSTOM_BAREMETAL'
 LICENSE = 'CUSTOM_LICENSE'
 #: What provider.yaml says, as Nova's tracker has read it.
@@ -38,6 +42,11 @@ class RealPlacementTestCase(base.DriverTestCase):
         super().setUp()
         self.real = self.useFixture(real_placement.RealPlacement())
         self.use_placement()
+
+    def start(self):
+        for node in fake_nova.NODES[len(NODES):]:
+            del self.cloud.nodes[node]
+        return super().start()
 
     def use_placement(self, **configured):
         """Have the service begin with an empty cache, as after a restart."""
@@ -104,15 +113,20 @@ class ClassTestCase(RealPlacementTestCase):
         self.assertEqual({CLASS}, self.real.inventories(self.uuid).keys())
 
 
-class PoolClassTestCase(ClassTestCase):
-    """The same of pools."""
+class WithPools(base.DriverTestCase):
+    """The service alone, with the pool driver."""
 
     def start(self):
+        super().start()
         self.cloud.rows.clear()
         for host in 'a', 'b':
             del self.cloud.services[host]
         self.nova.computes.clear()
         return self.nova.compute('me', pool_driver.IronicPoolDriver)
+
+
+class PoolClassTestCase(WithPools, ClassTestCase):
+    """The same of pools."""
 
     def test_pool_whose_nodes_are_hidden(self):
         self.use_placement(**CONFIGURED)
@@ -130,10 +144,8 @@ class PoolClassTestCase(ClassTestCase):
                          found)
 
 
-class ReservedByPeerTestCase(RealPlacementTestCase):
+class ReservedByPeerTestCase(WithPools, RealPlacementTestCase):
     """A peer alone takes this service for lost, and reserves its pool."""
-
-    start = PoolClassTestCase.start
 
     def test_pool_is_open_again_after_a_few_passes(self):
         # Nova's client reads nothing anew by itself.
@@ -151,3 +163,183 @@ class ReservedByPeerTestCase(RealPlacementTestCase):
         for _ in range(5):
             self.track()
         self.assertEqual(expected, self.real.inventories(provider))
+
+
+class AggregatesTestCase(RealPlacementTestCase):
+    """Nova's host aggregates, and those of the providers, with the ring."""
+
+    #: What Nova waits before it asks again for its aggregates, and more.
+    LATER = 400
+
+    def setUp(self):
+        super().setUp()
+        self.zone, self.other, self.own = (
+            uuidutils.generate_uuid() for _ in range(3))
+        self.nova.aggregates[self.zone] = {'me', 'some-kvm'}
+        self.settle()
+        self.place = min(self.me.run_pass())
+        self.uuid = fake_nova.key(self.place)
+
+    def found(self):
+        return self.real.aggregates(self.uuid)
+
+    def restart(self, driver=None):
+        """Restart the service, if need be with another driver."""
+        if self.me in self.nova.computes:
+            self.nova.computes.remove(self.me)
+        self.me = self.nova.compute('me', driver or type(self.driver))
+        self.driver = self.me.driver
+        self.use_placement()
+        self.settle()
+
+    def test_new_provider(self):
+        self.track(self.place)
+        self.assertEqual({self.zone}, self.found())
+
+    def test_node_that_comes_from_another_zone(self):
+        self.nova.aggregates[self.other] = {'b'}
+        if 'b' not in self.cloud.services:
+            self.join('b')
+            self.me.run_pass()
+        self.real.add(self.uuid, self.place, CUSTOM_BAREMETAL=(1, 0))
+        self.real.put_in_aggregates(self.uuid, {self.other})
+        self.track(self.place)
+        self.assertEqual({self.zone}, self.found())
+
+    def test_node_that_comes_from_one_that_is_drained(self):
+        self.nova.aggregates[self.other] = {'drained'}
+        self.nova.add_service('drained')
+        self.nova.change_service('drained', disabled=True)
+        self.real.add(self.uuid, self.place, CUSTOM_BAREMETAL=(1, 0))
+        self.real.put_in_aggregates(self.uuid, {self.other})
+        self.track(self.place)
+        self.assertEqual({self.zone}, self.found())
+
+    def test_what_was_put_there_by_hand_stays(self):
+        # One that Nova does not know, and one of hosts without an Ironic.
+        self.nova.aggregates[self.other] = {'some-kvm'}
+        self.real.add(self.uuid, self.place, CUSTOM_BAREMETAL=(1, 0))
+        self.real.put_in_aggregates(self.uuid, {self.other, self.own})
+        self.track(self.place)
+        self.assertEqual({self.zone, self.other, self.own}, self.found())
+
+    def test_host_that_is_added_and_removed(self):
+        self.track(self.place)
+        self.nova.aggregates[self.other] = {'me'}
+        self.nova.advance(self.LATER)
+        self.track(self.place)
+        self.assertEqual({self.zone, self.other}, self.found())
+        # Nobody of Ironic is in it then.
+        self.nova.aggregates[self.other] = set()
+        self.nova.advance(self.LATER)
+        self.track(self.place)
+        self.assertEqual({self.zone}, self.found())
+
+    def test_nova_is_not_asked_for_each_provider(self):
+        self.nova.asked.clear()
+        self.track()
+        self.assertLess(1, len(self.me.ring.nodes))
+        self.assertEqual(1, self.nova.asked.count('aggregates of host'))
+        self.nova.asked.clear()
+        self.track()
+        self.assertNotIn('aggregates of host', self.nova.asked)
+
+    def test_conductor_that_cannot_tell(self):
+        def fail(*_, **__):
+            raise ValueError('no [api_database]')
+        self.useFixture(fixtures.MockPatchObject(
+            objects.AggregateList, 'get_by_host', fail))
+        for _ in range(3):
+            self.track(self.place)
+            self.nova.advance(self.LATER)
+        self.assertEqual(set(), self.found())
+        self.assertEqual(1, self.log.output.count('Nova does not tell'))
+        self.real.put_in_aggregates(self.uuid, {self.own})
+        self.restart()
+        self.track(self.place)
+        self.assertEqual({self.own}, self.found())
+
+
+class PoolAggregatesTestCase(WithPools, AggregatesTestCase):
+    """The same of pools."""
+
+    def assertPoolsInZone(self):
+        for _ in range(4):
+            self.track()
+        self.assertTrue(self.me.ring.result.found)
+        for name in self.me.ring.result.found:
+            self.assertEqual({self.zone}, self.real.aggregates(
+                pools.uuid_of(name)), name)
+
+    def give_trait(self):
+        for node in self.cloud.nodes.values():
+            node.kind = pools.Kind(CLASS, frozenset({'CUSTOM_FW2'}))
+
+    def test_all_nodes_get_a_trait(self):
+        self.assertPoolsInZone()
+        self.give_trait()
+        self.assertPoolsInZone()
+        self.assertNotIn(self.place, self.me.ring.result.found)
+
+    def test_all_nodes_get_a_trait_while_it_is_down(self):
+        self.assertPoolsInZone()
+        self.give_trait()
+        self.restart()
+        self.assertPoolsInZone()
+
+    def test_it_is_disabled_and_enabled_again(self):
+        other = self.nova_of_peer()
+        self.assertPoolsInZone()
+        for disabled in True, False:
+            self.nova.change_service('me', disabled=disabled)
+            for _ in range(4):
+                self.track()
+                other.run_pass()
+                # Nova's tracker does this with what is not listed.
+                for uuid, row in list(self.cloud.rows.items()):
+                    if row.owner == 'me' and (
+                            row.pool not in self.me.ring.result.found
+                            and self.driver.is_node_deleted(row.pool)):
+                        del self.cloud.rows[uuid]
+                        self.client._delete_provider(uuid)
+            self.assertEqual(
+                disabled, not self.me.ring.result.found)
+        self.assertPoolsInZone()
+
+    def nova_of_peer(self):
+        self.nova.add_service('b')
+        return self.nova.compute('b', pool_driver.IronicPoolDriver)
+
+    def test_it_has_had_the_ring_driver(self):
+        self.cloud.rows.clear()
+        for node in NODES:
+            self.nova.own(node, 'me')
+        self.restart(driver.IronicRingDriver)
+        self.track()
+        self.assertEqual({self.zone}, self.real.aggregates(NODES[0]))
+        self.restart(pool_driver.IronicPoolDriver)
+        self.assertPoolsInZone()
+        self.restart(driver.IronicRingDriver)
+        for _ in range(4):
+            self.track()
+        self.assertEqual(set(NODES), set(self.me.ring.nodes))
+        for node in NODES:
+            self.assertEqual({self.zone}, self.real.aggregates(node))
+
+    def test_conductor_that_cannot_tell_of_several_pools(self):
+        self.track()
+        self.cloud.nodes[NODES[0]].kind = pools.Kind('CUSTOM_OTHER')
+        self.useFixture(fixtures.MockPatchObject(
+            objects.AggregateList, 'get_by_host', side_effect=ValueError))
+        self.restart()
+        for _ in range(3):
+            self.track()
+        first = self.me.ring.result.first
+        self.assertEqual(2, len(self.me.ring.result.found))
+        self.real.put_in_aggregates(first, {self.own})
+        self.restart()
+        for _ in range(3):
+            self.track()
+        for name in self.me.ring.result.found:
+            self.assertEqual({self.own}, self.real.aggregates(
+                pools.uuid_of(name)))

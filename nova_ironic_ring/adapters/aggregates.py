@@ -1,0 +1,148 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Nova's host aggregates, read through conductor."""
+
+from collections.abc import Callable, Container
+import dataclasses
+
+import nova.conf
+from nova import exception
+from nova import objects
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from nova_ironic_ring.adapters import records
+from nova_ironic_ring.core import aggregates
+from nova_ironic_ring.core import membership
+from nova_ironic_ring.core import model
+
+LOG = logging.getLogger(__name__)
+CONF = nova.conf.CONF
+
+# For so many seconds is known which aggregates this service's host is in, and
+# what others there are.
+_FRESH = 60.0
+_OTHERS_FRESH = 300.0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Said:
+    """What was read last of this service's host.
+
+    :ivar at: when, in seconds
+    :ivar own: the UUIDs of its aggregates; None if that could not be read yet
+    :ivar left: the UUIDs of those that it was in before
+    """
+
+    at: float
+    own: frozenset[str] | None = None
+    left: frozenset[str] = frozenset()
+
+
+class Aggregates:
+    """Says which aggregates the providers of one service are to be in."""
+
+    def __init__(self, nova: records.Nova, now: Callable[[], float]) -> None:
+        """Begin without an answer.
+
+        :param nova: Nova's records
+        :param now: tells the time of a monotonic clock, in seconds
+        """
+        self._nova = nova
+        self._now = now
+        self._said: _Said | None = None
+        #: Whether Nova has a service of Ironic in an aggregate, and when that
+        #: was read.
+        self._others: dict[str, tuple[float, bool]] = {}
+        self._complaint = ''
+
+    def wanted(self, host: str, found: frozenset[str],
+               members: Container[str]) -> frozenset[str] | None:
+        """Name the aggregates that a provider of this service is to be in.
+
+        :param host: the name of this service
+        :param found: the UUIDs of those that it is in
+        :param members: canonical names of services with nodes of Ironic
+        :returns: UUIDs; None if Nova does not say which the host is in
+        """
+        said = self._read(host)
+        if said.own is None:
+            return None
+        return aggregates.wanted(found, said.own, {
+            uuid for uuid in found - said.own
+            if uuid in said.left or self._is_of_another(uuid, members)})
+
+    def _read(self, host: str) -> _Said:
+        """Read which aggregates a host is in, unless that is known."""
+        before, now = self._said or _Said(0.0), self._now()
+        if self._said is not None and now - before.at < _FRESH:
+            return before
+        try:
+            own = frozenset(
+                each.uuid for each in objects.AggregateList.get_by_host(
+                    self._nova.context, host))
+        except Exception as error:
+            # The tracker goes on with all else.
+            self._said = dataclasses.replace(before, at=now)
+            if not self._complaint:
+                LOG.warning(
+                    'Nova does not tell the host aggregates of %(host)s: '
+                    '%(error)s. Until it does, compute nodes may be missing '
+                    'in availability zones. If the conductor of this cell has '
+                    'no [api_database], give it one, or put their resource '
+                    'providers into aggregates by hand.',
+                    {'host': host, 'error': error})
+            self._complaint = str(error)
+        else:
+            self._complaint = ''
+            self._said = _Said(
+                now, own, (before.left | (before.own or frozenset())) - own)
+        return self._said
+
+    def _is_of_another(self, uuid: str, members: Container[str]) -> bool:
+        """Say whether Nova has another service of Ironic in an aggregate."""
+        read_at, is_so = self._others.get(uuid, (None, False))
+        now = self._now()
+        if read_at is not None and now - read_at < _OTHERS_FRESH:
+            return is_so
+        try:
+            is_so = self._has_service(uuid, members)
+        except Exception as error:
+            LOG.warning('Nova does not tell of host aggregate %(uuid)s, which '
+                        'stays as it is in Placement: %(error)s',
+                        {'uuid': uuid, 'error': error})
+            is_so = False
+        self._others[uuid] = now, is_so
+        return is_so
+
+    def _has_service(self, uuid: str, members: Container[str]) -> bool:
+        try:
+            hosts = objects.Aggregate.get_by_uuid(
+                self._nova.context, uuid).hosts
+        except exception.AggregateNotFound:
+            # It is Placement's alone.
+            return False
+        names = {model.canonical(host) for host in hosts}
+        if any(name in members for name in names):
+            return True
+        # One that is drained, or dead, may have no node any more; of a live
+        # one with another driver there may be a thousand.
+        now = timeutils.utcnow(with_timezone=True)
+        silent = {service.name: service.host
+                  for service in self._nova.all_services()
+                  if service.name in names and (
+                      service.disabled or service.forced_down
+                      or membership.is_late(
+                          service, now, CONF.service_down_time))}
+        return bool(silent.keys() - self._nova.other_drivers(
+            silent.values()))

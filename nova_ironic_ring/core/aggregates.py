@@ -1,0 +1,36 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which aggregates the provider of a node, or of a pool, is to be in.
+
+Where a host is added to an aggregate, Nova tells Placement of the host's first
+compute node, and of no other; and it does nothing where a compute node comes
+to another host.
+"""
+
+from collections.abc import Set as AbstractSet
+
+
+def wanted(found: AbstractSet[str], own: AbstractSet[str],
+           of_others: AbstractSet[str]) -> frozenset[str]:
+    """Name the aggregates that a provider is to be in.
+
+    It is in those of its service's host. It leaves those that another service
+    with nodes of Ironic has brought. What else there is, somebody has put
+    there by hand: it stays.
+
+    :param found: those that it is in, in Placement
+    :param own: those that Nova has its service's host in
+    :param of_others: those of ``found`` that Nova has another service of
+        Ironic in, or has had this one in
+    """
+    return frozenset(own | (found - of_others))
