@@ -16,6 +16,7 @@ from collections.abc import (
     Collection, Iterable, Iterator, Mapping, Sequence)
 import itertools
 import threading
+from typing import Any
 
 from nova import exception
 from nova import utils
@@ -25,6 +26,7 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core import bounds
 from nova_ironic_ring.core import listing
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
@@ -36,6 +38,8 @@ _CONDUCTOR_GROUP_VERSION = '1.46'
 _SHARD_VERSION = '1.82'
 # Web servers take addresses of some thousand characters.
 _LONGEST_FILTER = 1500
+# Of a node with a thousand wrong capabilities a few tell enough.
+_MOST_COMPLAINTS = 3
 # What Ironic says of the nodes without a shard where it names the shards. One
 # that has this very name is divided as they are.
 _NO_SHARD = 'None'
@@ -66,6 +70,9 @@ class Ironic:
         #: What the properties of nodes were made of, and what came of it.
         self._described: dict[str, tuple[object, pools.Kind | None,
                                          pools.Size]] = {}
+        #: What was wrong with the properties of nodes, by UUID: each is said
+        #: once.
+        self._complained: dict[str, tuple[str, ...]] = {}
         #: What is asked of each node.
         self._fields = upstream.node_fields()
 
@@ -192,7 +199,8 @@ class Ironic:
                 return False
         if upstream.is_ready(self._driver, said):
             # It was listed a while ago.
-            if self._kind(said) == kind:
+            if self._kind(upstream.with_properties(said, self._believed(
+                    said.id, said.properties))) == kind:
                 return True
             LOG.info('Resource class, traits, capabilities or architecture of '
                      'node %(node)s have changed: instance %(instance)s is to '
@@ -234,7 +242,9 @@ class Ironic:
         for node in wanted:
             said = found[node]
             if node not in made or made[node][0] != said:
-                made[node] = said, upstream.for_nova(said)
+                made[node] = said, upstream.for_nova({
+                    **said, 'properties': self._believed(
+                        node, said['properties'])})
         self._made = made
         return {node: made[node][1] for node in wanted}
 
@@ -250,15 +260,39 @@ class Ironic:
         made_of = (seen.resource_class, seen.traits, seen.properties)
         known = self._described.get(seen.id)
         if known is None or known[0] != made_of:
-            found = upstream.size(self._driver, seen)
+            believed = upstream.with_properties(
+                seen, self._believed(seen.id, seen.properties))
+            found = upstream.size(self._driver, believed)
             known = self._described[seen.id] = (
-                made_of, self._kind(seen), pools.Size(
+                made_of, self._kind(believed), pools.Size(
                     found['memory_mb'], found['local_gb'], found['cpus']))
         _, kind, size = known
         return pools.Node(kind, seen.instance_id,
                           upstream.is_ready(self._driver, seen), size)
 
-    def _kind(self, node: upstream.Seen | sdk_node.Node) -> pools.Kind | None:
+    def _believed(self, node: str, said: Mapping[str, Any] | None
+                  ) -> Mapping[str, Any]:
+        """Return the properties of a node that can be believed.
+
+        :param node: the node's UUID
+        :param said: the properties, as Ironic has them
+        """
+        found = bounds.properties(said)
+        if found.complaints == self._complained.get(node, ()):
+            return found.said
+        if found.complaints:
+            self._complained[node] = found.complaints
+            LOG.warning(
+                'The properties of node %(node)s in Ironic say what cannot '
+                'be, and what they say is left out: %(complaints)s. Its owner '
+                'is to mend them.', {
+                    'node': node, 'complaints': '; '.join(
+                        found.complaints[:_MOST_COMPLAINTS])})
+        else:
+            self._complained.pop(node, None)
+        return found.said
+
+    def _kind(self, node: upstream.Seen) -> pools.Kind | None:
         resource_class = utils.normalize_rc_name(node.resource_class)
         if resource_class is None:
             return None

@@ -750,6 +750,18 @@ def seen(node: plain.Node) -> Seen:
         node['resource_class'], node['traits'])
 
 
+def with_properties(node: sdk_node.Node | Seen, properties: Mapping[str, Any]
+                    ) -> Seen:
+    """Return a node with other properties than Ironic has.
+
+    :param node: the node
+    :param properties: the properties
+    """
+    return Seen(node.id, node.instance_id, node.is_maintenance,
+                node.power_state, node.provision_state, properties,
+                node.resource_class, node.traits)
+
+
 def describe(source: NovaIronicDriver, node: sdk_node.Node | Seen
              ) -> dict[str, Any]:
     """Return what Nova makes of a node, as its resource tracker wants it.
@@ -830,6 +842,40 @@ def skip_allocations(source: NovaIronicDriver) -> None:
         return (ask(context, nodename) if CONF.pci.report_in_placement
                 else {})
     client.get_allocations_for_provider_tree = read
+
+
+#: What the resource tracker adds up in the record of a compute node.
+_SUMS = ('memory_mb', 'memory_mb_used', 'free_ram_mb',
+         'local_gb', 'local_gb_used', 'free_disk_gb', 'vcpus', 'vcpus_used')
+
+
+def bound_records(source: NovaIronicDriver, bound: Callable[[int], int]
+                  ) -> None:
+    """Have the resource tracker save no number that its column cannot take.
+
+    It goes on to count with the numbers as they are.
+
+    :param source: the driver that the manager has
+    :param bound: returns the nearest number that a column takes
+    """
+    tracker = source.virtapi._compute.rt
+    update = tracker._update
+
+    def bounded(context: nova_context.RequestContext,
+                compute_node: objects.ComputeNode, *args: Any, **kwargs: Any
+                ) -> None:
+        exact = {name: getattr(compute_node, name) for name in _SUMS
+                 if name in compute_node}
+        wrong = {name: value for name, value in exact.items()
+                 if value is not None and bound(value) != value}
+        for name, value in wrong.items():
+            setattr(compute_node, name, bound(value))
+        try:
+            update(context, compute_node, *args, **kwargs)
+        finally:
+            for name, value in wrong.items():
+                setattr(compute_node, name, value)
+    tracker._update = bounded
 
 
 def restore_providers(source: NovaIronicDriver) -> None:

@@ -29,6 +29,7 @@ from nova_ironic_ring.compute import named_nodes
 from nova_ironic_ring.compute import pool_service
 from nova_ironic_ring.compute import refusals
 from nova_ironic_ring.compute import shared
+from nova_ironic_ring.core import bounds
 from nova_ironic_ring.core import pools
 
 LOG = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ class _CountingMixin(shared.OnNodeMixin):
         upstream.skip_allocations(self)
         upstream.watch_requests(self, self._begin_build, lambda instance: None)
         upstream.excuse_builds(self, lambda: self.ring_refusals.is_refused)
+        # The flavors of a pool's instances are more than a column takes.
+        upstream.bound_records(self, bounds.number)
 
     def get_available_nodes(self, refresh: bool = False) -> list[str]:
         """Run a pass, and list the pools of this service.

@@ -29,6 +29,7 @@ from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import failed_builds
 from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.compute import service
+from nova_ironic_ring.core import bounds
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import failures
 from nova_ironic_ring.core import pool_passes
@@ -128,12 +129,16 @@ class PoolService(service.Service):
         # The scheduler multiplies processors before it takes them off.
         ratio = (CONF.cpu_allocation_ratio
                  or CONF.initial_cpu_allocation_ratio or 1.0)
-        return described | {
-            'hypervisor_hostname': name,
-            'memory_mb': free.memory + flavors.memory,
-            'local_gb': free.disk + flavors.disk,
-            'vcpus': free.cpus + round(flavors.cpus / ratio),
-            'disk_available_least': None}
+        sizes = {'memory_mb': free.memory + flavors.memory,
+                 'local_gb': free.disk + flavors.disk,
+                 'vcpus': free.cpus + round(flavors.cpus / ratio)}
+        if not upstream.tracks(self._driver, name):
+            # The resource tracker creates its record with these very numbers.
+            # Later ones are bounded where it saves them.
+            sizes = {what: bounds.number(size)
+                     for what, size in sizes.items()}
+        return described | sizes | {
+            'hypervisor_hostname': name, 'disk_available_least': None}
 
     def _consent(self) -> dict[str, str]:
         """Return what lets others take this service's instances."""

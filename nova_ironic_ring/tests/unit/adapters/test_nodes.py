@@ -12,6 +12,7 @@
 
 """What the pool driver asks of Ironic."""
 
+import logging
 from unittest import mock
 
 import fixtures
@@ -87,6 +88,36 @@ class DescribeTestCase(IronicTestCase):
         self.fake.properties[NODE] = {
             'cpu_arch': 'amd64', 'capabilities': 'cpu_arch:x86_64'}
         self.assertEqual(before, self.describe().kind)
+
+    def test_properties_that_cannot_be(self):
+        self.fake.properties[NODE] = {
+            'memory_mb': 2 ** 40, 'cpu_arch': ['x86_64'],
+            'capabilities': 'a:1,\n'}
+        logged = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        found = self.describe()
+        self.assertEqual(0, found.size.memory)
+        self.assertEqual(frozenset({('a', '1')}), found.kind.properties)
+        self.ironic.for_nova([NODE])
+        self.describe()
+        said = [line for line in logged.output.splitlines()
+                if 'cannot be' in line]
+        self.assertEqual([
+            f'The properties of node {NODE} in Ironic say what cannot be, and '
+            'what they say is left out: memory_mb is 1099511627776; cpu_arch '
+            "is ['x86_64']; a capability is '\\n'. Its owner is to mend them."
+        ], said)
+        # When it says something else that cannot be.
+        self.fake.properties[NODE] = {'memory_mb': -1}
+        self.describe()
+        self.assertIn('memory_mb is -1', logged.output)
+
+    def test_properties_that_cannot_be_are_not_for_nova(self):
+        self.fake.properties[NODE] = {'memory_mb': float('inf'), 'cpus': 4}
+        self.ironic.nodes(settings.Scope())
+        found = self.ironic.for_nova([NODE])[NODE]
+        self.assertEqual(
+            {'memory_mb': 0, 'cpus': 4, 'cpu_arch': 'x86_64'},
+            found.properties)
 
     def test_node_without_a_class(self):
         self.cloud.nodes[NODE].kind = None

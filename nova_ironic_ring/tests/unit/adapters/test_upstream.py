@@ -136,6 +136,27 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertEqual({'i': {}}, client.get_allocations_for_provider_tree(
             None, 'pool'))
 
+    def test_numbers_that_a_column_cannot_take(self):
+        self.assertIn('_update', (
+            resource_tracker.ResourceTracker._init_compute_node
+            .__code__.co_names))
+        saved = []
+        tracker = mock.create_autospec(
+            resource_tracker.ResourceTracker, instance=True)
+        tracker._update.side_effect = (
+            lambda context, row, startup=False: saved.append(
+                (row.memory_mb, row.memory_mb_used, row.free_ram_mb)))
+        source = mock.Mock()
+        source.virtapi._compute.rt = tracker
+        upstream.bound_records(source, lambda number: min(number, 9))
+        row = objects.ComputeNode(
+            memory_mb=30, memory_mb_used=25, free_ram_mb=5, vcpus=1)
+        tracker._update(None, row, startup=True)
+        self.assertEqual([(9, 9, 5)], saved)
+        # The tracker goes on to count with what there is.
+        self.assertEqual((30, 25), (row.memory_mb, row.memory_mb_used))
+        self.assertNotIn('local_gb', row)
+
     def _deleted_provider(self, status: int) -> mock.Mock:
         """Return a client of Placement that misses a provider once.
 

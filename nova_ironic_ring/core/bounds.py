@@ -1,0 +1,129 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What the owner of a node may say of it, bounded to what can be.
+
+A member of the project that owns a node may write anything into its
+properties (``baremetal:node:update:properties`` in Ironic's policy). Nova
+reads some of them, and writes what it makes of them into its database.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+#: The largest number that a column of Nova's table ``compute_nodes`` takes:
+#: they are signed, and of 32 bits.
+LARGEST = 2 ** 31 - 1
+
+# Sizes of a node that are believed, far above what there is: 256 TiB of
+# memory, 16 PiB of disk, 65 536 processors.
+_MOST = {'memory_mb': 2 ** 28, 'local_gb': 2 ** 24, 'cpus': 2 ** 16}
+_LONGEST_WORD = 255
+_MOST_CAPABILITIES = 100
+# ASCII characters for all capabilities of a node, with escapes for others. As
+# JSON they are a part of a column of 65 535 bytes in MySQL
+# (``compute_nodes.stats``).
+_LONGEST_TEXT = 16384
+# Characters of a value that a complaint shows.
+_SHOWN = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Properties:
+    """Properties of a node that can be believed.
+
+    :ivar said: by name, as Ironic has them; of those that Nova reads, a size
+        that cannot be is 0, and other values that cannot be are left out
+    :ivar complaints: what was wrong, each as a part of a sentence
+    """
+
+    said: Mapping[str, Any]
+    complaints: tuple[str, ...] = ()
+
+
+def number(value: int) -> int:
+    """Return the number that is nearest to a number and fits a column of Nova.
+
+    :param value: the number
+    """
+    return max(-LARGEST, min(value, LARGEST))
+
+
+def properties(said: Mapping[str, Any] | None) -> Properties:
+    """Return the properties of a node without those that cannot be.
+
+    :param said: the properties as Ironic has them, if there are any
+    """
+    found = dict(said or {})
+    complaints: list[str] = []
+    for name in _MOST:
+        if found.get(name) is not None:
+            found[name] = _size(name, found[name], complaints)
+    architecture = found.get('cpu_arch')
+    if architecture is not None and not _is_word(architecture):
+        complaints.append(_complaint('cpu_arch', architecture))
+        del found['cpu_arch']
+    capabilities = found.get('capabilities')
+    if isinstance(capabilities, str) and capabilities:
+        found['capabilities'] = _capabilities(capabilities, complaints)
+    elif capabilities:
+        complaints.append(_complaint('capabilities', capabilities))
+        del found['capabilities']
+    return Properties(found, tuple(complaints))
+
+
+def _size(name: str, value: Any, complaints: list[str]) -> int:
+    """Return a size, as Nova reads it; 0 for one that cannot be."""
+    try:
+        found = int(value)
+    except (OverflowError, TypeError, ValueError):
+        found = -1
+    if 0 <= found <= _MOST[name]:
+        return found
+    complaints.append(_complaint(name, value))
+    return 0
+
+
+def _capabilities(said: str, complaints: list[str]) -> str:
+    """Return capabilities without those that Nova could not take."""
+    kept: dict[str, str] = {}
+    before, room = len(complaints), _LONGEST_TEXT
+    for capability in said.split(','):
+        name, _, value = capability.partition(':')
+        name = name.strip()
+        room -= len(ascii(capability))
+        if room < 0 or len(kept) >= _MOST_CAPABILITIES:
+            complaints.append(
+                f'there are too many capabilities, {len(said)} characters')
+            break
+        if _is_word(name) and _is_word(value) and ':' not in value:
+            kept[name] = value
+        else:
+            complaints.append(_complaint('a capability', capability))
+    return said if len(complaints) == before else ','.join(
+        f'{name}:{value}' for name, value in kept.items())
+
+
+def _is_word(value: Any) -> bool:
+    """Say whether a value is a text that a log or a table can show."""
+    return isinstance(value, str) and (
+        0 < len(value) <= _LONGEST_WORD) and value.isprintable()
+
+
+def _complaint(name: str, value: Any) -> str:
+    """Say what cannot be, in characters that harm no log."""
+    shown = ascii(value)
+    if len(shown) > _SHOWN:
+        shown = f'{shown[:_SHOWN]}...'
+    return f'{name} is {shown}'
