@@ -106,7 +106,8 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     differences = comparison.compare(results, explained.EXPLANATIONS)
     print(comparison.table(results))
-    _print('These fail with each driver:', comparison.failing(results))
+    _print('These fail with each driver:',
+           comparison.failing(results, explained.EXPLANATIONS))
     _print('These failed, and passed when they ran once more:',
            comparison.unsteady(results))
     _print('These do not end alike, or as they should:',

@@ -26,6 +26,8 @@ REFERENCE = 'nova'
 # From the best to the worst.
 _ORDER = [outcomes.Outcome.PASSED, outcomes.Outcome.SKIPPED,
           outcomes.Outcome.FAILED, outcomes.Outcome.MISSING]
+# Characters that are printed of why something failed.
+_LINE = 300
 # Of a class that was torn down nothing is said.
 _UNSAID = outcomes.Result(outcomes.Outcome.PASSED)
 
@@ -63,7 +65,7 @@ class Difference:
         else:
             for driver, result in self.results.items():
                 if result.why:
-                    yield f'    {driver}: {result.why[:300]}'
+                    yield f'    {driver}: {result.why[:_LINE]}'
 
 
 def compare(results: ByDriver,
@@ -105,15 +107,22 @@ def unsteady(results: ByDriver) -> list[str]:
             if result.again and result.outcome is outcomes.Outcome.PASSED]
 
 
-def failing(results: ByDriver) -> list[str]:
-    """Name the tests that fail with each driver.
+def failing(results: ByDriver,
+            explanations: Sequence[explained.Explanation]) -> list[str]:
+    """Say which tests fail with each driver, and why.
 
     :param results: the results by the names of the tests, by driver
+    :param explanations: what is known, and why it is so
     """
     first, *others = results.values()
-    return [test for test, result in sorted(first.items()) if all(
-        ended.get(test, _UNSAID).outcome is outcomes.Outcome.FAILED
-        for ended in (first, *others))]
+    lines: list[str] = []
+    for test, result in sorted(first.items()):
+        if all(ended.get(test, _UNSAID).outcome is outcomes.Outcome.FAILED
+               for ended in (first, *others)):
+            why = next((each.why for each in explanations if each.fits(test)
+                        ), f'not explained: {result.why[:_LINE]}')
+            lines += [test, f'    {why}']
+    return lines
 
 
 def table(results: ByDriver) -> prettytable.PrettyTable:

@@ -41,5 +41,18 @@ class Explanation:
         return re.match(self.pattern, test) is not None
 
 
-EXPLANATIONS: list[Explanation] = [
+EXPLANATIONS = [
+    Explanation(
+        r'tempest\.api\.compute\.admin\.test_quotas',
+        "The lab's Nova keeps no quotas (quota.NoopQuotaDriver), so that none "
+        'is reached.'),
+    Explanation(
+        r'tempest\.api\.compute\.admin\.test_server_diagnostics\.',
+        "Nova's ironic driver has no diagnostics."),
+    Explanation(
+        # A server that has failed to rebuild is in the way of the class's end.
+        r'(tearDownClass \()?tempest\.api\.compute\.servers\.test_servers\.'
+        r'ServersListShow(296|298|2100)Test\b',
+        'From 2.93 on Nova takes each rebuild for one of a volume, which its '
+        'ironic driver refuses.'),
 ]

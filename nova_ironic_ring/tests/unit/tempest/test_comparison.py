@@ -95,7 +95,14 @@ class ListsTestCase(base.BaseTestCase):
                      'c': _PASSED}}
 
     def test_failing(self):
-        self.assertEqual(['a'], comparison.failing(self._results))
+        self.assertEqual(
+            ['a', '    not explained: Conflict'],
+            comparison.failing(self._results, []))
+        self.assertEqual(
+            ['a', '    So it is.'],
+            comparison.failing(self._results, [
+                explained.Explanation('b', 'So it is not.'),
+                explained.Explanation('a', 'So it is.')]))
 
     def test_unsteady(self):
         self.assertEqual(['ring: b'], comparison.unsteady(self._results))

@@ -62,7 +62,8 @@ class MainTestCase(base.BaseTestCase):
     def test_what_fails_with_each(self):
         status, printed = self._main(nova=_FAILED, ring=_FAILED)
         self.assertEqual(0, status)
-        self.assertIn('These fail with each driver:\n  a.B.test_x\n', printed)
+        self.assertIn('These fail with each driver:\n  a.B.test_x\n'
+                      '      not explained: Conflict\n', printed)
 
     def test_lab_that_fails(self):
         """What has ended with the others is printed all the same."""
