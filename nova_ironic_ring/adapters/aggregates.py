@@ -84,16 +84,17 @@ class Aggregates:
 
     def _read(self, host: str) -> _Said:
         """Read which aggregates a host is in, unless that is known."""
-        before, now = self._said or _Said(0.0), self._now()
-        if self._said is not None and now - before.at < _FRESH:
+        before = self._said or _Said(0.0)
+        if self._said is not None and self._now() - before.at < _FRESH:
             return before
         try:
             own = frozenset(
                 each.uuid for each in objects.AggregateList.get_by_host(
                     self._nova.context, host))
         except Exception as error:
-            # The tracker goes on with all else.
-            self._said = dataclasses.replace(before, at=now)
+            # The tracker goes on with all else. An RPC call may have taken a
+            # minute to fail, and is not made for each provider.
+            self._said = dataclasses.replace(before, at=self._now())
             if not self._complaint:
                 LOG.warning(
                     'Nova does not tell the host aggregates of %(host)s: '
@@ -106,14 +107,14 @@ class Aggregates:
         else:
             self._complaint = ''
             self._said = _Said(
-                now, own, (before.left | (before.own or frozenset())) - own)
+                self._now(), own,
+                (before.left | (before.own or frozenset())) - own)
         return self._said
 
     def _is_of_another(self, uuid: str, members: Container[str]) -> bool:
         """Say whether Nova has another service of Ironic in an aggregate."""
         read_at, is_so = self._others.get(uuid, (None, False))
-        now = self._now()
-        if read_at is not None and now - read_at < _OTHERS_FRESH:
+        if read_at is not None and self._now() - read_at < _OTHERS_FRESH:
             return is_so
         try:
             is_so = self._has_service(uuid, members)
@@ -122,7 +123,7 @@ class Aggregates:
                         'stays as it is in Placement: %(error)s',
                         {'uuid': uuid, 'error': error})
             is_so = False
-        self._others[uuid] = now, is_so
+        self._others[uuid] = self._now(), is_so
         return is_so
 
     def _has_service(self, uuid: str, members: Container[str]) -> bool:

@@ -245,13 +245,21 @@ class AggregatesTestCase(RealPlacementTestCase):
         self.assertNotIn('aggregates of host', self.nova.asked)
 
     def test_conductor_that_cannot_tell(self):
+        asked = []
+
         def fail(*_, **__):
+            asked.append(self.cloud.now)
+            # No conductor answers.
+            self.cloud.now += 70
             raise ValueError('no [api_database]')
         self.useFixture(fixtures.MockPatchObject(
             objects.AggregateList, 'get_by_host', fail))
         for _ in range(3):
             self.track(self.place)
+            # It is not waited for anew with each provider.
+            self.real.track(self.client, (self.uuid, self.place), self.driver)
             self.nova.advance(self.LATER)
+        self.assertEqual(3, len(asked))
         self.assertEqual(set(), self.found())
         self.assertEqual(1, self.log.output.count('Nova does not tell'))
         self.real.put_in_aggregates(self.uuid, {self.own})
