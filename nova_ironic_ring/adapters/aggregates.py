@@ -25,13 +25,12 @@ from nova_ironic_ring.adapters import records
 from nova_ironic_ring.core import aggregates
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
+from nova_ironic_ring.core import settings
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
-# For so many seconds is known which aggregates this service's host is in, and
-# what others there are.
-_FRESH = 60.0
+# For so many seconds is known what other aggregates there are.
 _OTHERS_FRESH = 300.0
 
 
@@ -66,26 +65,27 @@ class Aggregates:
         self._others: dict[str, tuple[float, bool]] = {}
         self._complaint = ''
 
-    def wanted(self, host: str, found: frozenset[str],
+    def wanted(self, current: settings.Settings, found: frozenset[str],
                members: Container[str]) -> frozenset[str] | None:
         """Name the aggregates that a provider of this service is to be in.
 
-        :param host: the name of this service
+        :param current: this service's settings
         :param found: the UUIDs of those that it is in
         :param members: canonical names of services with nodes of Ironic
         :returns: UUIDs; None if Nova does not say which the host is in
         """
-        said = self._read(host)
+        said = self._read(current)
         if said.own is None:
             return None
         return aggregates.wanted(found, said.own, {
             uuid for uuid in found - said.own
             if uuid in said.left or self._is_of_another(uuid, members)})
 
-    def _read(self, host: str) -> _Said:
-        """Read which aggregates a host is in, unless that is known."""
-        before = self._said or _Said(0.0)
-        if self._said is not None and self._now() - before.at < _FRESH:
+    def _read(self, current: settings.Settings) -> _Said:
+        """Read which aggregates this service's host is in, once a pass."""
+        before, host = self._said or _Said(0.0), current.host
+        if self._said is not None and (
+                self._now() - before.at < current.pass_interval):
             return before
         try:
             own = frozenset(

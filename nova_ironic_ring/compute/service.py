@@ -355,7 +355,7 @@ class Service:
         """
         found = frozenset(tree.data(name).aggregates)
         wanted = self._aggregates.wanted(
-            self.settings.host, found, self.memory.standing.membership.states)
+            self.settings, found, self.memory.standing.membership.states)
         if wanted is None:
             wanted = self.known_aggregates(found)
         if wanted != found:
