@@ -12,11 +12,20 @@
 
 
 import ddt
+import hypothesis
+from hypothesis import strategies as st
 from oslotest import base
 
 from nova_ironic_ring.core import bounds
 
 _HUGE = 'x' * 65536
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda values: st.lists(values) | st.dictionaries(st.text(), values))
+_NAMES = st.sampled_from(
+    ('memory_mb', 'local_gb', 'cpus', 'cpu_arch', 'capabilities'))
+_JSON = st.dictionaries(_NAMES, _VALUES | st.lists(
+    st.text() | st.from_regex(r'\w+:\w+')).map(','.join))
 
 
 @ddt.ddt
@@ -35,6 +44,20 @@ class PropertiesTestCase(base.BaseTestCase):
         self.assertEqual(
             bounds.Properties({'memory_mb': 8, 'local_gb': 7, 'cpus': 2}),
             bounds.properties({'memory_mb': '8', 'local_gb': 7.9, 'cpus': 2}))
+
+    @hypothesis.given(_JSON)
+    @hypothesis.settings(deadline=None, derandomize=True)
+    def test_whatever_ironic_has(self, said):
+        found = bounds.properties(said)
+        for name in 'memory_mb', 'local_gb', 'cpus':
+            self.assertLess(-1, found.said.get(name) or 0)
+            self.assertLess(found.said.get(name) or 0, bounds.LARGEST)
+        self.assertTrue(str(found.said.get('cpu_arch') or '').isprintable())
+        self.assertLess(
+            len(ascii(found.said.get('capabilities') or '')), 32768)
+        # What was mended once stays.
+        self.assertEqual(
+            bounds.Properties(found.said), bounds.properties(found.said))
 
     def test_no_properties(self):
         self.assertEqual(bounds.Properties({}), bounds.properties(None))

@@ -113,7 +113,11 @@ class Build:
         instance = cloud.instances[self.instance]
         if instance.host_name != host.me:
             return
-        if node is None or node.instance is not None:
+        # Ironic gives an instance to one node.
+        if node is None or node.instance is not None or (
+                self.world.adversary.hides(self.instance)) or any(
+                each.instance == self.instance
+                for each in cloud.nodes.values()):
             self._fail(host)
             return
         node.instance = self.instance

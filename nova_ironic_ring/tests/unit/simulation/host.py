@@ -37,6 +37,7 @@ from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import leftovers
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import orphans
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import planner
 from nova_ironic_ring.core import ports
@@ -565,6 +566,7 @@ class Host:
         """
         self.world.steps += 1
         self.pause(delay)
+        self.world.adversary.act()
         self.meet(name, 'before')
         if needs_nova:
             self.reach()
@@ -672,7 +674,8 @@ class Host:
         self.world.rules.planned(self)
         for each in self.result.taken:
             self._recover(each.instance)
-        for uuid in self.result.orphans - self.world.cloud.instances.keys():
+        for uuid in self._reaped():
+            self.world.rules.check_reaped(self, uuid)
             self.later(1, functools.partial(self._reap, uuid))
         if not is_tracking:
             return
@@ -716,6 +719,16 @@ class Host:
 
     def _recover(self, uuid: str) -> None:
         self.later(1, lambda: builds.recover(self, uuid))
+
+    def _reaped(self) -> frozenset[str]:
+        """Name the instances that Nova's periodic task cleans up after."""
+        try:
+            found = orphans.believe(self.ports.nova, orphans.Named({}, {
+                str(uuid): node for node, uuid in self.memory.nodes.items()
+                if uuid in self.result.orphans}), 0)
+        except Unreachable:
+            return frozenset()
+        return found.instances - self.world.cloud.instances.keys()
 
     def _reap(self, uuid: str) -> None:
         """Free the node of an instance that Nova has deleted."""

@@ -333,6 +333,7 @@ class Invariants:
         self.world.log(f'{host.name} takes {uuid} of {expected.host}'
                        f'{", which lets it" if consents else ""}')
         self.instance_changed(uuid)
+        self._check_elsewhere()
         # It may be taken of this one as well, when it dies.
         self._deaths -= {each for each in self._deaths
                          if each[:2] == (uuid, host.me)}
@@ -358,8 +359,30 @@ class Invariants:
         what = f'{host.name} cannot build {uuid} on node {short(node)}'
         self.world.log(what)
         if self.world.is_benign and host.IS_OURS and (
-                not host.process.ending):
+                not host.process.ending
+                and not self.world.adversary.spoils(node, uuid)):
             self.world.fail(f'{what}, where nothing is amiss')
+
+    def check_reaped(self, host: hosts.Host, uuid: str) -> None:
+        """See whether Nova may clean up after a deleted instance.
+
+        It shuts the instance down, and deletes volumes of it.
+
+        :param host: the service
+        :param uuid: the UUID of the instance
+        """
+        known = self.cloud.deleted.get(uuid)
+        for node, found in self.cloud.nodes.items():
+            if host.IS_OURS and known is not None and (
+                    found.instance == uuid and known.node != node):
+                self.world.fail(
+                    f'{host.name} has {uuid} cleaned up, which Nova had on '
+                    f'{known.node} and not on node {short(node)}')
+
+    def _check_elsewhere(self) -> None:
+        harm = self.world.adversary.has_harmed()
+        if harm is not None:
+            self.world.fail(harm)
 
     def build_ended(self, host: hosts.Host, uuid: str) -> None:
         """See whether a service may end a build.
@@ -367,8 +390,9 @@ class Invariants:
         :param host: the service, which has done it
         :param uuid: the UUID of the instance
         """
-        build = self.world.builds[uuid]
         self.world.log(f'{host.name} ends the build of {uuid}')
+        build = self.world.builds[uuid]
+        self._check_elsewhere()
         if not build.is_given_away and self._is_steady(
                 build.host, host.activity.began_at, times.QUIET):
             self.world.fail(f'{host.name} ends the build of {uuid} by '
@@ -402,7 +426,8 @@ class Invariants:
             other = self.world.services.get(taker)
             found = self.cloud.nodes.get(node)
             if other is not None and other.group is not None and (
-                    found is not None and other.group != found.group
+                    not self.world.adversary.has(node)
+                    and found is not None and other.group != found.group
                     and self.regrouped.get(node, -1) < host.activity.began_at
                     # It has said since then which group it is in now.
                     and self.rescoped.get(taker, -times.QUIET)
@@ -444,6 +469,8 @@ class Invariants:
                 self.world.now - last <= times.DETECTION + _UNOWNED):
             return
         for node, found in self.cloud.nodes.items():
+            if self.world.adversary.has(node):
+                continue
             row = self.cloud.rows.get(node)
             owner = None if row is None else model.canonical(row.owner)
             if self.world.now - self._row_since[node] > _UNOWNED and (
@@ -493,7 +520,10 @@ class Invariants:
         """
         rings = {group: self._ring(members) for group in groups
                  if (members := self.world.members(group))}
+        self._check_elsewhere()
         for node, found in self.cloud.nodes.items():
+            if self.world.adversary.has(node):
+                continue
             group = None if None in groups else found.group
             desired = rings[group].owner(node) if group in rings else None
             row = self.cloud.rows.get(node)
@@ -576,7 +606,7 @@ class Invariants:
                 # it lives itself.
                 continue
             found = self.cloud.nodes.get(build.node)
-            if found is None or (
+            if found is None or self.world.adversary.has(build.node) or (
                     None if is_one_ring else found.group) not in rings:
                 continue
             instance = self.cloud.instances.get(uuid)

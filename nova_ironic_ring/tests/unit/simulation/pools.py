@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
 import dataclasses
@@ -38,6 +39,7 @@ from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
+from nova_ironic_ring.core import orphans
 from nova_ironic_ring.core import pool_passes
 from nova_ironic_ring.core import pool_reaction
 from nova_ironic_ring.core import pools
@@ -45,6 +47,7 @@ from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import reaction
 from nova_ironic_ring.core import reservation
 from nova_ironic_ring.core import settings
+from nova_ironic_ring.tests.unit.simulation import adversary
 from nova_ironic_ring.tests.unit.simulation import times
 
 _KINDS = (pools.Kind('CUSTOM_GOLD'), pools.Kind('CUSTOM_SILVER'))
@@ -62,6 +65,8 @@ class World:
         shards
     :ivar follows: whether instances go with the ring from live services
     :ivar steps: how many calls of a port there were
+    :ivar adversary: the owner of some nodes, who writes what it likes; of none
+        until it is given one
     """
 
     def __init__(self, seed: int) -> None:
@@ -79,6 +84,7 @@ class World:
         self.follows = self.random.random() < 0.5
         self.steps = 0
         self.timeline: list[str] = []
+        self.adversary = adversary.Adversary(self.cloud, self.log, seed)
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._failure: AssertionError | None = None
@@ -139,9 +145,29 @@ class World:
         """
         for uuid, known in list(self.cloud.instances.items()):
             if known.host is None and known.is_building:
-                del self.cloud.instances[uuid]
+                self.forget(uuid)
                 for consumers in self.cloud.allocations.values():
                     consumers.discard(uuid)
+
+    def forget(self, uuid: str) -> None:
+        """Delete the record of an instance."""
+        known = self.cloud.instances.pop(uuid, None)
+        if known is not None:
+            self.cloud.deleted[uuid] = known
+
+    def check_reaped(self, host: str, uuid: str) -> None:
+        """See whether Nova may be told to clean up after an instance.
+
+        Nova shuts one that is deleted down, and deletes volumes of it.
+
+        :param host: the name of the service
+        :param uuid: the UUID of the instance
+        """
+        known = self.cloud.deleted.get(uuid)
+        self.check(
+            known is None or pools.is_pool(known.node),
+            f'{host} has {uuid} cleaned up, which Nova had on '
+            f'{known and known.node}')
 
     def change(self, name: str, **fields: Any) -> None:
         """Change the record of a service."""
@@ -219,19 +245,46 @@ class _Ironic(clouds.Ironic):
     def __init__(self, world: World) -> None:
         super().__init__(world.cloud)
         self._world = world
+        #: What the last listing has said, which the service goes by.
+        self._said: dict[str, pools.Node] = {}
 
     def nodes(self, scope: settings.Scope,
               shards: Collection[str] | None = None
               ) -> dict[str, str | None]:
-        return ({} if self._world.is_hidden
-                else super().nodes(scope, shards))
+        self._said = {}
+        return self._remember({} if self._world.is_hidden
+                              else super().nodes(scope, shards))
+
+    def more(self, scope: settings.Scope, shards: Collection[str]
+             ) -> dict[str, str | None]:
+        return self._remember({} if self._world.is_hidden
+                              else super().more(scope, shards))
 
     def named(self, scope: settings.Scope, nodes: Collection[str]
               ) -> dict[str, str | None]:
-        return {} if self._world.is_hidden else super().named(scope, nodes)
+        return self._remember({} if self._world.is_hidden
+                              else super().named(scope, nodes))
+
+    def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
+        return self._remember(super().nodes_of(instances))
+
+    def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
+        return {node: self._said[node] for node in nodes}
+
+    def _remember(self, found: dict[str, str | None]
+                  ) -> dict[str, str | None]:
+        self._said |= super().describe(found)
+        return found
 
     def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
-        return {} if self._world.is_hidden else super().free_nodes(scope)
+        # It is no listing that the service goes by later.
+        return {} if self._world.is_hidden else clouds.Ironic(
+            self.cloud).free_nodes(scope)
+
+    def reserve(self, node: str, instance: str, kind: pools.Kind) -> bool:
+        # Ironic gives an instance to one node.
+        return not self._world.adversary.hides(instance) and (
+            super().reserve(node, instance, kind))
 
     def is_deleted(self, node: str) -> bool:
         return self._world.is_hidden or super().is_deleted(node)
@@ -308,6 +361,7 @@ class Service:
     def pause(self) -> None:
         """Let others go on for a moment, or die."""
         self.world.steps += 1
+        self.world.adversary.act()
         if self.dies_in is not None:
             self.dies_in -= 1
             if self.dies_in <= 0:
@@ -410,8 +464,12 @@ class Service:
         for each in self.result.taken:
             self.world.log(f'{self.name} takes {each.instance} over')
             self.do(functools.partial(self._recover, each.instance))
-        for uuid in self.result.orphans:
+        for uuid in orphans.believe(self.ports.nova, orphans.Named(
+                {}, {str(uuid): node for node, uuid
+                     in self.memory.nodes.items()
+                     if uuid in self.result.orphans}), 0).instances:
             if uuid not in self.world.cloud.instances:
+                self.world.check_reaped(self.name, uuid)
                 self._release(uuid)
         self._track()
 
@@ -529,5 +587,5 @@ class Service:
             if found is not None:
                 self.ports.placement.write(
                     found, found.inventory(self.recent.released(pool)))
-        cloud.instances.pop(uuid, None)
+        self.world.forget(uuid)
         self.ports.placement.free(uuid)

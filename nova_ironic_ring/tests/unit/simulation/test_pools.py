@@ -23,6 +23,7 @@ import os
 from oslotest import base
 
 from nova_ironic_ring.core import pools
+from nova_ironic_ring.tests.unit.simulation import adversary
 from nova_ironic_ring.tests.unit.simulation import pools as simulation
 from nova_ironic_ring.tests.unit.simulation import times
 
@@ -124,6 +125,7 @@ class Story:
     def heal(self) -> None:
         """Bring all back to order, and have one service at least."""
         self.world.log('all is well')
+        self.world.adversary.rest()
         self.world.is_hidden = False
         for service in self.world.services.values():
             service.dies_in = None
@@ -139,6 +141,8 @@ class Story:
 
     def check(self) -> None:
         """Look at all when it is quiet."""
+        harm = self.world.adversary.has_harmed()
+        self.world.check(harm is None, str(harm))
         self._no_instance_is_lost()
         self._each_node_counts_once()
         self._placement_has_what_ironic_has()
@@ -148,6 +152,9 @@ class Story:
         nodes = {node.instance: name for name, node
                  in self.cloud.nodes.items() if node.instance}
         for uuid, known in self.cloud.instances.items():
+            if uuid in adversary.ELSEWHERE or world.adversary.spoils(
+                    nodes.get(uuid), uuid):
+                continue
             if known.host is None:
                 world.check(uuid not in nodes, f'{uuid} has a node for ever')
                 continue
@@ -166,8 +173,8 @@ class Story:
                     f'{self._desired(nodes[uuid])}'))
             world.check(providers == {pools.uuid_of(str(known.node))},
                         f'the allocation of {uuid} is elsewhere')
-        for node in self.cloud.nodes.values():
-            world.check(node.instance is None or (
+        for name, node in self.cloud.nodes.items():
+            world.check(node.instance is None or world.adversary.has(name) or (
                 node.instance in self.cloud.instances),
                 f'a node holds {node.instance}, which is deleted')
 
@@ -185,23 +192,28 @@ class Story:
             node for service in self.world.services.values()
             for pool in service.result.found.values() for node in pool.nodes)
         wrong = {node: counts[node] for node in self.cloud.nodes
-                 if counts[node] != 1}
+                 if counts[node] != 1 and not self.world.adversary.has(node)}
         self.world.check(
             not wrong, f'nodes count otherwise than once: {wrong}')
 
     def _placement_has_what_ironic_has(self) -> None:
         """What can be built in Placement can be built in Ironic."""
         free = 0
+        on_nodes = {node.instance for node in self.cloud.nodes.values()}
         for service in self.world.services.values():
             for name, pool in service.result.found.items():
                 found = self.cloud.inventories[pools.uuid_of(name)]
-                used = self.cloud.allocations.get(pools.uuid_of(name), ())
+                # The adversary may have taken the node of one that it named.
+                used = self.cloud.allocations.get(
+                    pools.uuid_of(name), set()) - (
+                        self.world.adversary.named - on_nodes)
                 self.world.check(
                     not pool.nodes or found.total == len(pool.nodes),
                     f'{name} has {found}')
                 free += found.total - found.reserved - len(used)
         self.world.check(free == sum(
-            node.said().is_free for node in self.cloud.nodes.values()),
+            node.said().is_free and node.kind is not None
+            for node in self.cloud.nodes.values()),
             f'{free} nodes are free to Placement')
 
 
@@ -242,12 +254,26 @@ class ShardsStory(Story):
         self.world.log(f'by shards: {sorted(self.world.by_shards)}')
 
 
+class AdversaryStory(Story):
+    """The same where somebody writes what he likes into some of the nodes."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        for node in sorted(self.cloud.nodes)[::3]:
+            self.world.adversary.own(node)
+
+
 class PoolsTestCase(base.BaseTestCase):
 
     def test_stories(self):
         for seed in range(_STORIES):
             with self.subTest(seed=seed):
                 Story(seed).play()
+
+    def test_stories_of_an_adversary(self):
+        for seed in range(_STORIES):
+            with self.subTest(seed=seed):
+                AdversaryStory(seed).play()
 
     def test_stories_of_shards(self):
         for seed in range(_STORIES):

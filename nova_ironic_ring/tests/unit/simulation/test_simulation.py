@@ -550,6 +550,55 @@ class ShardsMachine(Machine):
         self._then(seconds)
 
 
+class AdversaryMachine(Machine):
+    """The same where somebody writes what they like into some of the nodes."""
+
+    SHARDS: tuple[str | None, ...] = ()
+
+    def set_up(self, seed, services, nodes):
+        super().set_up(seed, services, nodes)
+        found = self.world.adversary
+        for node in sorted(self.world.cloud.nodes)[::3]:
+            found.own(node)
+        found.shards = self.SHARDS
+        if len(self.GROUPS) > 1:
+            found.groups = self.GROUPS
+    set_up = stateful.initialize(
+        seed=st.integers(0, 2**16), services=st.integers(1, 4),
+        nodes=st.integers(1, 12))(set_up)
+
+    @stateful.rule(seconds=_SECONDS)
+    def go_on(self, seconds):
+        """After a quiet time, they begin anew."""
+        self.world.adversary.rests = False
+        self._then(seconds)
+
+
+class BenignAdversaryMachine(AdversaryMachine):
+    """The same where services only come and go, as they should."""
+
+    def set_up(self, seed, services, nodes):
+        super().set_up(seed, services, nodes)
+        self.world.is_benign = True
+    set_up = stateful.initialize(
+        seed=st.integers(0, 2**16), services=st.integers(1, 4),
+        nodes=st.integers(4, 12))(set_up)
+
+    # What is no rule here.
+    freeze = stall = cut_off = trap = interrupt = force_down = hide = None
+    stall_alone = lose_ironic = outage_alone = lose_ironic_alone = None
+
+
+class GroupsAdversaryMachine(AdversaryMachine, ScopesMachine):
+    """The same with two conductor groups, into which nodes may be put."""
+
+
+class ShardsAdversaryMachine(AdversaryMachine, ShardsMachine):
+    """The same with shards, into which nodes may be put."""
+
+    SHARDS = ShardsMachine.SHARDS
+
+
 class BenignShardsMachine(ShardsMachine):
     """The same where services only come and go, as they should."""
 
@@ -656,6 +705,10 @@ FollowTestCase = FollowMachine.TestCase
 GroupsTestCase = GroupsMachine.TestCase
 ScopesTestCase = ScopesMachine.TestCase
 ShardsTestCase = ShardsMachine.TestCase
+AdversaryTestCase = AdversaryMachine.TestCase
+BenignAdversaryTestCase = BenignAdversaryMachine.TestCase
+GroupsAdversaryTestCase = GroupsAdversaryMachine.TestCase
+ShardsAdversaryTestCase = ShardsAdversaryMachine.TestCase
 BenignShardsTestCase = BenignShardsMachine.TestCase
 MixedTestCase = MixedMachine.TestCase
 # Of these each takes long.

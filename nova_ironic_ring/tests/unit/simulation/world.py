@@ -28,6 +28,7 @@ import typing
 
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import model
+from nova_ironic_ring.tests.unit.simulation import adversary
 from nova_ironic_ring.tests.unit.simulation import builds
 from nova_ironic_ring.tests.unit.simulation import host as hosts
 from nova_ironic_ring.tests.unit.simulation import invariants
@@ -44,6 +45,8 @@ class World:
     :ivar services: the processes that live, by canonical name
     :ivar builds: all builds, by the UUID of the instance
     :ivar steps: how many calls of a port there were
+    :ivar adversary: the owner of some nodes, who writes what it likes; of none
+        until it is given one
     :ivar stalled_until: until when nobody gets an answer of the database
     :ivar is_hidden: whether Ironic's policy hides all nodes
     :ivar is_placement_down: whether nobody gets an answer of Placement
@@ -80,6 +83,7 @@ class World:
         #: How wrong the clock of each service's machine is, in seconds.
         self.skews: dict[str, float] = {}
         self.steps = 0
+        self.adversary = adversary.Adversary(self.cloud, self.log, seed)
         self.stalled_until = 0.0
         self.is_hidden = False
         self.is_placement_down = False
@@ -441,7 +445,9 @@ class World:
 
         :param uuid: its UUID
         """
-        self.cloud.instances.pop(uuid, None)
+        known = self.cloud.instances.pop(uuid, None)
+        if known is not None:
+            self.cloud.deleted[uuid] = known
         self.free(uuid)
 
     def free(self, uuid: str) -> None:
@@ -485,7 +491,8 @@ class World:
                 if self.is_up(name) and host.group == group}
 
     def heal(self) -> None:
-        """Bring all back to order."""
+        """Bring all back to order, but for what the adversary has written."""
+        self.adversary.rest()
         for host in self.services.values():
             host.traps.clear()
             if host.is_cut_off:
