@@ -260,6 +260,22 @@ class Nova:
             return False
         return True
 
+    def end_unshelve(self, instance: str) -> bool:
+        try:
+            found = objects.Instance.get_by_uuid(
+                self.context, instance, expected_attrs=[])
+            task = found.task_state
+            if found.host is not None or not instance_of(
+                    found, False).is_unshelving:
+                return False
+            # As Nova does where nothing has come of it.
+            found.task_state = None
+            found.save(expected_vm_state=[vm_states.SHELVED_OFFLOADED],
+                       expected_task_state=[task])
+        except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
+            return False
+        return True
+
     def _with_nodes(self, services: list[objects.Service]
                     ) -> list[tuple[objects.Service, objects.ComputeNode]]:
         """Keep the services that have a row of a node of Ironic.
@@ -403,8 +419,12 @@ def instance_of(instance: objects.Instance, is_given_up: bool
     """
     # The core has Nova's names for these tasks.
     assert task_states.DELETING == 'deleting'
+    assert task_states.SHELVING == 'shelving'
+    assert task_states.SHELVING_OFFLOADING == 'shelving_offloading'
+    assert task_states.SPAWNING == 'spawning'
     assert task_states.UNSHELVING == 'unshelving'
     return model.Instance(
         instance.host, instance.node,
         instance.vm_state == vm_states.BUILDING, instance.task_state,
-        is_given_up, instance.vm_state == vm_states.DELETED)
+        is_given_up, instance.vm_state == vm_states.DELETED,
+        instance.vm_state == vm_states.SHELVED_OFFLOADED)

@@ -31,6 +31,7 @@ from keystoneauth1 import exceptions as keystone_exceptions
 from nova.compute import claims
 from nova.compute import resource_tracker
 from nova.compute import task_states
+from nova.compute import utils as compute_utils
 import nova.conf
 from nova.conf import ironic as conf_ironic
 from nova import context as nova_context
@@ -330,6 +331,78 @@ def abandon_build(source: NovaIronicDriver,
         context, instance.uuid, force=True)
 
 
+def offload(source: NovaIronicDriver, context: nova_context.RequestContext,
+            instance: objects.Instance) -> None:
+    """Shelve an instance, as Nova does with one that boots from a volume.
+
+    Not the method that Nova is asked by: that ends the task where it fails.
+
+    :param source: the driver that the manager has
+    :param context: with the rights of an administrator
+    :param instance: an instance of this service, with the task ``shelving`` or
+        ``shelving_offloading``; Ironic may have none on any node
+    """
+    compute = source.virtapi._compute
+    utils.synchronized(instance.uuid)(compute._shelve_offload_instance)(
+        context, instance, False)
+
+
+def leave_offloaded(source: NovaIronicDriver, instance: objects.Instance
+                    ) -> None:
+    """Say that an instance that was shelved has no service any more.
+
+    As Nova does in the end.
+
+    :param source: the driver that the manager has
+    :param instance: an instance of this service without a task
+    :raises nova.exception.UnexpectedTaskStateError: if it has one by now
+    """
+    source.virtapi._compute._nil_out_instance_obj_host_and_node(instance)
+    instance.save(expected_task_state=[None])
+
+
+def finish_unshelving(source: NovaIronicDriver,
+                      context: nova_context.RequestContext,
+                      instance: objects.Instance) -> None:
+    """Do what Nova does when the machine of a shelved instance is deployed.
+
+    :param source: the driver that the manager has
+    :param context: with the rights of an administrator
+    :param instance: an instance of this service, with the task ``spawning``
+    :raises nova.exception.UnexpectedTaskStateError: if it has another task by
+        now
+    """
+    compute = source.virtapi._compute
+    compute._update_instance_after_spawn(instance)
+    compute_utils.remove_shelved_keys_from_system_metadata(instance)
+    instance.save(expected_task_state=task_states.SPAWNING)
+    compute._update_scheduler_instance_info(context, instance)
+    compute._notify_about_instance_usage(context, instance, 'unshelve.end')
+
+
+def undo_unshelving(source: NovaIronicDriver,
+                    context: nova_context.RequestContext,
+                    instance: objects.Instance) -> None:
+    """Have an instance be shelved as before, as Nova does where this fails.
+
+    Nova's own leaves what it has deployed to Ironic.
+
+    :param source: the driver that the manager has
+    :param context: with the rights of an administrator
+    :param instance: an instance of this service, with the task ``spawning``,
+        and with its information cache
+    :raises Exception: if Ironic, Placement or Cinder refuses
+    """
+    compute = source.virtapi._compute
+    abandon_build(source, context, instance)
+    compute._terminate_volume_connections(
+        context, instance, objects.BlockDeviceMappingList.get_by_instance_uuid(
+            context, instance.uuid))
+    compute._nil_out_instance_obj_host_and_node(instance)
+    instance.task_state = None
+    instance.save(expected_task_state=task_states.SPAWNING)
+
+
 def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
                   ) -> None:
     """Have a guard decide on what Nova cleans up after a failed build.
@@ -573,6 +646,27 @@ def may_force_host(context: nova_context.RequestContext) -> bool:
     :param context: with their rights
     """
     return bool(context.can(FORCED_HOST, target={}, fatal=False))
+
+
+def guard_unshelving(source: NovaIronicDriver,
+                     is_wanted: Callable[[objects.Instance, str], bool]
+                     ) -> None:
+    """Have a guard decide whether this service unshelves an instance.
+
+    :param source: the driver that the manager has
+    :param is_wanted: asked with the instance as it was when that was asked
+        for, and with the compute node that was chosen
+    """
+    compute = source.virtapi._compute
+    unshelve = compute.unshelve_instance
+    parameters = inspect.signature(unshelve)
+
+    @functools.wraps(unshelve)
+    def unshelved(*args: Any, **kwargs: Any) -> None:
+        given = parameters.bind(*args, **kwargs).arguments
+        if is_wanted(given['instance'], given['node']):
+            unshelve(*args, **kwargs)
+    compute.unshelve_instance = unshelved
 
 
 def watch_claims(source: NovaIronicDriver,

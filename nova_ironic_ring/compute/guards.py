@@ -257,9 +257,40 @@ def claim_once(instance: objects.Instance) -> None:
     :param instance: the instance, as the claim has saved and read it
     :raises nova.exception.BuildAbortException: if its build was ended
     """
-    # A claim leaves the state as it is, and Nova builds nothing in ERROR.
-    if instance.vm_state == vm_states.ERROR:
+    # A claim leaves the state as it is, and Nova builds nothing in ERROR, and
+    # unshelves nothing without the task.
+    if instance.vm_state == vm_states.ERROR or (
+            instance.vm_state == vm_states.SHELVED_OFFLOADED
+            and instance.task_state != task_states.SPAWNING):
         raise marks.error(instance, CONF.host)
+
+
+def is_to_be_unshelved(instance: objects.Instance,
+                       is_allocated: Callable[[], bool]) -> bool:
+    """Say whether an instance is to be unshelved still.
+
+    Nova does not look what has become of it since that was asked for: it may
+    be shelved as before, on its way to another service, or active.
+
+    :param instance: the instance as it was when that was asked for; Nova is
+        asked for what it is now
+    :param is_allocated: says whether it has an allocation of the compute node
+    """
+    now = _read(instance.uuid)
+    if now is not None and (now.vm_state, now.task_state) == (
+            vm_states.SHELVED_OFFLOADED, task_states.UNSHELVING):
+        try:
+            if is_allocated():
+                return True
+        except Exception as error:
+            # Nova asks Placement next, and ends the task where that fails.
+            LOG.warning('Placement does not tell what instance %(instance)s '
+                        'has an allocation of: %(error)s', {
+                            'instance': instance.uuid, 'error': error})
+            return True
+    LOG.warning('Instance %s is not unshelved here: that was asked for before '
+                'this service was taken for dead.', instance.uuid)
+    return False
 
 
 def is_to_be_built(instance: objects.Instance, error: Exception) -> bool:

@@ -194,6 +194,14 @@ def _(event: events.BuildEnded, *_: object) -> None:
 
 
 @_write.register
+def _(event: events.UnshelveEnded, *_: object) -> None:
+    LOG.info('Instance %(instance)s, which was to be unshelved on node '
+             '%(node)s, stays shelved: %(host)s has died. Unshelve it again.',
+             {'instance': event.instance, 'node': event.node,
+              'host': _nova_compute(event.host)})
+
+
+@_write.register
 def _(event: events.BuildNotEnded, *_: object) -> None:
     if event.instance is None:
         LOG.warning('Placement does not tell of the builds for node %(node)s '

@@ -18,7 +18,9 @@ import threading
 import time
 
 import futurist
+from nova.compute import power_state
 from nova.compute import task_states
+from nova.compute import utils as compute_utils
 from nova.compute import vm_states
 import nova.conf
 from nova import context as nova_context
@@ -52,11 +54,18 @@ _NO_THREAD = ('What dead services were doing with their instances waits until '
 
 _RESCUING = frozenset({'rescuing', 'rescue wait', 'unrescuing'})
 _DEPLOYING = frozenset({'deploying', 'wait call-back', 'deploy hold'})
+_SHELVING = frozenset({
+    task_states.SHELVING, task_states.SHELVING_OFFLOADING,
+    # Never with Nova's ironic driver, which makes no image.
+    task_states.SHELVING_IMAGE_PENDING_UPLOAD,
+    task_states.SHELVING_IMAGE_UPLOADING})
 #: The task by which Nova's recovery does what a user has asked for, by that
 #: with which Nova's API asks for it.
 _BEGUN = {task_states.REBOOTING: task_states.REBOOT_PENDING,
           task_states.REBOOTING_HARD: task_states.REBOOT_PENDING_HARD,
-          task_states.RESTORING: task_states.POWERING_ON}
+          task_states.RESTORING: task_states.POWERING_ON,
+          # Of one that still has its machine.
+          task_states.UNSHELVING: task_states.POWERING_ON}
 
 
 @dataclasses.dataclass
@@ -220,14 +229,72 @@ class Recovery:
             # Nova's own recovery does nothing for it.
             upstream.soft_delete(self._source, context, instance)
             return True
-        if instance.task_state == task_states.SHELVING_OFFLOADING and (
-                self._provision_state(instance) != 'active'):
-            # Nova's recovery would leave it as one that runs.
-            _end_task(instance, vm_states.ERROR)
-            return True
+        # Of all these, Nova's recovery would leave a server without a machine
+        # that is said to run, or to be in ERROR.
+        if instance.vm_state == vm_states.SHELVED_OFFLOADED and (
+                instance.task_state in (None, task_states.SPAWNING)):
+            return self._end_unshelving(context, instance, job)
+        if instance.task_state in _SHELVING:
+            return self._end_shelving(context, instance, job)
         if instance.task_state in _BEGUN:
             _begin(instance, job)
         self._recover(context, instance)
+        return True
+
+    def _end_shelving(self, context: nova_context.RequestContext,
+                      instance: objects.Instance, job: _Job) -> bool:
+        """Finish what has begun of a shelving, and end what has not.
+
+        Nova switches the machine off first. What it does from then on does no
+        harm when it is done once more, and cannot be told from what it has not
+        done: unbind the ports, undeploy the node, detach the volumes, free the
+        allocation.
+
+        :returns: whether it has come to an end
+        """
+        state = self._provision_state(instance)
+        if state == 'deleting':
+            return _still_waits(job, state)
+        was_shelved = instance.vm_state == vm_states.SHELVED
+        if not was_shelved and state == 'active' and (
+                self._source.get_info(instance, use_cache=False).state
+                == power_state.RUNNING):
+            _end_task(instance, instance.vm_state)
+        elif was_shelved or compute_utils.is_volume_backed_instance(
+                context, instance):
+            upstream.offload(self._source, context, instance)
+            LOG.info('Instance %(instance)s was being shelved when %(host)s '
+                     'died: it is shelved now.', {
+                         'instance': instance.uuid, 'host': job.taken.host})
+        else:
+            # Nova does not undeploy one with disks of its own: the ironic
+            # driver cannot keep them.
+            _end_task(instance, vm_states.STOPPED if state == 'active'
+                      else vm_states.ERROR)
+        return True
+
+    def _end_unshelving(self, context: nova_context.RequestContext,
+                        instance: objects.Instance, job: _Job) -> bool:
+        """Wait for Ironic if it is at it, and have it shelved otherwise.
+
+        One without a task was shelved but for the last step.
+
+        :returns: whether it has come to an end
+        """
+        if instance.task_state is None:
+            upstream.leave_offloaded(self._source, instance)
+            return True
+        state = self._provision_state(instance)
+        if state in _DEPLOYING:
+            return False
+        if state == 'active':
+            upstream.finish_unshelving(self._source, context, instance)
+        else:
+            upstream.undo_unshelving(self._source, context, instance)
+        LOG.info('Instance %(instance)s was being unshelved when %(host)s '
+                 'died: it is %(state)s now.', {
+                     'instance': instance.uuid, 'host': job.taken.host,
+                     'state': instance.vm_state})
         return True
 
     def _carry_on_build(self, context: nova_context.RequestContext,
@@ -283,9 +350,10 @@ class Recovery:
     def _recover(self, context: nova_context.RequestContext,
                  instance: objects.Instance) -> None:
         """Have Nova do what it does with each instance when it starts."""
-        if instance.vm_state == vm_states.BUILDING and (
-                instance.task_state == task_states.DELETING):
-            # Nova would see the build, and forget the delete.
+        if instance.vm_state in (
+                vm_states.BUILDING, vm_states.SOFT_DELETED) and (
+                    instance.task_state == task_states.DELETING):
+            # Nova would see nothing but that state, and forget the delete.
             instance.vm_state = vm_states.ERROR
         was = instance.task_state
         upstream.recover(self._source, context, instance)
@@ -306,9 +374,7 @@ class Recovery:
         """
         state = self._provision_state(instance)
         if state in _RESCUING:
-            if time.monotonic() > job.deadline:
-                raise TimeoutError(f'Ironic is {state} still')
-            return False
+            return _still_waits(job, state)
         if state == 'rescue':
             _end_task(instance, vm_states.RESCUED)
         elif state != 'active':
@@ -318,6 +384,19 @@ class Recovery:
                 instance.task_state == task_states.UNRESCUING)
                 else instance.vm_state)
         return True
+
+
+def _still_waits(job: _Job, state: str) -> bool:
+    """Say that Ironic has not come to an end.
+
+    :param job: what waits for that
+    :param state: what Ironic does
+    :returns: False
+    :raises TimeoutError: if it has taken too long
+    """
+    if time.monotonic() > job.deadline:
+        raise TimeoutError(f'Ironic is {state} still')
+    return False
 
 
 def _begin(instance: objects.Instance, job: _Job) -> None:

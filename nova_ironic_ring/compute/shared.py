@@ -19,10 +19,13 @@ drivers lists is in a module of its own.
 from collections.abc import Collection, Iterator, Sequence
 import contextlib
 import threading
+from typing import Any
 
 from nova.compute import provider_tree as nova_provider_tree
+from nova.compute import task_states
 import nova.conf
 from nova import context as nova_context
+from nova import exception
 from nova import objects
 from oslo_log import log as logging
 from oslo_reports import guru_meditation_report as gmr
@@ -36,10 +39,13 @@ from nova_ironic_ring.compute import reactions
 from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.compute import report
 from nova_ironic_ring.compute import service
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.process import sigterm
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
+
+_POWER_OFF = upstream.signature('power_off')
 
 
 class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
@@ -86,6 +92,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.watch_requests(
             self, self.ring_named_nodes.begin, self.ring_named_nodes.end)
         upstream.guard_claims(self, guards.claim_once)
+        upstream.guard_unshelving(self, self._is_to_unshelve)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
         upstream.keep_detached(self)
         upstream.guard_writes(self, guards.write_if_mine)
@@ -98,6 +105,17 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         """Say of a build at the start whether this service was to do it."""
         with self.ring_lock:
             return self.ring_service.is_interrupted(instance.uuid, node)
+
+    def _is_to_unshelve(self, instance: objects.Instance, node: str) -> bool:
+        """Say whether an instance is to be unshelved here still.
+
+        :param instance: the instance as it was when that was asked for
+        :param node: the UUID of the node, or the name of the pool
+        """
+        placement = self.ring_service.world.placement
+        return guards.is_to_be_unshelved(
+            instance, lambda: instance.uuid in placement.consumers(
+                pools.provider(node)))
 
     def _look_between_passes(self) -> Sequence[str]:
         """Take over the instances of services that are dead by now.
@@ -160,6 +178,25 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         """
         self.ring_named_nodes.require(instance)
         super().prepare_for_spawn(instance)  # type: ignore[misc]
+
+    def power_off(self, *args: Any, **kwargs: Any) -> Any:
+        """Switch a machine off.
+
+        What is shelved may have none any more, if the service that has shelved
+        it is dead.
+
+        :param args: as Nova's own driver has them
+        :param kwargs: as Nova's own driver has them
+        """
+        try:
+            return super().power_off(*args, **kwargs)  # type: ignore[misc]
+        except exception.InstanceNotFound:
+            instance = _POWER_OFF.bind(
+                self, *args, **kwargs).arguments['instance']
+            if instance.task_state not in (
+                    task_states.SHELVING, task_states.SHELVING_OFFLOADING):
+                raise
+            return None
 
     def failed_spawn_cleanup(self, instance: objects.Instance) -> None:
         """Clean up after a build that failed before its node was deployed.

@@ -44,6 +44,7 @@ class Code(enum.Enum):
     INSTANCE_PLACED = enum.auto()
     #: A build has ended, for its service has died.
     BUILD_ENDED = enum.auto()
+    UNSHELVE_ENDED = enum.auto()
     #: The record of a node that Ironic does not have is deleted.
     RECORD_REMOVED = enum.auto()
     MEMBER_JOINED = enum.auto()
@@ -177,6 +178,9 @@ def _entries(event: events.Event, view: View) -> Iterator[Entry]:
         case events.InstanceMoved():
             yield Entry(Code.INSTANCE_PLACED, me, instance=event.instance,
                         source=event.source, target=event.target)
+        case events.UnshelveEnded():
+            yield Entry(Code.UNSHELVE_ENDED, me, node=event.node,
+                        instance=event.instance, source=event.host)
         case events.BuildEnded():
             yield Entry(Code.BUILD_ENDED, me, node=event.node,
                         instance=event.instance, source=event.host)

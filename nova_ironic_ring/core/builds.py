@@ -10,7 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Ends the builds that were on their way to a service when it died."""
+"""Settles what was on its way to a node when the node's service died.
+
+What had no service yet ends here, a build or an unshelving. What had one, and
+needs no machine any more, or none yet, becomes this service's, whose recovery
+goes on with it.
+"""
 
 import dataclasses
 
@@ -31,8 +36,9 @@ class Settled:
     """What has come of the builds that a dead service has left behind.
 
     :ivar left: what is to be looked at again
-    :ivar taken: instances of the dead service that are this one's now, because
-        they were being deleted and Ironic has no node for them any more
+    :ivar taken: instances of the dead service that are this one's now, and
+        that Ironic has no node for: they were being deleted, shelved or
+        unshelved
     :ivar happened: the events for the log
     """
 
@@ -129,7 +135,7 @@ def of_live_givers(world: ports.Ports,
         unknown = each.consumers - found.keys()
         waiting = {uuid for uuid in each.consumers & found.keys()
                    if found[uuid].host in (None, each.host)
-                   and found[uuid].is_building}
+                   and found[uuid].is_to_be_built}
         # Nova may not know a new one yet.
         if unknown and each.looks <= 0:
             unknown = frozenset()
@@ -210,6 +216,34 @@ def look_at_unclaimed(world: ports.Ports, host: str,
     return tuple(kept), happened
 
 
+def end(world: ports.Ports, instance: model.Instance, uuid: str,
+        host: str | None) -> bool:
+    """End the build of an instance, or have it be shelved as before.
+
+    :param world: the ports
+    :param instance: what was read of the instance, which is to be built
+    :param uuid: its UUID
+    :param host: the name of the service that has died; None if it is not known
+        any more
+    :returns: False if that is not so any more
+    """
+    return (world.nova.end_unshelve(uuid) if instance.is_offloaded
+            else world.nova.end_build(uuid, host))
+
+
+def ended(instance: model.Instance, node: str, uuid: str, host: str | None
+          ) -> events.Event:
+    """Say that a build has ended, or that an instance is shelved as before.
+
+    :param instance: what was read of the instance before
+    :param node: the UUID of the node that it was for, or the name of the pool
+    :param uuid: the UUID of the instance
+    :param host: as for :func:`end`
+    """
+    return (events.UnshelveEnded if instance.is_offloaded
+            else events.BuildEnded)(node, uuid, host)
+
+
 def _settle(world: ports.Ports, left: observation.LeftBuild) -> Settled:
     consumers = set(left.consumers)
     taken, happened = [], list[events.Event]()
@@ -220,22 +254,22 @@ def _settle(world: ports.Ports, left: observation.LeftBuild) -> Settled:
             if instance.host not in (None, left.host) or (
                     instance.host is None and uuid in here):
                 pass  # It belongs to another service by now.
-            elif instance.host is not None and instance.is_deleting:
+            elif instance.host is not None and instance.is_to_be_finished:
                 if world.nova.set_instance_host(
                         uuid, ports.Expected(
                             instance.host, left.node, instance.task)):
                     taken.append(takeover.Takeover(
                         left.node, uuid, instance.host, instance.task, True))
-            elif instance.is_building:
+            elif instance.is_to_be_built:
                 # Its service may be at it again since the nodes were listed.
                 # On another node, its owner may have written that there.
                 if any(node == left.node or pools.has(instance, node)
                        for node in world.ironic.nodes_of([uuid])) or (
-                           not world.nova.end_build(uuid, left.host)):
+                           not end(world, instance, uuid, left.host)):
                     continue
-                happened.append(events.BuildEnded(left.node, uuid, left.host))
+                happened.append(ended(instance, left.node, uuid, left.host))
                 world.placement.free(uuid)
-            elif instance.is_given_up:
+            elif instance.needs_no_node:
                 world.placement.free(uuid)
         except Exception as error:
             happened.append(events.BuildNotEnded(

@@ -334,6 +334,13 @@ class Nova:
             self.cloud.instances[instance], node=place)
         return True
 
+    def end_unshelve(self, instance: str) -> bool:
+        found = self.cloud.instances.get(instance)
+        if found is None or found.host is not None or not found.is_unshelving:
+            return False
+        self.cloud.instances[instance] = dataclasses.replace(found, task=None)
+        return True
+
     def end_build(self, instance: str, host: str | None) -> bool:
         found = self.cloud.instances.get(instance)
         if found is None or not found.is_building or (

@@ -314,6 +314,20 @@ class BuildEnded(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class UnshelveEnded(Event):
+    """An instance that was to be unshelved is not: its service has died.
+
+    :ivar node: the UUID of the node that it was for
+    :ivar instance: the UUID of the instance
+    :ivar host: the name of the service; None if it is not known any more
+    """
+
+    node: str
+    instance: str
+    host: str | None
+
+
+@dataclasses.dataclass(frozen=True)
 class BuildNotEnded(Event):
     """A build that a dead service has left behind could not be ended yet.
 

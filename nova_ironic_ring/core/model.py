@@ -201,6 +201,7 @@ class Instance:
     :ivar is_given_up: whether its build was ended because its service died
     :ivar is_deleted: whether it is deleted but for its record, and perhaps its
         allocation
+    :ivar is_offloaded: whether it is shelved, and has no machine any more
     """
 
     host: str | None
@@ -209,6 +210,7 @@ class Instance:
     task: str | None = None
     is_given_up: bool = False
     is_deleted: bool = False
+    is_offloaded: bool = False
 
     @property
     def is_idle(self) -> bool:
@@ -221,8 +223,45 @@ class Instance:
 
         Nova claims a node for both in the same way.
         """
-        return self.host is None and (self.task == 'unshelving' or (
+        return self.host is None and (self.is_unshelving or (
             self.is_building and not self.is_given_up))
+
+    @property
+    def is_unshelving(self) -> bool:
+        """Whether a machine is to be deployed for it, which is shelved."""
+        # Nova says that it spawns the instance before it claims a node.
+        return self.is_offloaded and self.task in ('unshelving', 'spawning')
+
+    @property
+    def is_to_be_built(self) -> bool:
+        """Whether a machine is to be deployed for it, be it once more."""
+        return self.is_building or self.is_unshelving
+
+    @property
+    def is_shelving(self) -> bool:
+        """Whether it is being shelved, so that its machine goes or has gone.
+
+        Nova ends the task before it says that the instance has no service.
+        """
+        return self.task in ('shelving', 'shelving_offloading') or (
+            self.is_offloaded and self.task is None and self.host is not None)
+
+    @property
+    def is_to_be_finished(self) -> bool:
+        """Whether a service has it, and goes on with it without a machine.
+
+        Of these Ironic may have none on any node, and their service is to
+        finish what it does with them all the same.
+        """
+        return self.host is not None and (
+            self.is_deleting or self.is_shelving
+            or (self.is_offloaded and self.task == 'spawning'))
+
+    @property
+    def needs_no_node(self) -> bool:
+        """Whether an allocation of it is left over: nobody builds it."""
+        return self.host is None and not self.is_to_be_built and (
+            self.is_given_up or (self.is_offloaded and self.task is None))
 
     @property
     def is_deleting(self) -> bool:

@@ -32,6 +32,7 @@ node's record goes after that.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 
+from nova_ironic_ring.core import builds
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
@@ -287,7 +288,7 @@ def _give_back(world: ports.Ports, pool: str, consumers: frozenset[str]
     target = pools.uuid_of(pool)
     for uuid, instance in found.items():
         # A build has no service before it has arrived at one.
-        if not (instance.host is None and instance.is_given_up) and (
+        if not instance.needs_no_node and (
                 instance.host is None or instance.node in (pool, None)):
             continue
         try:
@@ -375,9 +376,10 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
            ) -> Outcome:
     """Settle what is not on a node of Ironic in the pool of a lost service.
 
-    A build that was on its way there ends. What was being deleted, and has
-    lost its node already, becomes this service's, which finishes that. An
-    error with one of them does not keep the others from it.
+    A build that was on its way there ends, and so does an unshelving. What was
+    being deleted or shelved, and has lost its node already, or was about to
+    get one when it was unshelved, becomes this service's, which finishes that.
+    An error with one of them does not keep the others from it.
 
     :param world: the ports
     :param left: the pool
@@ -395,39 +397,39 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     found = world.nova.instances(waiting) if waiting else {}
     for uuid, instance in found.items():
         if instance.host_name not in (None, left.host) or (
-                not (instance.is_deleting or instance.is_given_up
-                     or instance.is_building)):
+                not (instance.is_to_be_finished or instance.needs_no_node
+                     or instance.is_to_be_built)):
             continue
         try:
             if any(pools.has(instance, node)
                    for node in world.ironic.nodes_of([uuid])):
                 continue
-            if instance.is_deleting:
-                if left.is_dead and _take_deleted(world, left, uuid, instance):
+            if instance.is_to_be_finished:
+                if left.is_dead and _take(world, left, uuid, instance):
                     taken.append(takeover.Takeover(
                         left.target or left.pool, uuid, left.host,
                         instance.task, True))
                     happened.append(events.InstanceTaken(
                         left.target or left.pool, uuid, left.host, True))
-            elif instance.is_given_up:
+            elif instance.needs_no_node:
                 # Who has ended the build has ended before this.
                 world.placement.free(uuid)
-            elif instance.is_building and (
-                    world.nova.end_build(uuid, left.host)):
-                happened.append(events.BuildEnded(left.pool, uuid, left.host))
+            elif builds.end(world, instance, uuid, left.host):
+                happened.append(builds.ended(
+                    instance, left.pool, uuid, left.host))
                 world.placement.free(uuid)
         except Exception as error:
             # What was taken before it has to be looked after all the same.
             happened.append(
                 events.InstanceNotTaken(uuid, left.host, error)
-                if instance.is_deleting else events.BuildNotEnded(
+                if instance.is_to_be_finished else events.BuildNotEnded(
                     left.pool, uuid, left.host, error))
     return Outcome(tuple(taken), tuple(happened))
 
 
-def _take_deleted(world: ports.Ports, left: Left, uuid: str,
-                  instance: model.Instance) -> bool:
-    """Make an instance this service's that was being deleted."""
+def _take(world: ports.Ports, left: Left, uuid: str, instance: model.Instance
+          ) -> bool:
+    """Make an instance this service's that Ironic has on no node."""
     expected = ports.Expected(
         str(instance.host), str(instance.node), instance.task)
     if left.target is None:

@@ -187,6 +187,13 @@ class Nova(Protocol):
         :returns: False if the instance is deleted, or built after all
         """
 
+    def end_unshelve(self, instance: str) -> bool:
+        """Have an instance be shelved as before that is being unshelved.
+
+        :param instance: its UUID
+        :returns: False if a service has it by now, or it is deleted
+        """
+
 
 class Ironic(Protocol):
     """What Ironic has."""

@@ -339,6 +339,33 @@ class WriteTestCase(RecordsTestCase):
                              self.cloud.instances['i'])
             self.assertIn('nova-compute b', str(self.fake.faults.pop('i')))
 
+    def test_end_unshelve(self):
+        for task in 'unshelving', 'spawning':
+            self.fake.put('i', None, None, task=task, is_offloaded=True)
+            self.assertTrue(self.nova.end_unshelve('i'))
+            self.assertEqual(model.Instance(None, None, is_offloaded=True),
+                             self.cloud.instances['i'])
+        # It is over; and one that is deleted, that a service has, or that is
+        # being built.
+        self.assertFalse(self.nova.end_unshelve('i'))
+        self.assertFalse(self.nova.end_unshelve('deleted'))
+        for fields in ({'host': 'b', 'is_offloaded': True},
+                       {'host': None, 'is_building': True}):
+            self.fake.put('i', None, task='spawning', **fields)
+            self.assertFalse(self.nova.end_unshelve('i'))
+
+    def test_unshelving_that_a_service_begins_meanwhile(self):
+        self.fake.put('i', None, None, task='unshelving', is_offloaded=True)
+        save = objects.Instance.save
+
+        def begin_and_save(instance, **expected):
+            self.fake.change_instance('i', task='spawning')
+            save(instance, **expected)
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'save', begin_and_save))
+        self.assertFalse(self.nova.end_unshelve('i'))
+        self.assertEqual('spawning', self.cloud.instances['i'].task)
+
     def test_build_that_has_ended_or_gone_elsewhere(self):
         self.assertFalse(self.nova.end_build('deleted', 'b'))
         self.fake.put('i', NODE, 'c', is_building=True)

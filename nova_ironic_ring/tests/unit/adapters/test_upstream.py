@@ -397,6 +397,76 @@ class PrivateNamesTestCase(base.BaseTestCase):
             self.assertIn('bdms', inspect.signature(
                 getattr(manager.ComputeManager, name)).parameters)
 
+    def _bind(self, name: str, *given: object) -> None:
+        """See that the manager has a method, and takes so much."""
+        inspect.signature(
+            getattr(manager.ComputeManager, name)).bind(None, *given)
+
+    def test_shelving(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        instance = mock.Mock(uuid=uuidsentinel.instance)
+        upstream.offload(source, 'context', instance)
+        compute._shelve_offload_instance.assert_called_once_with(
+            'context', instance, False)
+        self._bind('_shelve_offload_instance', 'context', instance, False)
+        # That is what Nova does with one that boots from a volume, with the
+        # same lock; and then the last step.
+        self.assertIn('self._shelve_offload_instance(', inspect.getsource(
+            manager.ComputeManager.shelve_offload_instance))
+        self.assertIn('@utils.synchronized(instance.uuid)', inspect.getsource(
+            manager.ComputeManager.shelve_offload_instance))
+        upstream.leave_offloaded(source, instance)
+        compute._nil_out_instance_obj_host_and_node.assert_called_once_with(
+            instance)
+        instance.save.assert_called_once_with(expected_task_state=[None])
+        done = inspect.getsource(
+            manager.ComputeManager._shelve_offload_instance)
+        self.assertLess(
+            done.index('instance.task_state = None'),
+            done.index('self._nil_out_instance_obj_host_and_node(instance)'))
+        # It tears down what has no image that is not to be lost.
+        self.assertNotIn('snapshot', vars(driver.IronicDriver))
+
+    def test_end_of_an_unshelving(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        instance = mock.Mock(system_metadata={'shelved_at': 'noon', 'a': 'b'})
+        upstream.finish_unshelving(source, 'context', instance)
+        compute._update_instance_after_spawn.assert_called_once_with(instance)
+        self.assertEqual({'a': 'b'}, instance.system_metadata)
+        instance.save.assert_called_once_with(expected_task_state='spawning')
+        done = inspect.getsource(manager.ComputeManager._unshelve_instance)
+        for name in ('self._update_instance_after_spawn',
+                     'compute_utils.remove_shelved_keys_from_system_metadata',
+                     'self._update_scheduler_instance_info',
+                     'self._terminate_volume_connections',
+                     'self.reportclient.delete_allocation_for_instance',
+                     'self._nil_out_instance_obj_host_and_node'):
+            self.assertIn(f'{name}(', done)
+        # Before it claims a node, which the rules go by.
+        self.assertLess(
+            done.index('instance.task_state = task_states.SPAWNING'),
+            done.index('self.rt.instance_claim('))
+        self._bind('_terminate_volume_connections', 'context', instance, [])
+
+    def test_unshelving_is_guarded(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        method = mock.create_autospec(
+            manager.ComputeManager.unshelve_instance)
+        compute.unshelve_instance = functools.partial(method, compute)
+        is_wanted = mock.Mock(side_effect=[False, True])
+        upstream.guard_unshelving(
+            mock.Mock(virtapi=manager.ComputeVirtAPI(compute)), is_wanted)
+        # As the manager is asked for it.
+        for expected in False, True:
+            compute.unshelve_instance(
+                'context', instance='instance', image=None,
+                filter_properties={}, node='node', request_spec=None,
+                accel_uuids=[])
+            is_wanted.assert_called_with('instance', 'node')
+            self.assertIs(expected, method.called)
+
     def test_cleanup_after_a_build(self):
         builds = inspect.getsource(
             manager.ComputeManager._do_build_and_run_instance)

@@ -791,7 +791,8 @@ class ArrivingBuildTestCase(base.DriverTestCase):
         self.assertIn('cannot be taken', self.log.output)
 
     def test_instance_that_is_unshelved(self):
-        self.nova.put('new', None, None, task='unshelving')
+        # As Nova says that it is being done before it claims a node.
+        self.nova.put('new', None, None, task='spawning', is_offloaded=True)
         self._claim()
         self.assertEqual('me', self.nova.host_of('new'))
 

@@ -28,6 +28,7 @@ from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
+from nova_ironic_ring.core import pools
 from nova_ironic_ring.tests.unit.compute import base
 
 PREPARES = 'prepare_networks_before_block_device_mapping'
@@ -467,11 +468,78 @@ class ClaimTestCase(base.DriverTestCase):
         self.assertFalse(self.cloud.instances['lost'].is_given_up)
         self.assertIsNone(self.nova.host_of('lost'))
 
+    def _unshelve(self) -> None:
+        self.nova.put('lost', None, None, task='spawning', is_offloaded=True)
+        self.instance = self.nova.instance('lost')
+
     def test_unshelving(self):
-        self.nova.change_instance('lost', is_building=False)
-        self.nova.vm_states['lost'] = 'shelved_offloaded'
+        self._unshelve()
         self._claim()
         self.assertEqual('me', self.nova.host_of('lost'))
+
+    def test_unshelving_that_has_ended_meanwhile(self):
+        self._unshelve()
+        self.assertTrue(records.Nova().end_unshelve('lost'))
+        self.assertRaises(exception.BuildAbortException, self._claim)
+        self.assertIsNone(self.nova.host_of('lost'))
+
+
+class UnshelvingTestCase(base.DriverTestCase):
+    """A service is asked to unshelve an instance, perhaps long ago."""
+
+    def setUp(self):
+        super().setUp()
+        self.unshelve = mock.create_autospec(
+            manager.ComputeManager.unshelve_instance)
+        self.me.manager.unshelve_instance = functools.partial(
+            self.unshelve, self.me.manager)
+        self.driver.init_host('me')
+        self.settle()
+        self.node = min(self.me.tracked)
+        self.nova.put('lost', None, None, task='unshelving',
+                      is_offloaded=True)
+        self.asked = self.nova.instance('lost')
+        self.cloud.allocations[pools.provider(self.node)] = {'lost'}
+
+    def _unshelves(self) -> bool:
+        """Have the service find the message, and say what it does."""
+        self.unshelve.reset_mock()
+        self.me.manager.unshelve_instance(
+            'context', self.asked, image=None, filter_properties={},
+            node=self.node, request_spec=None, accel_uuids=[])
+        return self.unshelve.called
+
+    def test_just_now(self):
+        self.assertTrue(self._unshelves())
+        self.assertNotIn('is not unshelved', self.log.output)
+
+    def test_it_has_ended(self):
+        self.assertTrue(records.Nova().end_unshelve('lost'))
+        self.assertFalse(self._unshelves())
+        self.assertIn('Instance lost is not unshelved here', self.log.output)
+
+    def test_it_is_on_its_way_to_another_service(self):
+        self.cloud.allocations = {'another': {'lost'}}
+        self.assertFalse(self._unshelves())
+
+    def test_it_was_unshelved_elsewhere(self):
+        for task in None, 'unshelving':
+            self.nova.put('lost', base.NODES[0], 'other', task=task)
+            self.assertFalse(self._unshelves())
+
+    def test_it_is_deleted(self):
+        del self.cloud.instances['lost']
+        self.assertFalse(self._unshelves())
+
+    def test_placement_does_not_answer(self):
+        # Nova's own asks it as well, and ends the task then.
+        client = self.me.placement
+        client.get_allocations_for_resource_provider.side_effect = OSError
+        self.assertTrue(self._unshelves())
+
+
+class PoolUnshelvingTestCase(base.PeersWithPools, UnshelvingTestCase):
+    pass
 
 
 class PoolClaimTestCase(base.PeersWithPools, ClaimTestCase):

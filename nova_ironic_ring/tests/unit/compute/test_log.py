@@ -93,6 +93,9 @@ LINES = [
     (events.BuildEnded('n1', 'i1', 'b'), 'INFO',
      'The build of instance i1 on node n1 has ended with the nova-compute b: '
      'it is in ERROR.'),
+    (events.UnshelveEnded('n1', 'i1', None), 'INFO',
+     'Instance i1, which was to be unshelved on node n1, stays shelved: its '
+     'nova-compute has died. Unshelve it again.'),
     (events.BuildNotEnded('n1', 'i1', None, ERROR), 'ERROR',
      'The build of instance i1, which its nova-compute has left behind, '
      'cannot be ended yet: no'),

@@ -12,6 +12,7 @@
 
 """Tests of what becomes of an instance that is taken over."""
 
+import functools
 import itertools
 import threading
 import time
@@ -19,12 +20,14 @@ from unittest import mock
 
 import fixtures
 import futurist
+from nova.compute import manager
 from nova import objects
 from openstack.baremetal.v1 import node as sdk_node
 from oslotest import base
 
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import recovery
+from nova_ironic_ring.core import model
 from nova_ironic_ring.core import takeover
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base as compute_base
@@ -38,7 +41,8 @@ def _taken(node: str, instance: str, task: str | None = None,
     return takeover.Takeover(node, instance, 'dead', task, is_dead)
 
 
-class RecoveryTestCase(base.BaseTestCase):
+class RecoveringTestCase(base.BaseTestCase):
+    """A service recovers what it has taken over."""
 
     def setUp(self):
         super().setUp()
@@ -81,6 +85,13 @@ class RecoveryTestCase(base.BaseTestCase):
         """Return the instance that Nova's own recovery was given."""
         (call,) = self.init.call_args_list
         return call.args[1]
+
+    def _finish(self, instance):
+        instance.vm_state = 'active'
+        instance.task_state = None
+
+
+class RecoveryTestCase(RecoveringTestCase):
 
     def test_nothing_taken_over(self):
         with fixtures.MockPatch('threading.Thread') as thread:
@@ -241,10 +252,6 @@ class RecoveryTestCase(base.BaseTestCase):
         self.init.assert_not_called()
         self.me.manager._update_scheduler_instance_info.assert_called_once()
 
-    def _finish(self, instance):
-        instance.vm_state = 'active'
-        instance.task_state = None
-
     def test_build_that_another_takes_over_meanwhile(self):
         self.states = ['deploying']
         looked = []
@@ -346,12 +353,18 @@ class RecoveryTestCase(base.BaseTestCase):
             'active', 'soft-deleting'))
         self.init.assert_not_called()
 
-    def test_shelving(self):
-        for state, outcome in (('active', 'active'), ('deleting', 'error'),
-                               ('clean wait', 'error'), (None, 'error')):
-            self.states = [state]
-            self.assertEqual((outcome, None), self._recover(
-                'active', 'shelving_offloading'))
+    def test_delete_of_one_that_was_to_be_deleted_later(self):
+        # In which state Nova's own does nothing.
+        self.init.side_effect = lambda *_: (
+            self.nova.cloud.instances.pop('instance'))
+        self._recover('soft-delete', 'deleting')
+        self.assertEqual('error', self._given().vm_state)
+
+    def test_unshelving_of_one_that_has_its_machine(self):
+        self.init.side_effect = lambda _, instance: self.assertEqual(
+            'powering-on', instance.task_state)
+        self._recover('shelved', 'unshelving')
+        self.init.assert_called_once()
 
     def test_rescue_that_does_not_end(self):
         self.useFixture(fixtures.MockPatchObject(recovery, '_PATIENCE', -1))
@@ -428,3 +441,159 @@ class RecoveryTestCase(base.BaseTestCase):
             thread.join(30)
             self.assertFalse(thread.is_alive(), thread)
         self.assertEqual(2, len(used))
+
+
+class ShelvedTestCase(RecoveringTestCase):
+    """An instance that boots from a volume; Nova's own code shelves it."""
+
+    def setUp(self):
+        super().setUp()
+        self.compute = self.me.manager
+        self.compute.host = 'me'
+        self.compute.driver = self.me.driver
+        for name in ('_shelve_offload_instance', '_power_off_instance',
+                     '_terminate_volume_connections',
+                     '_nil_out_instance_obj_host_and_node'):
+            setattr(self.compute, name, functools.partial(
+                getattr(manager.ComputeManager, name), self.compute))
+        for name in ('network_api', 'volume_api', 'share_manager'):
+            setattr(self.compute, name, mock.MagicMock())
+        self.volumes = self.compute.volume_api
+        self.volumes.attachment_create.return_value = {'id': 'new'}
+        self.compute._get_power_off_values.return_value = 0, 0
+        self.compute._get_power_state.return_value = 4
+        # Nova's own tests wait for nothing either.
+        self.nova.conf.config(group='ironic', api_retry_interval=0)
+        self.compute.rt.delete_allocation_for_shelve_offloaded_instance = (
+            lambda context, instance: (
+                self.me.placement.delete_allocation_for_instance(
+                    context, instance.uuid, force=True)))
+        self.bdm = mock.Mock(
+            is_volume=True, attachment_id='old', volume_id='volume')
+        self.useFixture(fixtures.MockPatchObject(
+            objects.BlockDeviceMappingList, 'get_by_instance_uuid',
+            return_value=[self.bdm]))
+        self.has_volume = self.useFixture(fixtures.MockPatch(
+            'nova.compute.utils.is_volume_backed_instance',
+            return_value=True)).mock
+        self.useFixture(fixtures.MockPatch(
+            'nova.compute.utils.notify_about_instance_action'))
+        self.nova.cloud.allocations[NODE] = {'instance'}
+        self.power = 'power on'
+        #: What is asked of Ironic, in turn.
+        self.asked: list[str] = []
+        self.nova.ironic.nodes.side_effect = self._found
+        self.nova.ironic.set_node_power_state = mock.Mock(
+            side_effect=lambda node, *_, **__: self.asked.append('off'))
+        self.nova.ironic.set_node_provision_state = mock.Mock(
+            side_effect=self._undeploy)
+
+    def _found(self, instance_id, **_: object):
+        """Say which node Ironic has an instance on."""
+        node = self.nova.node(NODE)
+        node.power_state = self.power
+        # Ironic forgets the instance when the node is torn down.
+        return [node] if node.provision_state in (
+            'active', 'deleting', 'deploying', 'deploy failed') else []
+
+    def _undeploy(self, node, target, **_: object) -> None:
+        self.asked.append(target)
+        self.states = [None]
+
+    def _shelve(self, *states: str | None, vm_state: str = 'active',
+                task: str = 'shelving') -> tuple[str, str | None]:
+        self.states = list(states)
+        return self._recover(vm_state, task)
+
+    def assertShelved(self):
+        """See that nothing is left to do, and the data is there."""
+        self.assertEqual(
+            model.Instance(None, None, is_offloaded=True),
+            self.nova.cloud.instances['instance'])
+        self.assertEqual(set(), self.nova.cloud.allocations[NODE])
+        self.volumes.attachment_delete.assert_called_once_with(
+            mock.ANY, 'old')
+        self.assertEqual('new', self.bdm.attachment_id)
+        self.init.assert_not_called()
+
+    def assertAsBefore(self):
+        """See that the instance is left on its machine."""
+        self.assertEqual([], self.asked)
+        self.assertEqual('me', self.nova.host_of('instance'))
+        self.assertEqual({'instance'}, self.nova.cloud.allocations[NODE])
+        self.assertEqual([], self.volumes.mock_calls)
+
+    def test_machine_that_is_undeployed(self):
+        self._shelve('deleting', 'deleting', None)
+        self.assertShelved()
+        self.assertEqual([], self.asked)
+
+    def test_machine_that_is_switched_off(self):
+        self.power = 'power off'
+        self._shelve('active')
+        self.assertShelved()
+        self.assertEqual(['deleted'], self.asked[-1:])
+
+    def test_machine_that_runs(self):
+        self.assertEqual(('active', None), self._shelve('active'))
+        self.assertAsBefore()
+
+    def test_failure_is_tried_again(self):
+        self.volumes.attachment_create.side_effect = [
+            OSError('no answer'), {'id': 'new'}]
+        self._shelve(None)
+        self.assertShelved()
+
+    def test_offloading_of_one_that_is_shelved(self):
+        # Never with Nova's ironic driver; its machine may still run.
+        self.has_volume.return_value = False
+        self._shelve('active', vm_state='shelved', task='shelving_offloading')
+        self.assertShelved()
+
+    def test_one_with_disks_of_its_own(self):
+        self.has_volume.return_value = False
+        for power, state, outcome in (
+                ('power on', 'active', 'active'),
+                ('power off', 'active', 'stopped'),
+                ('power off', None, 'error')):
+            self.power = power
+            self.assertEqual((outcome, None), self._shelve(state))
+            self.assertAsBefore()
+
+    def test_machine_that_is_never_undeployed(self):
+        self.useFixture(fixtures.MockPatchObject(recovery, '_PATIENCE', -1))
+        self.useFixture(fixtures.MockPatchObject(recovery, '_ATTEMPTS', 1))
+        self.assertEqual(('active', 'shelving'), self._shelve('deleting'))
+        self.assertAsBefore()
+        self.assertIn('Ironic is deleting still', self.log.output)
+
+    def _unshelve(self, *states: str | None, task: str | None = 'spawning'
+                  ) -> tuple[str, str | None]:
+        self.states = list(states)
+        return self._recover('shelved_offloaded', task)
+
+    def test_all_but_the_last_step(self):
+        self.nova.cloud.allocations[NODE] = set()
+        self.assertEqual(('shelved_offloaded', None),
+                         self._unshelve(None, task=None))
+        self.assertEqual(model.Instance(None, None, is_offloaded=True),
+                         self.nova.cloud.instances['instance'])
+
+    def test_unshelving_that_had_not_reached_ironic(self):
+        self._unshelve(None)
+        self.assertShelved()
+        self.assertEqual([], self.asked)
+
+    def test_unshelving_that_ironic_is_at(self):
+        self.compute._update_instance_after_spawn.side_effect = self._finish
+        self.assertEqual(('active', None), self._unshelve(
+            'deploying', 'deploying', 'active'))
+        self.assertEqual('me', self.nova.host_of('instance'))
+        self.assertEqual({'instance'}, self.nova.cloud.allocations[NODE])
+        self.init.assert_not_called()
+
+    def test_unshelving_that_fails_in_ironic(self):
+        self._unshelve('deploying', 'deploy failed')
+        self.assertShelved()
+        # Else the node would be lost.
+        self.assertEqual(['deleted'], self.asked)

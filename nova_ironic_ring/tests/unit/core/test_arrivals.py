@@ -83,10 +83,16 @@ class ArrivalTestCase(base.BaseTestCase):
             tracking.NodeLostError, tracking.claim, self.tracker.world, 'node',
             step, 'me')
 
-    def test_instance_that_is_to_be_unshelved(self):
+    @ddt.data('unshelving', 'spawning')
+    def test_instance_that_is_to_be_unshelved(self, task):
         self.cloud.instances['new'] = model.Instance(
-            None, None, task='unshelving', is_given_up=True)
+            None, None, task=task, is_given_up=True, is_offloaded=True)
         self.assertIsNotNone(self._decide())
+
+    def test_instance_that_is_shelved(self):
+        self.cloud.instances['new'] = model.Instance(
+            None, None, is_offloaded=True)
+        self.assertIsNone(self._decide())
 
     @ddt.data(
         {'host': 'other'}, {'is_building': False}, {'is_given_up': True})

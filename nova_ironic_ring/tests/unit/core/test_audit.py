@@ -81,6 +81,10 @@ class EntriesTestCase(base.BaseTestCase):
         self._assert_entries(
             events.BuildEnded('n1', 'i1', None),
             Entry(Code.BUILD_ENDED, 'me', node='n1', instance='i1'))
+        self._assert_entries(
+            events.UnshelveEnded('n1', 'i1', 'b'),
+            Entry(Code.UNSHELVE_ENDED, 'me', node='n1', instance='i1',
+                  source='b'))
 
     def test_members(self):
         self._assert_entries(

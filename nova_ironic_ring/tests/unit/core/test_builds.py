@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 from collections.abc import Callable
+import dataclasses
 
 import ddt
 from oslotest import base
@@ -62,6 +63,10 @@ class _Nova(clouds.Nova):
         self.before()
         return super().end_build(instance, host)
 
+    def end_unshelve(self, instance):
+        self.before()
+        return super().end_unshelve(instance)
+
     def set_instance_host(self, instance, expected):
         self.before()
         return super().set_instance_host(instance, expected)
@@ -98,6 +103,47 @@ class BuildsTestCase(base.BaseTestCase):
                          settled.happened)
         self.assertEqual(((), ()), (settled.left, settled.taken))
         self.assertTrue(self.cloud.instances['new'].is_given_up)
+        self.assertEqual(set(), self.cloud.allocations['node'])
+
+    @ddt.data('unshelving', 'spawning')
+    def test_instance_that_was_to_be_unshelved(self, task):
+        # Nova's own does so with one that fails.
+        shelved = model.Instance(None, None, is_offloaded=True)
+        self._allocate(new=dataclasses.replace(shelved, task=task))
+        settled = self._look()
+        self.assertEqual(builds.Settled(happened=(
+            events.UnshelveEnded('node', 'new', 'Dead'),)), settled)
+        self.assertEqual(shelved, self.cloud.instances['new'])
+        self.assertEqual(set(), self.cloud.allocations['node'])
+
+    def test_unshelving_that_a_service_begins_meanwhile(self):
+        self._allocate(new=model.Instance(
+            None, None, task='unshelving', is_offloaded=True))
+        self._change_before(lambda: self.cloud.instances.update(
+            new=model.Instance('other', 'more', task='spawning',
+                               is_offloaded=True)))
+        settled = self._look()
+        self.assertEqual(((), ()), (settled.taken, settled.happened))
+        self.assertEqual({'new'}, self.cloud.allocations['node'])
+
+    @ddt.data({'is_offloaded': False, 'task': 'shelving'},
+              {'is_offloaded': False, 'task': 'shelving_offloading'},
+              {'is_offloaded': True, 'task': 'spawning'},
+              {'is_offloaded': True, 'task': None})
+    def test_what_its_service_has_to_finish_without_a_machine(self, fields):
+        # Ironic has torn it down by itself, or was not told to deploy it.
+        self._allocate(old=model.Instance('Dead', 'node', **fields))
+        settled = self._look()
+        self.assertEqual(builds.Settled(taken=(takeover.Takeover(
+            'node', 'old', 'Dead', fields['task'], True),)), settled)
+        self.assertEqual('me', self.cloud.instances['old'].host)
+        # Whoever finishes it frees that.
+        self.assertEqual({'old'}, self.cloud.allocations['node'])
+
+    def test_allocation_of_one_that_is_shelved(self):
+        # Its taker has died before it was free.
+        self._allocate(old=model.Instance(None, None, is_offloaded=True))
+        self.assertEqual(builds.Settled(), self._look())
         self.assertEqual(set(), self.cloud.allocations['node'])
 
     def test_former_owner_that_nobody_knows(self):
@@ -314,6 +360,17 @@ class HandoverTestCase(base.BaseTestCase):
             (left,) = builds.of_live_givers(self.world, (self.LEFT,))
         # However long it waits.
         self.assertEqual(self.LEFT, left)
+
+    def test_unshelving_that_has_not_come_to_an_end(self):
+        for host, task in ((None, 'unshelving'), (None, 'spawning'),
+                           ('Giver', 'spawning')):
+            self.cloud.instances['new'] = model.Instance(
+                host, None, task=task, is_offloaded=True)
+            self.assertEqual((self.LEFT,), builds.of_live_givers(
+                self.world, (self.LEFT,)))
+        self.cloud.instances['new'] = model.Instance(
+            None, None, is_offloaded=True)
+        self.assertEqual((), builds.of_live_givers(self.world, (self.LEFT,)))
 
     def test_build_that_ironic_has(self):
         self.assertEqual((), builds.not_deployed(

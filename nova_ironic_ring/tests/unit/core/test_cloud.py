@@ -9,6 +9,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
 # License for the specific language governing permissions and limitations
 # under the License.
+import dataclasses
 import datetime
 
 import ddt
@@ -105,6 +106,18 @@ class NovaTestCase(CloudTestCase):
                          self.cloud.instances['i'])
         for uuid in 'i', 'j':
             self.assertFalse(self.nova.end_build(uuid, 'a'))
+
+    def test_unshelving_is_ended_if_no_service_has_it(self):
+        shelved = model.Instance(None, None, is_offloaded=True)
+        for task in 'unshelving', 'spawning':
+            self.cloud.instances['i'] = dataclasses.replace(
+                shelved, task=task)
+            self.assertTrue(self.nova.end_unshelve('i'))
+            self.assertEqual(shelved, self.cloud.instances['i'])
+        self.cloud.instances['k'] = dataclasses.replace(
+            shelved, task='spawning', host='a')
+        for uuid in 'i', 'j', 'k':
+            self.assertFalse(self.nova.end_unshelve(uuid))
 
     def test_other_drivers(self):
         self.cloud.other_drivers = frozenset({'a', 'b'})

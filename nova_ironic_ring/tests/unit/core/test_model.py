@@ -47,6 +47,34 @@ class InstanceTestCase(base.BaseTestCase):
         self.assertIs(expected, model.Instance(
             'me', 'node', is_building, task).is_idle)
 
+    @ddt.data(
+        # As conductor sends it, and as the service is at it before it claims.
+        (None, 'unshelving', True, 'unshelving'),
+        (None, 'spawning', True, 'unshelving'),
+        ('me', 'spawning', True, 'unshelving finished'),
+        (None, None, True, 'over'),
+        (None, 'deleting', True, ''),
+        # Nova has not said yet that its former service does not have it.
+        ('me', 'unshelving', True, 'unshelving'),
+        # Nova has ended the task, and says next that it has no service.
+        ('me', None, True, 'shelving finished'),
+        ('me', 'shelving', False, 'shelving finished'),
+        ('me', 'shelving_offloading', False, 'shelving finished'),
+        ('me', 'unshelving', False, ''),
+        ('me', None, False, ''))
+    @ddt.unpack
+    def test_shelved(self, host, task, is_offloaded, expected):
+        found = model.Instance(host, 'node', task=task,
+                               is_offloaded=is_offloaded, is_given_up=True)
+        words = expected.split()
+        self.assertIs('unshelving' in words, found.is_unshelving)
+        self.assertIs('unshelving' in words, found.is_to_be_built)
+        self.assertIs('shelving' in words, found.is_shelving)
+        self.assertIs('finished' in words, found.is_to_be_finished)
+        if is_offloaded:
+            self.assertIs('over' in words or task == 'deleting',
+                          found.needs_no_node)
+
     @ddt.data((None, False), ('deleting', True), ('rebooting', False))
     @ddt.unpack
     def test_deleting(self, task, expected):
