@@ -14,7 +14,8 @@
 
 Of its own nodes each service does so in Nova's resource tracker. What dead
 services have left in pools is settled here as well, for a service with the
-ring driver has no other use for pools.
+ring driver has no other use for pools; and so is what they have to finish
+with instances that Ironic has on no node, and Placement has freed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +67,8 @@ class Cleaned:
     :ivar cleaning: what is to be remembered of it
     :ivar watch: how long the heartbeats of all services have stood still
     :ivar happened: the events for the log
-    :ivar taken: instances that were being deleted, and are this service's now
+    :ivar taken: instances that were being deleted, shelved or unshelved, and
+        are this service's now
     """
 
     cleaning: observation.Cleaning
@@ -116,9 +118,10 @@ def clean(world: ports.Ports, before: observation.Cleaning,
             lost = _Lost(host, _rows(world, host, seen), members.fails_over(
                 host, seen.settings))
             guards[host], found = _clean_of(world, lost, guards[host], there)
-            outcome = _settle_pools(world, lost, seen)
-            taken += outcome.taken
-            found += outcome.happened
+            for settle in _settle_pools, _take_unfinished:
+                outcome = settle(world, lost, seen)
+                taken += outcome.taken
+                found += outcome.happened
         except Exception as error:
             # What was removed of others counts all the same.
             found = [events.RecordNotRemoved(None, host, error)]
@@ -209,6 +212,46 @@ def _settle_pools(world: ports.Ports, lost: _Lost, seen: Seen
             continue
         taken += outcome.taken
         happened += outcome.happened
+    return pool_takeover.Outcome(tuple(taken), tuple(happened))
+
+
+def _take_unfinished(world: ports.Ports, lost: _Lost, seen: Seen
+                     ) -> pool_takeover.Outcome:
+    """Take over what a dead service has to finish without a machine.
+
+    Whoever takes its node does so by the allocation; there may be none. Of
+    each, the service does so that the ring maps the node to.
+    """
+    if not lost.fails_over:
+        return pool_takeover.Outcome()
+    instances = world.nova.instances_of(lost.host)
+    found = {
+        uuid: instance for uuid, instance
+        in (world.nova.instances(instances) if instances else {}).items()
+        # On other hypervisors services die as well.
+        if instance.is_to_be_finished
+        and seen.nodes.get(str(instance.node), uuid) != uuid
+        and seen.standing.ring.owner(str(instance.node)) == seen.settings.me}
+    if not found:
+        return pool_takeover.Outcome()
+    # On another node, its owner may have written that there.
+    deployed = {uuid for node, uuid in world.ironic.nodes_of(found).items()
+                if uuid in found and pools.has(found[uuid], node)}
+    taken: list[takeover.Takeover] = []
+    happened: list[events.Event] = []
+    for uuid, instance in found.items():
+        node, host = str(instance.node), str(instance.host)
+        try:
+            if uuid in deployed or not world.nova.set_instance_host(
+                    uuid, ports.Expected(host, node, instance.task)):
+                continue
+        except Exception as error:
+            # What was taken before it has to be looked after all the same.
+            happened.append(events.InstanceNotTaken(uuid, host, error))
+            continue
+        taken.append(takeover.Takeover(
+            node, uuid, host, instance.task, True))
+        happened.append(events.InstanceTaken(node, uuid, host, True))
     return pool_takeover.Outcome(tuple(taken), tuple(happened))
 
 

@@ -389,13 +389,18 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     happened: list[events.Event] = []
     # Nothing more is to be built there when the service comes back.
     world.placement.reserve_all(left.pool)
-    waiting = world.placement.consumers(pools.uuid_of(left.pool))
-    if there := waiting & deployed:
-        # No node is reserved before the service has the build. Where Ironic
-        # says so of another, that is the word of a node's owner.
-        waiting -= there & world.nova.instances_of(left.host)
+    consumers = world.placement.consumers(pools.uuid_of(left.pool))
+    own = world.nova.instances_of(left.host)
+    # No node is reserved before the service has the build. Where Ironic says
+    # so of another, that is the word of a node's owner.
+    consumers -= own & deployed
+    # The allocation may have been freed before the service has died.
+    waiting = consumers | (own - deployed)
     found = world.nova.instances(waiting) if waiting else {}
     for uuid, instance in found.items():
+        if uuid not in consumers and not (
+                instance.is_to_be_finished and instance.node == left.pool):
+            continue
         if instance.host_name not in (None, left.host) or (
                 not (instance.is_to_be_finished or instance.needs_no_node
                      or instance.is_to_be_built)):

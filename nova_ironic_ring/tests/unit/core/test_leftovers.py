@@ -89,6 +89,54 @@ class LeftoversTestCase(base.PassTestCase):
         # Ironic is not asked for what it has just listed.
         self.assertEqual(1, self.asked.count('is_deleted'))
 
+    def _tear_down(self, node: str, **fields: Any) -> str:
+        """Have Ironic tear down a node, and Placement free its allocation."""
+        uuid = f'on-{node}'
+        self.cloud.nodes[node].instance = None
+        self.cloud.allocations[node] = set()
+        self.cloud.instances[uuid] = model.Instance('b', node, **fields)
+        return uuid
+
+    def test_what_is_to_be_finished_without_a_machine(self):
+        self.configure(fails_over=True)
+        node = self.gone[0]
+        for fields in ({'task': 'shelving'}, {'is_offloaded': True},
+                       {'is_deleted': True}):
+            uuid = self._tear_down(node, **fields)
+            self._clean()
+            self.assertEqual('me', self.cloud.instances[uuid].host)
+            self.assertIn(events.InstanceTaken(node, uuid, 'b', True),
+                          self.happened(events.InstanceTaken))
+
+    def test_what_is_not_to_be_finished(self):
+        self.configure(fails_over=True)
+        node = self.gone[0]
+        uuid = self._tear_down(node, task='rebooting')
+        # And what another hypervisor has.
+        self.cloud.instances['kvm'] = model.Instance(
+            'b', 'kvm', task='deleting')
+        self._clean()
+        for each in uuid, 'kvm':
+            self.assertEqual('b', self.cloud.instances[each].host)
+
+    def test_what_a_service_has_to_finish_that_keeps_its_instances(self):
+        uuid = self._tear_down(self.gone[0], task='shelving')
+        self._clean()
+        self.assertEqual('b', self.cloud.instances[uuid].host)
+
+    def test_error_with_what_is_to_be_finished(self):
+        self.configure(fails_over=True)
+        # What is on nodes is taken over first.
+        self._clean()
+        uuid = self._tear_down(self.gone[0], task='shelving')
+        self.before['set_instance_host'] = _fail
+        self._clean()
+        (failed,) = [each for each in self.happened(events.InstanceNotTaken)
+                     if each.instance == uuid]
+        self.assertEqual('b', failed.host)
+        self._clean()
+        self.assertEqual('me', self.cloud.instances[uuid].host)
+
     def test_it_is_looked_for_them_now_and_then(self):
         looks = 0
         for _ in range(30):

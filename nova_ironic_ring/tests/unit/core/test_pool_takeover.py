@@ -629,6 +629,33 @@ class BuildsTestCase(pool_base.TakeoverTestCase):
             [event for service in self.services.values()
              for event in service.result.happened])
 
+    def test_what_is_to_be_finished_goes_on_elsewhere(self):
+        for fields in ({'task': 'shelving'}, {'is_offloaded': True},
+                       {'is_offloaded': True, 'task': 'spawning'}):
+            uuid = f'to-finish-{len(self.cloud.instances)}'
+            self.wait_for_node(uuid, 'b', **fields)
+            # The first of these is the last thing that its service did.
+            if fields == {'task': 'shelving'}:
+                for consumers in self.cloud.allocations.values():
+                    consumers.discard(uuid)
+        self.die()
+        self.run_passes()
+        found = [known for uuid, known in self.cloud.instances.items()
+                 if uuid.startswith('to-finish')]
+        self.assertEqual(3, len(found))
+        for known in found:
+            self.assertIn(known.host, {'a', 'c'})
+            self.assertTrue(pools.is_of(known.host, known.node))
+
+    def test_unshelving_that_was_on_its_way_ends(self):
+        self.wait_for_node('new', None, task='unshelving', is_offloaded=True)
+        self.die()
+        self.run_passes()
+        self.assertEqual(model.Instance(None, None, is_offloaded=True),
+                         dataclasses.replace(
+                             self.cloud.instances['new'], node=None))
+        self.assertNotIn('new', set().union(*self.cloud.allocations.values()))
+
     def test_delete_of_one_that_is_absent_is_left_to_it(self):
         self.wait_for_node('here', 'b', task='deleting')
         self.die(forced=False)
