@@ -495,9 +495,10 @@ def guard_interrupted(source: NovaIronicDriver,
         finally:
             at.clear()
 
-    def written(instance: objects.Instance, *args: Any, **kwargs: Any) -> None:
+    def written(instance: objects.Instance, *args: Any, **kwargs: Any) -> Any:
         if not at or is_ended(instance, at[0]):
-            write(instance, *args, **kwargs)
+            return write(instance, *args, **kwargs)
+        return None
     compute._error_out_instances_whose_build_was_interrupted = looked
     compute._set_instance_obj_error_state = written
 

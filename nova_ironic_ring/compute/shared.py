@@ -169,7 +169,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         self.ring_service.providers.keep_used(tree, name, before)
         self.ring_service.put_in_aggregates(tree, name)
 
-    def prepare_for_spawn(self, instance: objects.Instance) -> None:
+    def prepare_for_spawn(self, instance: objects.Instance) -> Any:
         """Reserve the node that an instance is to be built on.
 
         :param instance: the instance, with the node as its node
@@ -177,7 +177,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             another node
         """
         self.ring_named_nodes.require(instance)
-        super().prepare_for_spawn(instance)  # type: ignore[misc]
+        return super().prepare_for_spawn(  # type: ignore[misc]
+            instance=instance)
 
     def power_off(self, *args: Any, **kwargs: Any) -> Any:
         """Switch a machine off.
