@@ -209,6 +209,71 @@ Related options:
 * ``[ironic] shard``: limits a service to one shard, and cannot be set as well
 """)
 
+pool_capabilities_opt = cfg.ListOpt(
+    'pool_capabilities',
+    mutable=True,
+    help="""
+Capabilities of nodes that make a pool of their own.
+
+With ``ironic_ring.IronicPoolDriver``, nodes that differ in one of these are in
+different pools. Name those that flavors ask for with ``capabilities:``. The
+scheduler does not see any other capability, so that no server comes to a
+flavor that asks for one. Unset, all capabilities make pools; an empty value
+means that none does. Whoever owns a node in Ironic may write capabilities into
+it, and each new value makes one more pool.
+
+All services that share nodes must have the same value. Resource class and
+architecture (``cpu_arch``) always make a pool.
+
+Related options:
+
+* ``[ironic_ring] pool_traits``
+* ``[ironic_ring] pools_limit``
+""")
+
+pool_traits_opt = cfg.ListOpt(
+    'pool_traits',
+    mutable=True,
+    help="""
+Traits of nodes that make a pool of their own.
+
+With ``ironic_ring.IronicPoolDriver``, nodes that differ in one of these are in
+different pools. Name those that flavors and images ask for with ``trait:``.
+Placement is told of no other trait of a node, so that no server comes to a
+flavor that requires one. Unset, all traits make pools; an empty value means
+that none does. Whoever owns a node in Ironic may write traits into it, and
+each new one makes one more pool.
+
+All services that share nodes must have the same value.
+
+Related options:
+
+* ``[ironic_ring] pool_capabilities``
+* ``[ironic_ring] pools_limit``
+""")
+
+pools_limit_opt = cfg.IntOpt(
+    'pools_limit',
+    default=100,
+    min=0,
+    mutable=True,
+    help="""
+How many pools a service makes at most.
+
+With ``ironic_ring.IronicPoolDriver``, each pool costs the resource tracker in
+each pass as much as a node does with Nova's own driver, which is a tenth of a
+second or more: the passes with a hundred of them still end within the default
+of ``[DEFAULT] update_resources_interval``. Pools with servers are made
+whatever their number, then those that are there already, then those with the
+most nodes. Nothing is built on the nodes of any other kind: a WARNING, and
+``nova-ironic-ring check``, say which these are. 0 means no limit.
+
+Related options:
+
+* ``[ironic_ring] pool_capabilities``
+* ``[ironic_ring] pool_traits``
+""")
+
 metrics_listen_opt = cfg.StrOpt(
     'metrics_listen',
     default='',
@@ -224,8 +289,9 @@ address is read when the service starts.
 
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
              vanished_nodes_limit_opt, failed_node_wait_opt,
-             instance_mobility_opt,
-             failover_after_opt, listing_opt, metrics_listen_opt]
+             instance_mobility_opt, failover_after_opt, listing_opt,
+             pool_capabilities_opt, pool_traits_opt, pools_limit_opt,
+             metrics_listen_opt]
 
 
 # Nova's, and ours where a release of Nova has it no more.

@@ -27,6 +27,7 @@ from oslo_log import log as logging
 from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core import bounds
+from nova_ironic_ring.core import kinds
 from nova_ironic_ring.core import listing
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
@@ -176,7 +177,8 @@ class Ironic:
             self._driver, node, upstream.node_fields())
         return None if found is None else self.said(found)
 
-    def reserve(self, node: str, instance: str, kind: pools.Kind) -> bool:
+    def reserve(self, node: str, instance: str, kind: pools.Kind,
+                rule: kinds.Rule = kinds.Rule()) -> bool:
         client = self._driver.ironic_connection
         try:
             # A node that another has is no reason to try again.
@@ -199,8 +201,8 @@ class Ironic:
                 return False
         if upstream.is_ready(self._driver, said):
             # It was listed a while ago.
-            if self._kind(upstream.with_properties(said, self._believed(
-                    said.id, said.properties))) == kind:
+            if rule.kind(self._kind(upstream.with_properties(
+                    said, self._believed(said.id, said.properties)))) == kind:
                 return True
             LOG.info('Resource class, traits, capabilities or architecture of '
                      'node %(node)s have changed: instance %(instance)s is to '

@@ -12,8 +12,11 @@
 
 """Reads the configuration of a pass as a whole, and checks it."""
 
+from collections.abc import Iterable
+
 from oslo_config import cfg
 
+from nova_ironic_ring.core import kinds
 from nova_ironic_ring.core import settings
 
 _DEFAULT_PASS_INTERVAL = 60
@@ -50,7 +53,15 @@ def read(conf: cfg.ConfigOpts) -> settings.Settings:
         failover_after=_failover_after(conf),
         vanished_nodes_limit=ours.vanished_nodes_limit,
         failed_node_wait=ours.failed_node_wait,
-        by_shards=ours.listing == 'shards')
+        by_shards=ours.listing == 'shards',
+        kind_rule=kinds.Rule(_names(ours.pool_capabilities),
+                             _names(ours.pool_traits)),
+        pools_limit=ours.pools_limit)
+
+
+def _names(said: Iterable[str] | None) -> frozenset[str] | None:
+    """Return the names in a list; None where the option is not set."""
+    return None if said is None else frozenset(said) - {''}
 
 
 def _failover_after(conf: cfg.ConfigOpts) -> float:

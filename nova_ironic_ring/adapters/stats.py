@@ -142,8 +142,12 @@ def read_profile(stats: Mapping[str, str] | None, owner: str
                  if field.name in found}
         names = tuple(map(str, known.get('names', ())))
         protocol = int(known.get('protocol', profile.FIRST_PROTOCOL))
-        return profile.Profile(
-            **known | {'names': names, 'protocol': protocol})
+        listed = {name: tuple(map(str, known[name]))
+                  for name in ('capabilities', 'traits')
+                  if known.get(name) is not None}
+        return profile.Profile(**known | listed | {
+            'names': names, 'protocol': protocol,
+            'pools_limit': int(known.get('pools_limit', 0))})
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 

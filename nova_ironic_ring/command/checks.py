@@ -56,11 +56,16 @@ def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 ('handover', '[ironic_ring] handover'),
                 ('mobility', '[ironic_ring] instance_mobility'),
                 ('listing', '[ironic_ring] listing'),
+                ('capabilities', '[ironic_ring] pool_capabilities'),
+                ('traits', '[ironic_ring] pool_traits'),
                 ('peers', '[ironic] peer_list')):
-            # One without a peer list goes by what the others say.
-            values = {host: getattr(found, field)
+            # One without a peer list goes by what the others say, and one
+            # without pools has no kinds.
+            values = {host: _in_words(getattr(found, field))
                       for host, found in said.items()
-                      if field != 'peers' or found.peers is not None}
+                      if (field != 'peers' or found.peers is not None)
+                      and (field not in ('capabilities', 'traits')
+                           or seen.has_pools(host))}
             if len(set(values.values())) > 1:
                 words = '; '.join(
                     f'{_hosts_with(values, value)}: {value}'
@@ -70,6 +75,13 @@ def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     f'{option} differs ({words})',
                     f'set the same {option} on all of them, and send SIGHUP',
                     key.cell)
+
+
+def _in_words(value: object) -> object:
+    """Write a list of an option as nova.conf has it."""
+    if isinstance(value, tuple):
+        return ','.join(value) or 'empty'
+    return 'unset' if value is None else value
 
 
 def _hosts_with(values: Mapping[str, object], value: object) -> str:
@@ -383,5 +395,5 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
 CHECKS: tuple[Check, ...] = (
     configuration, groups, overlaps, aggregates, aggregate_checks.members,
     drivers, protocols, work, timeouts, rows, providers, pool_checks.pools,
-    pool_checks.records,
-    pool_checks.totals, instances, pool_checks.instances)
+    pool_checks.records, pool_checks.counts, instances,
+    pool_checks.instances)

@@ -38,7 +38,20 @@ class Count:
     taker: str | None = None
 
 
-def of(seen: snapshot.Snapshot) -> dict[str, Count]:
+@dataclasses.dataclass(frozen=True)
+class Counted:
+    """Which nodes count where.
+
+    :ivar counted: where each node counts that is in a pool, by its UUID
+    :ivar left_out: the canonical names of the services that make no pool of
+        their kinds, by the UUIDs of the other nodes
+    """
+
+    counted: Mapping[str, Count]
+    left_out: Mapping[str, str]
+
+
+def of(seen: snapshot.Snapshot) -> Mapping[str, Count]:
     """Say in which pool each node counts.
 
     A node with an instance counts where Nova has the instance, also while the
@@ -47,9 +60,18 @@ def of(seen: snapshot.Snapshot) -> dict[str, Count]:
     :param seen: what was read
     :returns: by the node's UUID; of the nodes that are in a pool
     """
+    return look(seen).counted
+
+
+def look(seen: snapshot.Snapshot) -> Counted:
+    """Say in which pool each node counts, and which nodes are left out.
+
+    :param seen: what was read
+    """
+    found: dict[str, Count] = {}
+    left_out: dict[str, str] = {}
     if not seen.pools:
-        return {}
-    found = {}
+        return Counted(found, left_out)
     for node in seen.nodes.values():
         instance = seen.instance_on(node)
         if instance is not None and instance.pool is not None:
@@ -61,13 +83,16 @@ def of(seen: snapshot.Snapshot) -> dict[str, Count]:
         if key is None:
             continue
         for host, counted in prospect.of(seen, key).counts.items():
-            for pool in counted.values():
+            left_out |= {uuid: host for pool in counted.left_out.values()
+                         for uuid in pool.nodes}
+            for pool in counted.kept.values():
                 for uuid in pool.nodes:
                     having = found.get(uuid, Count(
                         host, pool.name, cell))
                     found[uuid] = having if having.host == host else (
                         dataclasses.replace(having, taker=host))
-    return found
+    return Counted(found, {uuid: host for uuid, host in left_out.items()
+                           if uuid not in found})
 
 
 def left(seen: snapshot.Snapshot, host: str,

@@ -120,7 +120,8 @@ class Teller:
         self._key_of = seen.serving(self._rings)
         # Without a change, all rings of a cell have the same one.
         self._prospects: dict[str, prospect.Prospect] = {}
-        self._counts = counting.of(seen)
+        counted = counting.look(seen)
+        self._counts, self._left_out = counted.counted, counted.left_out
 
     def tell(self, node: snapshot.Node) -> Story:
         """Tell of a node.
@@ -154,8 +155,26 @@ class Teller:
             _owner(seen, row.owner) if row else None, desired,
             None if is_nobodys else host, step,
             _reason(seen, node, host, step) if host and step
-            else _silence(seen, node, desired), row.owner if row else '',
+            else self._silence(node, desired), row.owner if row else '',
             failed=failed)
+
+    def _silence(self, node: snapshot.Node, desired: str | None) -> str:
+        """Say why no service decides on a node."""
+        if desired is None:
+            return 'no member lives that could decide'
+        seen = self._seen
+        if seen.has_pools(desired):
+            if node.uuid in self._left_out:
+                return (f'{self._left_out[node.uuid]} has as many pools as '
+                        '[ironic_ring] pools_limit lets it make, and none of '
+                        "the node's kind: nothing is built on the node")
+            if node.uuid in seen.rows:
+                return ('the node has a record of its own, as another driver '
+                        'makes it, and is in no pool')
+            if node.kind is None:
+                return ('the node has no resource class, so it is in no pool, '
+                        'and nothing is built on it')
+        return 'no service that could decide lists the node'
 
     def successors(self, story: Story) -> list[str]:
         """Name the members that would have a node, one after the other.
@@ -265,21 +284,6 @@ def _counted(seen: snapshot.Snapshot, node: snapshot.Node,
         return host, step, _reason(seen, node, host or '', step)
     return count.host, None, (
         f'the node is with an instance in the pool of {count.host}')
-
-
-def _silence(seen: snapshot.Snapshot, node: snapshot.Node,
-             desired: str | None) -> str:
-    """Say why no service decides on a node."""
-    if desired is None:
-        return 'no member lives that could decide'
-    if seen.has_pools(desired):
-        if node.uuid in seen.rows:
-            return ('the node has a record of its own, as another driver '
-                    'makes it, and is in no pool')
-        if node.kind is None:
-            return ('the node has no resource class, so it is in no pool, and '
-                    'nothing is built on it')
-    return 'no service that could decide lists the node'
 
 
 def _acting(steps: Mapping[str, planner.Step], holders: Sequence[str],

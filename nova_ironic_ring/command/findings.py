@@ -64,6 +64,7 @@ class Code(enum.Enum):
     POOL_OF_LOST_SERVICE = 'pools', Severity.WARNING
     POOLS_DIFFER_FROM_IRONIC = 'pools', Severity.WARNING
     NODE_WITHOUT_POOL = 'pools', Severity.WARNING
+    NODES_LEFT_OUT = 'pools', Severity.WARNING
     POOL_WITHOUT_RECORD = 'pools', Severity.ERROR
     INSTANCE_WITHOUT_NODE = 'instances', Severity.WARNING
     INSTANCE_NOT_IN_NOVA = 'instances', Severity.WARNING

@@ -152,7 +152,7 @@ class Mover:
             else:
                 cell.give_in_pools(pool_gift.Gift(
                     instance.uuid, str(instance.host), str(instance.pool),
-                    str(_pool_for(found, target))), host)
+                    str(_pool_for(seen, found, target))), host)
             self._trail().moved(
                 cell.context, node=node, instance=instance.uuid,
                 source=str(instance.host), target=target.record.host)
@@ -247,17 +247,19 @@ def _see_it_has_a_place(seen: snapshot.Snapshot, node: snapshot.Node,
             f'Instance {instance.uuid} is in pool {instance.pool}, and the '
             f'nova-compute on {host} does not have the pool driver: instances '
             'in pools do not move there.')
-    if instance.pool is not None and _pool_for(node, target) not in seen.pools:
+    if instance.pool is not None and _pool_for(
+            seen, node, target) not in seen.pools:
         raise errors.CommandError(
             f'The nova-compute on {host} has no pool of nodes such as '
             f'{node.uuid}: it has one as soon as the ring maps a free node of '
             'that kind to it.')
 
 
-def _pool_for(node: snapshot.Node, target: snapshot.Service) -> str | None:
+def _pool_for(seen: snapshot.Snapshot, node: snapshot.Node,
+              target: snapshot.Service) -> str | None:
     """Name the pool of a service that a node is in.
 
     :returns: None if the node can be in none
     """
-    return None if node.kind is None else pools.name(
-        target.record.host, node.kind)
+    kind = seen.kind(target.record.name, node)
+    return None if kind is None else pools.name(target.record.host, kind)

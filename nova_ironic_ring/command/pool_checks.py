@@ -89,25 +89,56 @@ def pools(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     'set its resource class in Ironic', key.cell)
 
 
-def totals(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Pools that have more or fewer nodes together than Ironic.
-
-    Those of services that are lost, or whose passes fail, are reserved.
+def counts(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Nodes of which no pool is made, and pools of another size than nodes.
 
     :param seen: what was read
     """
-    if seen.providers is None:
-        return
-    counts = counting.of(seen)
-    if not counts:
+    counted = counting.look(seen)
+    yield from _left_out(seen, counted)
+    yield from _totals(seen, counted)
+
+
+def _left_out(seen: snapshot.Snapshot, counted: counting.Counted
+              ) -> Iterator[Finding]:
+    """Services that do not make a pool of each kind of their nodes."""
+    found: dict[str, list[str]] = {}
+    for node, host in sorted(counted.left_out.items()):
+        found.setdefault(host, []).append(node)
+    for host, nodes in sorted(found.items()):
+        of_kinds = len({seen.kind(host, seen.nodes[node]) for node in nodes})
+        service = seen.hosts[host]
+        yield Finding(
+            Code.NODES_LEFT_OUT, service.record.host,
+            'it has as many pools as [ironic_ring] pools_limit '
+            f'({seen.profiles[host].pools_limit}) lets it make, and '
+            + plural.of(len(nodes), f'node, {nodes[0]}, is',
+                        f'nodes, such as {nodes[0]}, are')
+            + f' of {plural.of(of_kinds, "other kind")}: nothing is built '
+            'there',
+            'see who has set the traits and capabilities of these in Ironic; '
+            'name those that flavors ask for in [ironic_ring] pool_traits and '
+            'pool_capabilities, or raise the limit, on all services of the '
+            'ring, and send SIGHUP', service.cell)
+
+
+def _totals(seen: snapshot.Snapshot, counted: counting.Counted
+            ) -> Iterator[Finding]:
+    """Pools that have more or fewer nodes together than Ironic.
+
+    Those of services that are lost, or whose passes fail, are reserved.
+    """
+    counts = counted.counted
+    if seen.providers is None or not counts:
         return
     expected = collections.Counter(count.pool for count in counts.values())
-    unclaimed = _unclaimed(seen, counts)
+    unclaimed = _unclaimed(seen, counts.keys() | counted.left_out)
     for key in seen.keys():
         hosts = [host for host in sorted(seen.hosts)
                  if seen.key(host) == key and seen.state(host).gives]
-        kinds = {node.kind for node in seen.served(key)
-                 if node.kind is not None and node.uuid in counts}
+        kinds = {kind for node in seen.served(key) if node.uuid in counts
+                 and (kind := seen.kind(
+                     counts[node.uuid].host, node)) is not None}
         kinds.update(kind for host, kind in unclaimed if host in hosts)
         for kind in sorted(kinds, key=repr):
             names = {host: core_pools.name(host, kind) for host in hosts}
@@ -140,13 +171,14 @@ def _unclaimed(seen: snapshot.Snapshot, counts: Container[str]
     Services that see different rings may each take a node for another's.
 
     :param seen: what was read
-    :param counts: UUIDs of the nodes that are in a pool
+    :param counts: UUIDs of the nodes that are in a pool, and of those that
+        are left out
     :returns: how many there are, by the canonical name of the service that is
         to have them, and their kind
     """
     return collections.Counter(
         (owner, kind) for uuid, owner in seen.desired().items()
-        if (kind := seen.nodes[uuid].kind) is not None
+        if (kind := seen.kind(owner, seen.nodes[uuid])) is not None
         and seen.nodes[uuid].instance is None
         and uuid not in counts and uuid not in seen.rows
         and seen.has_pools(owner))

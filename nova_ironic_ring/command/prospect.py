@@ -24,6 +24,7 @@ from nova_ironic_ring.core import forecast
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import pool_limit
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import settings
@@ -82,10 +83,10 @@ class Prospect:
                 for each in self.services if each.me not in self.pooled}
 
     @functools.cached_property
-    def counts(self) -> dict[str, Mapping[str, pools.Pool]]:
+    def counts(self) -> dict[str, pool_limit.Limited]:
         """What each service with pools counts in its next pass.
 
-        By the canonical name of the service, and by the name of the pool.
+        By the canonical name of the service.
         """
         return {each.me: forecast.first_count(self.cloud, each)
                 for each in self.services if each.me in self.pooled}

@@ -210,8 +210,9 @@ class Key:
         return ', '.join(parts)
 
 
-# The class has a method of the module's name.
+# The class has members of the modules' names.
 _Ring: TypeAlias = ring.Ring
+_Kind: TypeAlias = pools.Kind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -532,6 +533,16 @@ class Snapshot:
             bool(rings[key].members),
             (key.group is not None) + bool(key.shard)))
         return {node.uuid: key for key in order for node in self.served(key)}
+
+    def kind(self, host: str, node: Node) -> _Kind | None:
+        """Say of which kind a node is to a service.
+
+        :param host: the canonical name of the service
+        :param node: the node
+        :returns: None if it can be in no pool
+        """
+        said = self.profiles.get(host)
+        return node.kind if said is None else said.kind_rule.kind(node.kind)
 
     def desired(self) -> dict[str, str]:
         """Say which service the rings give each node to.

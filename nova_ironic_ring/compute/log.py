@@ -457,6 +457,26 @@ def _(event: events.DeploymentFailed, *_: object) -> None:
 
 
 @_write.register
+def _(event: events.PoolsLeftOut, *_: object) -> None:
+    LOG.warning(
+        'There are more kinds of nodes than [ironic_ring] pools_limit lets '
+        'this service make pools of, which is %(limit)d: nothing is built on '
+        '%(nodes)s of %(kinds)s, such as %(node)s. See who has set the traits '
+        'and capabilities of these, and name those that flavors ask for in '
+        '[ironic_ring] pool_traits and pool_capabilities, or raise the '
+        'limit.', {
+            'limit': event.limit, 'node': event.nodes[0],
+            'nodes': plural.of(len(event.nodes), 'node'),
+            'kinds': plural.of(event.left_out, 'kind')})
+
+
+@_write.register
+def _(event: events.PoolsWithinLimit, *_: object) -> None:
+    LOG.info('Of each kind of its nodes this service has a pool again: %s.',
+             plural.of(event.pools, 'pool'))
+
+
+@_write.register
 def _(event: events.AllocationsUnknown, *_: object) -> None:
     LOG.warning(
         'Placement does not tell who has allocations of pool %(pool)s: each '

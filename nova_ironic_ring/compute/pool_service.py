@@ -57,6 +57,8 @@ class PoolService(service.Service):
         #: What has come of the last pass: replaced as a whole, for threads
         #: read it.
         self.result = pool_passes.Result()
+        #: Whether compute nodes can go that the last pass has not listed.
+        self._gone: Mapping[str, bool] = {}
 
     @property
     def orphans(self) -> frozenset[str]:
@@ -66,7 +68,9 @@ class PoolService(service.Service):
         return {'pools': {name: {
             'nodes': len(pool.nodes), 'free': len(pool.free),
             'instances': len(pool.used)}
-            for name, pool in self.result.found.items()}}
+            for name, pool in self.result.found.items()},
+            'pools left out': {name: {'nodes': len(pool.nodes)}
+                               for name, pool in self.result.left_out.items()}}
 
     def run_pass(self) -> pool_passes.Result:
         """Run a pass, and log what happens in it.
@@ -76,6 +80,7 @@ class PoolService(service.Service):
             configuration
         """
         self._recent.begin()
+        self._gone = {}
         result = self._run(functools.partial(
             pool_passes.run, released=self._recent.released))
         self.nodes = self.ironic.for_nova(
@@ -188,8 +193,7 @@ class PoolService(service.Service):
             found = reservation.reserve(self.ironic, reservation.Wanted(
                 instance.uuid, pool.kind, self._recent.untried(
                     reservation.in_turn(good, instance.uuid)), avoid, named,
-                failing),
-                self.settings.scope)
+                failing, self.settings.kind_rule), self.settings.scope)
         except Exception:
             count(result.FAILED)
             raise
@@ -252,13 +256,30 @@ class PoolService(service.Service):
                             'node': node, 'pool': name, 'error': error})
 
     def is_deleted(self, node: str) -> bool:
+        if node in self.result.found:
+            return False
+        if node not in self._gone:
+            self._gone = {**self._gone, **self._look_at_gone(node)}
+        return self._gone[node]
+
+    def _look_at_gone(self, node: str) -> Mapping[str, bool]:
+        """Say whether compute nodes that are not listed can go.
+
+        Nova asks for one after the other: all are looked at with the first.
+
+        :param node: the name of one of them
+        """
+        names = {node}
         try:
-            return pool_passes.is_deleted(self.world, self.memory, node)
+            names |= self._records.pools_of(self.settings.host)
+            names -= self.result.found.keys()
+            found = pool_passes.deleted(self.world, self.memory, names)
         except Exception as error:
             # Nova would give up the rest of its pass.
             LOG.error('Whether pool %(pool)s is still used cannot be told: '
                       '%(error)s', {'pool': node, 'error': error})
-            return False
+            found = frozenset()
+        return {name: name in found for name in names}
 
     def _read_sizes(self, result: pool_passes.Result
                     ) -> Mapping[str, pools.Size]:

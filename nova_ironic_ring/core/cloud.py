@@ -20,6 +20,7 @@ from collections.abc import Collection, Container, Iterable, Sequence
 import dataclasses
 import datetime
 
+from nova_ironic_ring.core import kinds
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
@@ -415,11 +416,12 @@ class Ironic:
         found = self.cloud.nodes.get(node)
         return None if found is None else found.said()
 
-    def reserve(self, node: str, instance: str, kind: pools.Kind) -> bool:
+    def reserve(self, node: str, instance: str, kind: pools.Kind,
+                rule: kinds.Rule = kinds.Rule()) -> bool:
         found = self.cloud.nodes.get(node)
         # As Ironic, which has each instance on one node.
         if found is None or not found.said().is_free or (
-                found.kind != kind or self.nodes_of([instance])):
+                rule.kind(found.kind) != kind or self.nodes_of([instance])):
             return False
         found.instance = instance
         return True
@@ -616,9 +618,9 @@ class Tracker:
         :param result: what has come of the pass
         """
         host, nova = self.current.host, self.world.nova
-        for name in sorted(nova.pools_of(host) - result.found.keys()):
-            if pool_passes.is_deleted(self.world, result.memory, name):
-                del self.cloud.rows[pools.uuid_of(name)]
+        for name in sorted(pool_passes.deleted(
+                self.world, result.memory, nova.pools_of(host))):
+            del self.cloud.rows[pools.uuid_of(name)]
         for pool in result.found.values():
             row = self.cloud.rows.setdefault(
                 pool.uuid, Row(host, pool=pool.name))

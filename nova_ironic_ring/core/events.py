@@ -471,6 +471,32 @@ class DeploymentFailed(Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class PoolsLeftOut(Event):
+    """There are more kinds of nodes than a service makes pools.
+
+    :ivar limit: how many pools it makes at most, but for those with instances
+    :ivar pools: how many it has
+    :ivar left_out: of how many kinds it does not make a pool
+    :ivar nodes: UUIDs of the nodes of these kinds, in order
+    """
+
+    limit: int
+    pools: int
+    left_out: int
+    nodes: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolsWithinLimit(Event):
+    """A service makes a pool of each kind again.
+
+    :ivar pools: how many it has
+    """
+
+    pools: int
+
+
+@dataclasses.dataclass(frozen=True)
 class AllocationsUnknown(Event):
     """Placement does not tell which instances have an allocation of a pool.
 

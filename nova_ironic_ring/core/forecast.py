@@ -26,8 +26,8 @@ from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import planner
+from nova_ironic_ring.core import pool_limit
 from nova_ironic_ring.core import pool_passes
-from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
 from nova_ironic_ring.core import trust
 
@@ -92,15 +92,15 @@ def first_steps(cloud: clouds.Cloud, current: settings.Settings
 
 
 def first_count(cloud: clouds.Cloud, current: settings.Settings
-                ) -> Mapping[str, pools.Pool]:
-    """Return what a service with pools counts in its next pass, by name.
+                ) -> pool_limit.Limited:
+    """Return what a service with pools counts in its next pass.
 
     :param cloud: the cloud, at the time 0
     :param current: the service's settings
     """
     tracker = _connect(_copy(cloud), current)
-    return pool_passes.run(
-        tracker.world, start(cloud, current), current).found
+    result = pool_passes.run(tracker.world, start(cloud, current), current)
+    return pool_limit.Limited(result.found, result.left_out)
 
 
 def listed(cloud: clouds.Cloud, services: Sequence[settings.Settings],

@@ -204,6 +204,8 @@ class Pooled:
         missing; None before that was read
     :ivar gone_at: when it has last believed nodes deleted, by the wall clock;
         None if it has not
+    :ivar left_out: the names of the pools that are too many, which it did not
+        make in the last pass
     """
 
     pools: Mapping[str, Pool] = dataclasses.field(default_factory=dict)
@@ -214,6 +216,7 @@ class Pooled:
     turn: int = 0
     started: Mapping[str, model.Counted] | None = None
     gone_at: datetime.datetime | None = None
+    left_out: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)

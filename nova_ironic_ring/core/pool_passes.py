@@ -29,6 +29,7 @@ from nova_ironic_ring.core import observation
 from nova_ironic_ring.core import others
 from nova_ironic_ring.core import own_work
 from nova_ironic_ring.core import pool_failover
+from nova_ironic_ring.core import pool_limit
 from nova_ironic_ring.core import pool_missing
 from nova_ironic_ring.core import pool_records
 from nova_ironic_ring.core import pool_takeover
@@ -61,6 +62,8 @@ class Result:
         them; None if it has none
     :ivar listed: how many nodes Ironic has listed, with those that are hidden
     :ivar asked: a fingerprint of what Ironic was asked for
+    :ivar left_out: the pools that are too many, by name, which this service
+        does not make
     """
 
     found: Mapping[str, pools.Pool] = dataclasses.field(default_factory=dict)
@@ -73,6 +76,8 @@ class Result:
     first: str | None = None
     listed: int = 0
     asked: str = ''
+    left_out: Mapping[str, pools.Pool] = dataclasses.field(
+        default_factory=dict)
 
     def counted(self, pool: pools.Pool) -> model.Counted | None:
         """Return what the row of a pool is to say of its nodes.
@@ -130,7 +135,8 @@ def run(world: ports.Ports, before: observation.Memory,
     begun = listing.begin(this, before)
     memory = begun.memory
     with look.asking(this, look.Port.IRONIC, memory):
-        nodes: _Nodes = world.ironic.describe(begun.nodes)
+        nodes: _Nodes = current.kind_rule.nodes(
+            world.ironic.describe(begun.nodes))
     with look.asking(this, look.Port.NOVA, memory):
         seen, memory = _observe(this, memory, begun, nodes)
     memory = look.at_silent_owners(this, memory, seen.records.others)
@@ -147,7 +153,8 @@ def run(world: ports.Ports, before: observation.Memory,
     with look.asking(this, look.Port.NOVA, memory):
         seen = pool_failover.ask_consent(this, memory, seen)
     consumers = pool_takeover.Consumers(world, this.happened)
-    found = _pools(this, memory, seen, consumers)
+    limited = _pools(this, memory, seen, consumers)
+    found = limited.kept
     memory = pool_failover.noticed(before, memory, current)
     for name in pool_failover.to_be_reread(memory, found):
         world.placement.reread(name)
@@ -174,40 +181,58 @@ def run(world: ports.Ports, before: observation.Memory,
     own_work.say_scope(this, seen.records.own, counted, memory)
     said, memory = own_work.say(
         this, counted, memory, dict(seen.records.own))
-    this.happened.extend(_count(memory.pooled.pools, found))
+    this.happened.extend(_count(
+        memory.pooled, limited, current.pools_limit))
     return Result(
         found, dataclasses.replace(
             memory, pooled=dataclasses.replace(
                 memory.pooled, pools=found, occupied={
                     uuid: node for uuid, node in nodes.items()
-                    if node.instance is not None})),
+                    if node.instance is not None},
+                left_out=frozenset(limited.left_out))),
         taken,
         # Nova refuses to start a new service that names instances.
         seen.here if begun.is_recorded else frozenset(),
         this.happened, said, pool_failover.consent(memory, current),
         next(iter(seen.records.own), None),
         len(seen.nodes) + pool_missing.unseen(memory, seen.nodes),
-        pool_missing.asked(current, memory))
+        pool_missing.asked(current, memory), limited.left_out)
 
 
-def is_deleted(world: ports.Ports, memory: observation.Memory,
-               pool: str) -> bool:
-    """Say whether the record of a compute node can go that is not listed.
+def deleted(world: ports.Ports, memory: observation.Memory,
+            names: Iterable[str]) -> frozenset[str]:
+    """Name the compute nodes that are not listed whose records can go.
 
-    With it go its provider, and by Nova's code the allocations of all
-    instances that Nova has on it. One that is no pool is a node that this
-    service has had with another driver: it goes in a pass.
+    With them go their providers, and by Nova's code the allocations of all
+    instances that Nova has on them. One that is no pool is a node that this
+    service has had with another driver: it goes in a pass. However many there
+    are, Nova is asked once.
 
     :param world: the ports
     :param memory: what this service remembers of the pass that has not listed
-        it
-    :param pool: the name of the compute node
+        them
+    :param names: the names of the compute nodes
     """
-    current = memory.settings
-    if current is None or not pools.is_of(current.host, pool) or (
-            pool in memory.pooled.pools or memory.vanished.is_closed):
-        return False
-    return pool_takeover.is_unused(world, pool)
+    current, pooled = memory.settings, memory.pooled
+    if current is None or memory.vanished.is_closed:
+        return frozenset()
+    left = [name for name in names if pools.is_of(current.host, name)
+            and name not in pooled.pools]
+    return pool_takeover.unused(world, left, lambda: _in_use(
+        world, memory, current.host)) if left else frozenset()
+
+
+def _in_use(world: ports.Ports, memory: observation.Memory, host: str
+            ) -> frozenset[str | None]:
+    """Name the compute nodes that Nova has instances of this service on.
+
+    What Nova deletes with a pool is what rests on it of these alone.
+    """
+    mine, places = world.nova.instances_of(host), memory.pooled.places
+    unknown = mine - places.keys()
+    found = world.nova.instances(unknown) if unknown else {}
+    return frozenset(places[uuid] for uuid in mine & places.keys()) | {
+        instance.node for instance in found.values()}
 
 
 def _observe(this: look.Run, memory: observation.Memory,
@@ -287,7 +312,7 @@ def _of_others(this: look.Run, memory: observation.Memory,
 
 
 def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
-           consumers: pool_takeover.Consumers) -> dict[str, pools.Pool]:
+           consumers: pool_takeover.Consumers) -> pool_limit.Limited:
     """Put the nodes that count for this service into its pools."""
     host = this.current.host
     share = _share(this, memory, seen)
@@ -301,9 +326,28 @@ def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
             found[pool] = pools.Pool(pool)
     if not found and this.current.follows:
         found = _first_pool(this, memory, seen)
-    return pool_missing.with_missing({
+    limited = pool_limit.limit(
+        found, this.current.pools_limit, _used(found, share, named),
+        seen.recorded)
+    return dataclasses.replace(limited, kept=pool_missing.with_missing({
         name: _completed(pool, memory, consumers, is_hidden)
-        for name, pool in sorted(found.items())}, memory, seen, consumers)
+        for name, pool in sorted(limited.kept.items())},
+        memory, seen, consumers))
+
+
+def _used(found: Mapping[str, pools.Pool], share: pools.Share,
+          named: Iterable[str]) -> frozenset[str]:
+    """Name the pools that are made whatever their number.
+
+    :param found: all pools, by name
+    :param share: the nodes that count for this service
+    :param named: the names of those that Nova has instances of this service in
+    """
+    # Those without a node are there because something is on its way to them.
+    return frozenset(named) | {
+        name for name, pool in found.items() if not pool.nodes
+        or not pool.nodes.keys().isdisjoint(share.held)
+        or not pool.nodes.keys().isdisjoint(share.coming)}
 
 
 def _first_pool(this: look.Run, memory: observation.Memory, seen: _Seen
@@ -349,7 +393,7 @@ def _share(this: look.Run, memory: observation.Memory, seen: _Seen
     memory = dataclasses.replace(memory, standing=dataclasses.replace(
         memory.standing, trust=trust.Trust.FULL, is_ending=False))
     host, owner = this.current.host, memory.standing.ring.owner
-    free, held, left = set(), {}, set()
+    free, held, left, coming = set(), {}, set(), set()
     for uuid, node in seen.nodes.items():
         instance = node.instance
         if instance in seen.mine:
@@ -369,8 +413,9 @@ def _share(this: look.Run, memory: observation.Memory, seen: _Seen
             if uuid not in seen.narrowed:
                 left.add(uuid)
         elif pool_failover.decide(this, memory, seen, uuid).takes_instance:
-            left.add(uuid)
-    return pools.Share(frozenset(free), held, frozenset(left))
+            coming.add(uuid)
+    return pools.Share(frozenset(free), held, frozenset(left),
+                       frozenset(coming))
 
 
 def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
@@ -471,9 +516,17 @@ def _settle(this: look.Run, memory: observation.Memory, seen: _Seen
     return tuple(taken)
 
 
-def _count(before: Mapping[str, pools.Pool],
-           now: Mapping[str, pools.Pool]) -> Iterable[events.Event]:
+def _count(pooled: observation.Pooled, limited: pool_limit.Limited,
+           most: int) -> Iterable[events.Event]:
+    before, now = pooled.pools, limited.kept
     nodes = sum(len(pool.nodes) for pool in now.values())
+    if limited.left_out and not pooled.left_out:
+        yield events.PoolsLeftOut(most, len(now), len(
+            limited.left_out), sorted(
+                node for pool in limited.left_out.values()
+                for node in pool.nodes))
+    elif pooled.left_out and not limited.left_out:
+        yield events.PoolsWithinLimit(len(now))
     if _is_too_small(now) and not _is_too_small(before):
         yield events.PoolsTooSmall(len(now), nodes)
     yield events.PoolsCounted(

@@ -29,7 +29,8 @@ comes into a pool by the same steps, be it a dead service's or this one's. The
 node's record goes after that.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core import builds
@@ -365,6 +366,27 @@ def is_unused(world: ports.Ports, pool: str) -> bool:
         return False
     world.placement.reserve_all(pool)
     return _is_empty(world, pool)
+
+
+def unused(world: ports.Ports, names: Iterable[str],
+           in_use: Callable[[], Collection[str | None]]) -> frozenset[str]:
+    """Name the pools that have neither instances nor allocations.
+
+    As :func:`is_unused` has it, of many pools of one service.
+
+    :param world: the ports
+    :param names: the names of pools
+    :param in_use: names the compute nodes that Nova has instances on; it is
+        asked once, when nothing more can come into the pools
+    """
+    empty = [name for name in names
+             if not world.placement.consumers(pools.uuid_of(name))]
+    for name in empty:
+        world.placement.reserve_all(name)
+    having = in_use() if empty else ()
+    return frozenset(
+        name for name in empty if name not in having
+        and not world.placement.consumers(pools.uuid_of(name)))
 
 
 def _is_empty(world: ports.Ports, pool: str) -> bool:

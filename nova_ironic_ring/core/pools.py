@@ -278,16 +278,18 @@ class Share:
     :ivar held: the names of the pools of those with an instance of the
         service, by node
     :ivar left: those with an instance that nobody has any more
+    :ivar coming: those with an instance that is taken over from another
     """
 
     free: frozenset[str] = frozenset()
     held: Mapping[str, str] = dataclasses.field(default_factory=dict)
     left: frozenset[str] = frozenset()
+    coming: frozenset[str] = frozenset()
 
     @property
     def nodes(self) -> frozenset[str]:
         """All of them."""
-        return self.free | self.held.keys() | self.left
+        return self.free | self.held.keys() | self.left | self.coming
 
 
 def group(host: str, nodes: Mapping[str, Node], share: Share,
@@ -307,10 +309,11 @@ def group(host: str, nodes: Mapping[str, Node], share: Share,
     found: dict[str, dict[str, Node]] = {pool: {} for pool in named}
     kinds: dict[str, Kind] = {}
     names: dict[Kind, str] = {}
+    counted = share.nodes
     for node, said in nodes.items():
         pool = share.held.get(node)
         if said.kind is not None and (
-                pool or node in share.free or node in share.left):
+                pool or node in counted):
             if said.kind not in names:
                 names[said.kind] = name(host, said.kind)
                 kinds[names[said.kind]] = said.kind

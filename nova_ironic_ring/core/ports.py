@@ -21,6 +21,7 @@ import dataclasses
 import datetime
 from typing import Protocol
 
+from nova_ironic_ring.core import kinds
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import settings
@@ -280,7 +281,8 @@ class Ironic(Protocol):
         :returns: None if Ironic does not have it
         """
 
-    def reserve(self, node: str, instance: str, kind: pools.Kind) -> bool:
+    def reserve(self, node: str, instance: str, kind: pools.Kind,
+                rule: kinds.Rule = kinds.Rule()) -> bool:
         """Give a node to an instance, if it is free, and at once.
 
         Of all that ask for a node at the same time, one gets it.
@@ -289,6 +291,7 @@ class Ironic(Protocol):
         :param instance: the UUID of the instance
         :param kind: the kind of node that is wanted; the node may be of
             another by now
+        :param rule: what makes a kind
         :returns: False if the node is not free, nothing can be built on it, or
             it is of another kind
         :raises Exception: if Ironic fails; that may be for this node alone

@@ -17,9 +17,11 @@ rest the other services do not go, for each goes by its own configuration; the
 command compares it.
 """
 
+from collections.abc import Iterable
 import dataclasses
 import hashlib
 
+from nova_ironic_ring.core import kinds
 from nova_ironic_ring.core import settings
 
 # Longer lists are left out: the profile is in the row of each node.
@@ -67,6 +69,10 @@ class Profile:
     :ivar listing: ``shards`` if it divides nodes by their shards, where all
         members say so; else ``all``, as releases that did not say it yet
     :ivar protocol: the version of the protocol that the service speaks
+    :ivar capabilities: the capabilities that make a kind of node, in order;
+        None for all, as releases have it that do not say this
+    :ivar traits: the traits that make one, likewise
+    :ivar pools_limit: how many pools it makes at most; 0 if there is no limit
     """
 
     conductor_group: str | None = None
@@ -80,11 +86,21 @@ class Profile:
     handover_timeout: float = 0
     listing: str = 'all'
     protocol: int = FIRST_PROTOCOL
+    capabilities: tuple[str, ...] | None = None
+    traits: tuple[str, ...] | None = None
+    pools_limit: int = 0
 
     @property
     def scope(self) -> settings.Scope:
         """The nodes that the service and its peers divide."""
         return settings.Scope(self.conductor_group, self.shard)
+
+    @property
+    def kind_rule(self) -> kinds.Rule:
+        """What makes the kind of a node, where the service has pools."""
+        return kinds.Rule(*(
+            None if names is None else frozenset(names)
+            for names in (self.capabilities, self.traits)))
 
 
 def of(current: settings.Settings) -> Profile:
@@ -103,7 +119,9 @@ def of(current: settings.Settings) -> Profile:
         else 'failover' if current.fails_over else 'pinned',
         current.failover_after,
         0 if current.measures_passes else current.handover_timeout,
-        'shards' if current.by_shards else 'all', PROTOCOL)
+        'shards' if current.by_shards else 'all', PROTOCOL,
+        _listed(current.kind_rule.capabilities),
+        _listed(current.kind_rule.traits), current.pools_limit)
 
 
 def settings_of(host: str, said: Profile | None, down_time: float
@@ -125,7 +143,12 @@ def settings_of(host: str, said: Profile | None, down_time: float
         fails_over=said.mobility in ('failover', 'follow'),
         follows=said.mobility == 'follow',
         failover_after=said.failover_after,
-        by_shards=said.listing == 'shards')
+        by_shards=said.listing == 'shards', kind_rule=said.kind_rule,
+        pools_limit=said.pools_limit)
+
+
+def _listed(names: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(sorted(names))
 
 
 def fingerprint(*hosts: str) -> str:

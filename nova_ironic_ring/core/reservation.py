@@ -22,6 +22,7 @@ import enum
 import hashlib
 
 from nova_ironic_ring.core import failures
+from nova_ironic_ring.core import kinds
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import ports
 from nova_ironic_ring.core import settings
@@ -56,6 +57,7 @@ class Wanted:
     :ivar failing: nodes on which other deployments have failed, which are
         tried after all others
     :ivar named: the one node that will do; None if each of the kind will
+    :ivar rule: what makes a kind
     """
 
     instance: str
@@ -64,6 +66,7 @@ class Wanted:
     avoid: frozenset[str] = frozenset()
     named: str | None = None
     failing: failures.Failures = dataclasses.field(default_factory=dict)
+    rule: kinds.Rule = kinds.Rule()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +117,7 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
         tried.add(node)
         try:
             is_reserved = ironic.reserve(
-                node, wanted.instance, wanted.kind)
+                node, wanted.instance, wanted.kind, wanted.rule)
         except Exception:
             failures += 1
             if failures >= _MOST_FAILURES or (
@@ -142,12 +145,13 @@ def _reserve_named(ironic: ports.Ironic, wanted: Wanted, node: str,
         return Refusal.HAS_INSTANCE
     if not said.is_ready:
         return Refusal.NOT_READY
-    if wanted.kind is None or said.kind != wanted.kind:
+    if wanted.kind is None or wanted.rule.kind(said.kind) != wanted.kind:
         return Refusal.OTHER_KIND
     if node not in ironic.free_nodes(scope):
         return Refusal.ELSEWHERE
     return None if ironic.reserve(
-        node, wanted.instance, wanted.kind) else Refusal.TAKEN
+        node, wanted.instance, wanted.kind, wanted.rule
+    ) else Refusal.TAKEN
 
 
 def _to_try(ironic: ports.Ironic, wanted: Wanted, scope: settings.Scope,
@@ -156,7 +160,8 @@ def _to_try(ironic: ports.Ironic, wanted: Wanted, scope: settings.Scope,
     for node in wanted.own:
         if node not in tried and node not in wanted.avoid:
             yield node
-    others = [node for node, said in ironic.free_nodes(scope).items()
+    free = wanted.rule.nodes(ironic.free_nodes(scope))
+    others = [node for node, said in free.items()
               if said.kind == wanted.kind and node not in tried
               and node not in wanted.avoid]
     yield from in_turn((node for node in others if node not in wanted.failing),

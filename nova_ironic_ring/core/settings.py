@@ -16,6 +16,7 @@ from collections.abc import Iterable
 import dataclasses
 import functools
 
+from nova_ironic_ring.core import kinds
 from nova_ironic_ring.core import model
 
 
@@ -49,6 +50,8 @@ class Settings:
         first deployment on it that has failed
     :ivar by_shards: whether nodes are divided, and asked for, by their shards,
         if all members say the same
+    :ivar kind_rule: what makes the kind of a node, for a service with pools
+    :ivar pools_limit: how many pools it makes at most; 0 if there is no limit
     """
 
     host: str
@@ -67,6 +70,8 @@ class Settings:
     vanished_nodes_limit: int = 20
     failed_node_wait: float = 900
     by_shards: bool = False
+    kind_rule: kinds.Rule = kinds.Rule()
+    pools_limit: int = 0
 
     # Asked for each node.
     @functools.cached_property

@@ -124,6 +124,12 @@ LINES = [
      'The deployment of instance i1 on node n1 has failed, the last 2 '
      'deployments there: until 2026-01-02T03:00:00+00:00 builds try this node '
      'after all others of its kind: no'),
+    (events.PoolsLeftOut(3, 4, 2, ['n1', 'n2', 'n3']), 'WARNING',
+     'There are more kinds of nodes than [ironic_ring] pools_limit lets this '
+     'service make pools of, which is 3: nothing is built on 3 nodes of 2 '
+     'kinds, such as n1.'),
+    (events.PoolsWithinLimit(3), 'INFO',
+     'Of each kind of its nodes this service has a pool again: 3 pools.'),
     (events.AllocationsUnknown('me.CUSTOM_GOLD.01234567', ERROR), 'WARNING',
      'Placement does not tell who has allocations of pool '
      'me.CUSTOM_GOLD.01234567: each instance in it is believed to have one: '

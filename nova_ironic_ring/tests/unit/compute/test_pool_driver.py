@@ -168,7 +168,7 @@ class LastPassTestCase(PoolDriverTestCase):
 
     def test_profile(self):
         self.assertEqual(
-            profile.Profile(protocol=profile.PROTOCOL), stats.read_profile(
+            profile.Profile(protocol=profile.PROTOCOL, pools_limit=100), stats.read_profile(
                 self.nova.row(self.uuid).stats, 'me'))
 
     def test_it_goes_on_with_each_good_pass(self):
@@ -244,6 +244,8 @@ class NodesTestCase(PoolDriverTestCase):
         self.assertFalse(self.driver.is_node_deleted(POOL))
         self.assertTrue(self.driver.is_node_deleted(
             'me.CUSTOM_GOLD.01234567'))
+
+    def test_deleted_with_an_instance(self):
         self.nova.put('i', 'me.CUSTOM_GOLD.01234567', 'me')
         self.assertFalse(self.driver.is_node_deleted(
             'me.CUSTOM_GOLD.01234567'))

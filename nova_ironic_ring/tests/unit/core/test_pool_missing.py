@@ -48,9 +48,9 @@ class HiddenTestCase(HidingTestCase):
         found = self.services['a'].pool.inventory()
         # But for the one with an allocation.
         self.assertEqual(found.total - 1, found.reserved)
-        self.assertFalse(pool_passes.is_deleted(
+        self.assertFalse(pool_passes.deleted(
             self.services['a'].world, self.services['a'].memory,
-            'a.CUSTOM_BAREMETAL.01234567'))
+            ['a.CUSTOM_BAREMETAL.01234567']))
         self.cloud.nodes.update(hidden)
         self.run_passes()
         self.assertEqual(0, self.services['a'].pool.inventory().reserved)

@@ -14,8 +14,11 @@
 
 import dataclasses
 
+import fixtures
+
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import events
+from nova_ironic_ring.core import kinds
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import membership
 from nova_ironic_ring.core import model
@@ -214,6 +217,98 @@ class ShareTestCase(pool_base.PoolPassTestCase):
         self.assertFalse(service.happened(events.PoolsCounted)[0].changed)
 
 
+class LimitTestCase(pool_base.PoolPassTestCase):
+    """A stranger who writes another trait into each of his nodes."""
+
+    HOSTS = ()
+    LIMIT = 3
+
+    def setUp(self):
+        super().setUp()
+        for node in NODES[:5]:
+            self.cloud.nodes[node].kind = OTHER
+        self.service = self.start('a', pools_limit=self.LIMIT)
+        self.run_passes(3)
+        self.before = dict(self.service.result.found)
+
+    def write(self, nodes, text=''):
+        for number, node in enumerate(nodes):
+            self.cloud.nodes[node].kind = pools.Kind(
+                'CUSTOM_BAREMETAL', frozenset({f'CUSTOM_{text}_{number}'}))
+
+    def test_new_kinds_end_no_pool(self):
+        self.write(NODES[10:])
+        self.run_passes()
+        service = self.service
+        self.assertEqual(self.LIMIT, len(service.result.found))
+        for name in self.before:
+            self.assertIn(name, service.result.found)
+        self.assertEqual(11, len(service.nodes()))
+        self.assertEqual(19, len(service.result.left_out))
+        (event,) = service.happened(events.PoolsLeftOut)
+        self.assertEqual((3, 3, 19), (
+            event.limit, event.pools, event.left_out))
+        self.assertEqual(
+            sorted(set(NODES) - service.nodes()), event.nodes)
+
+    def test_it_is_said_once_and_when_it_is_over(self):
+        self.write(NODES[10:])
+        self.run_passes()
+        self.write(NODES[10:], 'other')
+        self.run_passes()
+        self.assertEqual([], self.service.happened(events.PoolsLeftOut))
+        self.assertEqual(19, len(self.service.result.left_out))
+        for node in NODES[10:]:
+            self.cloud.nodes[node].kind = KIND
+        self.run_passes(2)
+        self.assertEqual([], self.service.happened(events.PoolsWithinLimit))
+        self.assertEqual(self.before.keys(), self.service.result.found.keys())
+        self.assertEqual(30, len(self.service.nodes()))
+
+    def test_passes_in_which_all_is_new(self):
+        for number in range(3):
+            self.write(NODES[10:], f'{number}')
+            self.run_passes()
+            self.assertEqual(self.LIMIT, len(self.service.result.found))
+        # Each of those that have gone was without nodes.
+        self.assertEqual(self.service.result.found.keys(),
+                         self.service.world.nova.pools_of('a'))
+
+    def test_kind_of_a_server_whose_service_has_died(self):
+        other = self.start('b', pools_limit=self.LIMIT)
+        self.run_passes(3)
+        node = min(set(NODES[10:]) & set(other.pool.free))
+        self.build('b', 'i', node)
+        self.write([node], 'mine')
+        self.write(set(NODES[10:]) - {node})
+        self.run_passes()
+        self.cloud.services['b'] = dataclasses.replace(
+            self.cloud.services['b'], forced_down=True)
+        del self.services['b']
+        self.run_passes(3)
+        name = pools.name('a', self.cloud.nodes[node].kind)
+        self.assertEqual(model.Instance('a', name),
+                         self.cloud.instances['i'])
+        self.assertIn(node, self.service.result.found[name].used)
+
+    def test_instance_that_nova_does_not_have_makes_no_pool(self):
+        for number, node in enumerate(NODES[10:]):
+            self.cloud.nodes[node].instance = f'i{number}'
+        self.write(NODES[10:])
+        self.run_passes()
+        self.assertEqual(self.LIMIT, len(self.service.result.found))
+
+    def test_kinds_by_what_is_named(self):
+        self.service.current = dataclasses.replace(
+            self.service.current, kind_rule=kinds.Rule(
+                traits=frozenset({'CUSTOM_FAST'})))
+        self.write(NODES[10:])
+        self.run_passes()
+        self.assertEqual({pools.name('a', KIND), pools.name('a', OTHER)},
+                         self.service.result.found.keys())
+        self.assertEqual(25, len(self.service.pool.nodes))
+
+
 class MembersTestCase(pool_base.PoolPassTestCase):
     """What comes of services that come and go."""
 
@@ -253,8 +348,8 @@ class MembersTestCase(pool_base.PoolPassTestCase):
         found = self.services['b'].result.found
         self.assertEqual({name}, set(found))
         self.assertEqual(pools.Inventory(1, 1), found[name].inventory())
-        self.assertFalse(pool_passes.is_deleted(
-            self.services['b'].world, self.services['b'].memory, name))
+        self.assertFalse(pool_passes.deleted(
+            self.services['b'].world, self.services['b'].memory, [name]))
 
     def test_free_nodes_of_an_absent_one_count_for_the_others(self):
         held = self.build('b', 'i')
@@ -479,7 +574,8 @@ class DeletedTestCase(pool_base.PoolPassTestCase):
 
     def is_deleted(self, name):
         service = self.services['a']
-        return pool_passes.is_deleted(service.world, service.memory, name)
+        return name in pool_passes.deleted(
+            service.world, service.memory, [name])
 
     def test_pool_without_nodes_and_instances(self):
         self.assertTrue(self.is_deleted('a.CUSTOM_OLD.01234567'))
@@ -503,6 +599,28 @@ class DeletedTestCase(pool_base.PoolPassTestCase):
         self.cloud.instances['i'] = model.Instance(
             'a', 'a.CUSTOM_OLD.01234567')
         self.assertFalse(self.is_deleted('a.CUSTOM_OLD.01234567'))
+
+    def test_many_pools_cost_one_look_at_nova(self):
+        world, names = self.services['a'].world, [
+            f'a.CUSTOM_OLD.{number:08}' for number in range(50)]
+        self.cloud.instances['i'] = model.Instance('a', names[7])
+        self.allocate(names[8], 'j')
+        asked = []
+        for name in ('instances_on', 'instances_of', 'instances'):
+            self.useFixture(fixtures.MonkeyPatch(
+                f'nova_ironic_ring.core.cloud.Nova.{name}',
+                self.counted(asked, name, getattr(world.nova, name))))
+        self.assertEqual(
+            set(names) - {names[7], names[8]}, pool_passes.deleted(
+                world, self.services['a'].memory, names))
+        self.assertEqual(['instances', 'instances_of'], sorted(asked))
+
+    @staticmethod
+    def counted(asked, name, ask):
+        def answer(_, *args):
+            asked.append(name)
+            return ask(*args)
+        return answer
 
     def test_pool_with_an_allocation(self):
         self.allocate('a.CUSTOM_OLD.01234567', 'i')

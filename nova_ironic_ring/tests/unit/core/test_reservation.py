@@ -88,8 +88,8 @@ class ReserveTestCase(base.BaseTestCase):
     def test_answer_that_was_lost(self):
         give = self.ironic.reserve
 
-        def lose(node, instance, kind):
-            give(node, instance, kind)
+        def lose(node, instance, *kind):
+            give(node, instance, *kind)
             return False
         self.ironic.reserve = lose
         self.assertEqual('c', self.reserve('cd'))
@@ -129,11 +129,11 @@ class ReserveTestCase(base.BaseTestCase):
     def _fail_for(self, *nodes):
         give, asked = self.ironic.reserve, []
 
-        def fail(node, instance, kind):
+        def fail(node, instance, *kind):
             asked.append(node)
             if node in nodes:
                 raise ConnectionError(node)
-            return give(node, instance, kind)
+            return give(node, instance, *kind)
         self.ironic.reserve = fail
         return asked
 
@@ -151,9 +151,9 @@ class ReserveTestCase(base.BaseTestCase):
     def test_node_that_could_not_be_released(self):
         give, asked = self.ironic.reserve, []
 
-        def fail(node, instance, kind):
+        def fail(node, instance, *kind):
             asked.append(node)
-            give(node, instance, kind)
+            give(node, instance, *kind)
             raise ConnectionError(node)
         self.ironic.reserve = fail
         self.assertRaises(ConnectionError, self.reserve, 'cd')
@@ -162,12 +162,12 @@ class ReserveTestCase(base.BaseTestCase):
     def test_failure_that_takes_effect_later(self):
         give, asked = self.ironic.reserve, []
 
-        def fail(node, instance, kind):
+        def fail(node, instance, *kind):
             asked.append(node)
             if node == 'c':
                 raise TimeoutError()
             self.cloud.nodes['c'].instance = instance
-            return give(node, instance, kind)
+            return give(node, instance, *kind)
         self.ironic.reserve = fail
         self.assertEqual('c', self.reserve('cd'))
         self.assertEqual(['c', 'd'], asked)

@@ -36,6 +36,7 @@ import greenlet
 
 from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core import kinds
 from nova_ironic_ring.core import look
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import observation
@@ -281,10 +282,11 @@ class _Ironic(clouds.Ironic):
         return {} if self._world.is_hidden else clouds.Ironic(
             self.cloud).free_nodes(scope)
 
-    def reserve(self, node: str, instance: str, kind: pools.Kind) -> bool:
+    def reserve(self, node: str, instance: str, kind: pools.Kind,
+                rule: kinds.Rule = kinds.Rule()) -> bool:
         # Ironic gives an instance to one node.
         return not self._world.adversary.hides(instance) and (
-            super().reserve(node, instance, kind))
+            super().reserve(node, instance, kind, rule))
 
     def is_deleted(self, node: str) -> bool:
         return self._world.is_hidden or super().is_deleted(node)
@@ -476,10 +478,9 @@ class Service:
     def _track(self) -> None:
         """Do what the resource tracker does with the pools."""
         cloud = self.world.cloud
-        for name in sorted(self.ports.nova.pools_of(self.name)):
-            if name in self.result.found or not pool_passes.is_deleted(
-                    self.ports, self.memory, name):
-                continue
+        for name in sorted(pool_passes.deleted(
+                self.ports, self.memory,
+                self.ports.nova.pools_of(self.name))):
             uuid = pools.uuid_of(name)
             cloud.rows.pop(uuid, None)
             if not cloud.allocations.get(uuid):
@@ -516,8 +517,8 @@ class Service:
         found = self.result.found[pool]
         node = reservation.reserve(self.ports.ironic, reservation.Wanted(
             uuid, found.kind, self.recent.untried(
-                reservation.in_turn(found.free, uuid))),
-            self.current.scope).node
+                reservation.in_turn(found.free, uuid)),
+            rule=self.current.kind_rule), self.current.scope).node
         if self._is_ended(uuid):
             self._release(uuid)
             return
