@@ -103,7 +103,7 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
         ('Records of pools', (
             _run, {'check': pool_checks.records, 'code': _Code.FAILURE})),
         ('Sizes of pools', (
-            _run, {'check': pool_checks.totals, 'code': _Code.WARNING})),
+            _run, {'check': pool_checks.counts, 'code': _Code.WARNING})),
         ('Instances', (
             _run, {'check': checks.instances, 'code': _Code.WARNING})),
         ('Instances in pools', (

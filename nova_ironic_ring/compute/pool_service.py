@@ -271,7 +271,7 @@ class PoolService(service.Service):
         """
         names = {node}
         try:
-            names |= self._records.pools_of(self.settings.host)
+            names |= self.world.nova.pools_of(self.settings.host)
             names -= self.result.found.keys()
             found = pool_passes.deleted(self.world, self.memory, names)
         except Exception as error:

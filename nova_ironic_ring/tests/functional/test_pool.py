@@ -249,6 +249,57 @@ class PoolTestCase(base.LabTestCase):
             pool.owner for pool in self._pools()
             if pool.owner == dead and pool.reserved < pool.total})
 
+    def _write(self, node: str, capability: str) -> None:
+        """Add a capability to a node for the time of the test."""
+        system = self.lab.connect('lab-system').baremetal
+        said = system.get_node(node).properties['capabilities']
+        for value in f'{said},{capability}', said:
+            change = [{'op': 'replace', 'path': _CAPABILITY, 'value': value}]
+            if value == said:
+                self.addCleanup(system.patch_node, node, change)
+            else:
+                system.patch_node(node, change)
+
+    def test_stranger_who_writes_capabilities(self):
+        computes = self.lab.state.computes
+        known = {pool.uuid: pool.owner for pool in self._pools()}
+        limit = 1 + max(collections.Counter(known.values()).values())
+        for name in computes:
+            self.addCleanup(self.lab.reconfigure, name, {})
+            self.lab.reconfigure(name, {'ironic_ring': {
+                'pools_limit': limit}})
+        self.wait_for_passes(*computes)
+
+        found = list(self.cloud.baremetal.nodes(details=True))
+        owners = base.divide({node.id for node in found}, *computes)
+        # Of each pool one node is left as it is.
+        left = {(owners[node.id], node.resource_class, tuple(node.traits),
+                 node.properties['capabilities']): node.id for node in found}
+        strange = sorted(owners.keys() - set(left.values()))
+        for number, node in enumerate(strange):
+            self._write(node, f'mine:{number}')
+        self.addCleanup(self._wait_free)
+        made = collections.Counter(known.values())
+        most = {name: min(limit, made[name] + sum(
+            owners[node] == name for node in strange)) for name in computes}
+        self.assertLess(sum(most.values()), len(known) + len(strange))
+        counted = {name: sum(owners[node] == name for node in left.values())
+                   + most[name] - made[name] for name in computes}
+
+        def is_so() -> bool:
+            return {name: self._total(name) for name in computes} == counted
+
+        self.lab.wait('Nodes of new kinds left out', is_so)
+        self.wait_for_passes(*computes)
+        self.assertTrue(is_so())
+        now = {pool.uuid: pool.owner for pool in self._pools()}
+        self.assertEqual(known.items(), known.items() & now.items())
+        self.assertEqual(most, dict(collections.Counter(now.values())))
+        self.assertIn('NODES_LEFT_OUT', [
+            each['Code'] for each in json.loads(
+                self.ring('check', '-f', 'json', status=1))])
+        self.assertWhole(self.boot_active('beside-a-stranger'))
+
     def _restart(self, name: str, overrides: services.Sections) -> None:
         self.lab.configure_compute(name, overrides)
         self.lab.compute(name).kill()

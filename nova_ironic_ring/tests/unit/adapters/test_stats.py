@@ -19,6 +19,7 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.core import failures
+from nova_ironic_ring.core import kinds
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import profile
 from nova_ironic_ring.core import settings
@@ -63,10 +64,15 @@ class ProfileTestCase(base.BaseTestCase):
                              'peers': frozenset('ab')},
                         {'scope': settings.Scope(shard='x'),
                          'cooperative': False},
-                        {'follows': True}, {'fails_over': False}):
+                        {'follows': True}, {'fails_over': False},
+                        {'kind_rule': kinds.Rule(
+                            frozenset({'raid', 'boot'}), frozenset()),
+                         'pools_limit': 7}):
             said = profile.of(settings.Settings('me', **changes))
             self.assertEqual(said, stats.read_profile(
                 stats.publish('Me', said), 'me'))
+            self.assertEqual(changes.get('kind_rule', kinds.Rule()),
+                             said.kind_rule)
 
     def test_values(self):
         said = profile.of(settings.Settings(
@@ -91,6 +97,12 @@ class ProfileTestCase(base.BaseTestCase):
                       {'ironic_ring:profile': '[]'},
                       {'ironic_ring:profile': '{"names": 7}'}):
             self.assertIsNone(stats.read_profile(found, 'me'))
+
+    def test_release_that_knows_no_limit(self):
+        said = stats.read_profile({'ironic_ring:profile': '{}'}, 'me')
+        assert said is not None
+        self.assertEqual((kinds.Rule(), 0), (
+            said.kind_rule, said.pools_limit))
 
     def test_what_a_former_owner_has_written(self):
         found = stats.publish('A', profile.Profile())

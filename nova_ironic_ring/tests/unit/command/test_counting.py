@@ -446,6 +446,48 @@ class CheckTestCase(oslotest_base.BaseTestCase):
                 **seen.inventories,
                 POOLS[host]: snapshot.Inventory(size - 1, 0, 0)})))
 
+    def limited(self, **options):
+        """Return a deployment in which a stranger makes a kind a node."""
+        return change(make(said=profile.Profile(
+            protocol=profile.PROTOCOL, **options)), **{
+                f'node_{number}': {'kind': pools.Kind(
+                    'CUSTOM_BAREMETAL', frozenset({f'CUSTOM_{number}'}))}
+                for number in range(10)})
+
+    def test_more_kinds_than_the_limit(self):
+        seen = dataclasses.replace(self.limited(pools_limit=1), inventories={
+            name: snapshot.Inventory(sum(
+                owner(number) == host for number in range(10, 30)), 0, 0)
+            for host, name in POOLS.items()})
+        found = [finding for finding in checks.find(seen)
+                 if finding.code.name == 'NODES_LEFT_OUT']
+        self.assertEqual(len(found), len(checks.find(seen)))
+        self.assertEqual({owner(number) for number in range(10)},
+                         {finding.subject for finding in found})
+        number = sum(owner(number) == found[0].subject for number in range(10))
+        self.assertIn('pools_limit (1) lets it make, and '
+                      f'{number} node', found[0].what)
+        self.assertEqual(
+            f'{owner(0)} has as many pools as [ironic_ring] pools_limit lets '
+            "it make, and none of the node's kind: nothing is built on the "
+            'node', decisions.explain(seen, seen.nodes[NODES[0]])['Reason'])
+        self.assertNotIn('NODES_LEFT_OUT', self.codes(
+            self.limited(pools_limit=30)))
+
+    def test_kinds_by_what_the_services_say(self):
+        self.assertEqual([], self.codes(self.limited(traits=())))
+
+    def test_kinds_that_differ(self):
+        seen = self.limited(traits=('CUSTOM_FAST',))
+        seen = dataclasses.replace(seen, pools={
+            name: dataclasses.replace(row, profile=dataclasses.replace(
+                row.profile, traits=None)) if row.owner == 'a' else row
+            for name, row in seen.pools.items()})
+        (what,) = (finding.what for finding in checks.find(seen)
+                   if finding.code.name == 'CONFIGURATION_DIFFERS')
+        self.assertEqual('[ironic_ring] pool_traits differs '
+                         '(b, c: CUSTOM_FAST; a: unset)', what)
+
     def test_instance_without_node(self):
         seen = make(instances={1: owner(1)})
         self.assertEqual(['INSTANCE_WITHOUT_NODE'], self.codes(

@@ -168,7 +168,8 @@ class LastPassTestCase(PoolDriverTestCase):
 
     def test_profile(self):
         self.assertEqual(
-            profile.Profile(protocol=profile.PROTOCOL, pools_limit=100), stats.read_profile(
+            profile.Profile(protocol=profile.PROTOCOL, pools_limit=100),
+            stats.read_profile(
                 self.nova.row(self.uuid).stats, 'me'))
 
     def test_it_goes_on_with_each_good_pass(self):
@@ -249,6 +250,54 @@ class NodesTestCase(PoolDriverTestCase):
         self.nova.put('i', 'me.CUSTOM_GOLD.01234567', 'me')
         self.assertFalse(self.driver.is_node_deleted(
             'me.CUSTOM_GOLD.01234567'))
+
+    def test_only_what_is_named_makes_a_pool(self):
+        self.configure(pool_capabilities=['boot'], pool_traits=['CUSTOM_FAST'])
+        for number, node in enumerate(NODES):
+            self.nova.properties[node] = {
+                'capabilities': f'mine:{number},boot:uefi'}
+            self.cloud.nodes[node].kind = pools.Kind('CUSTOM_BAREMETAL', (
+                frozenset({'CUSTOM_FAST', f'CUSTOM_MINE_{number}'})))
+        (name,) = self.me.run_pass()
+        pool = self.me.ring.result.found[name]
+        self.assertEqual(len(NODES), len(pool.nodes))
+        self.assertEqual({'CUSTOM_FAST'}, self.tree(pool.name).traits)
+        said = self.driver.get_available_resource(pool.name)['stats']
+        self.assertEqual('uefi', said['boot'])
+        self.assertNotIn('mine', said)
+        # What a node says beside it has changed, and does not matter.
+        for number, node in enumerate(NODES):
+            self.nova.properties[node] = {
+                'capabilities': f'mine:x{number},boot:uefi'}
+        self.nova.put('i', pool.name, 'me', is_building=True)
+        self.driver.prepare_for_spawn(self.nova.instance('i'))
+        self.assertIn('i', [
+            node.instance for node in self.cloud.nodes.values()])
+
+    def test_pools_of_a_stranger(self):
+        self.configure(pools_limit=3)
+        for number, node in enumerate(NODES[1:]):
+            self.nova.properties[node] = {'capabilities': f'mine:{number}'}
+        self.assertEqual(3, len(self.me.run_pass()))
+        self.assertIn(POOL, self.me.ring.result.found)
+        left = self.me.ring.summary()['pools left out']
+        self.assertEqual(len(NODES) - 3, len(left))
+
+    def test_many_that_go_cost_one_look_at_nova(self):
+        for number, node in enumerate(NODES):
+            self.nova.properties[node] = {'capabilities': f'mine:{number}'}
+        self.me.run_pass()
+        for node in NODES:
+            self.nova.properties[node] = {}
+        self.me.begin_pass()
+        gone = [row.pool for row in self.cloud.rows.values()
+                if row.pool not in (None, POOL)]
+        self.assertEqual(len(NODES), len(gone))
+        self.nova.asked.clear()
+        for name in gone:
+            self.assertTrue(self.driver.is_node_deleted(name))
+        self.assertEqual(['rows of host', 'instances of host'],
+                         self.nova.asked)
 
     def test_deleted_where_placement_does_not_tell(self):
         read = self.me.placement.get_allocations_for_resource_provider

@@ -12,11 +12,14 @@
 
 from unittest import mock
 
+import dataclasses
+
 import ddt
 from oslotest import base
 
 from nova_ironic_ring.core import cloud as clouds
 from nova_ironic_ring.core import failures
+from nova_ironic_ring.core import kinds
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import reservation
@@ -176,6 +179,20 @@ class ReserveTestCase(base.BaseTestCase):
         got = [self.reserve('ab', instance=str(number))
                for number in range(5)]
         self.assertEqual({'a', 'b', 'c', 'd', None}, set(got))
+
+    def test_what_makes_no_kind_does_not_matter(self):
+        for number, node in enumerate('abcd'):
+            self.cloud.nodes[node].kind = dataclasses.replace(
+                KIND, traits=frozenset({f'CUSTOM_{number}'}))
+        self.assertIsNone(self.reserve('ab'))
+        for wanted in (
+                reservation.Wanted('i', KIND, 'a'),
+                reservation.Wanted('j', KIND, named='c'),
+                reservation.Wanted('k', KIND)):
+            self.assertIsNotNone(reservation.reserve(
+                self.ironic, dataclasses.replace(
+                    wanted, rule=kinds.Rule(traits=frozenset())),
+                settings.Scope()).node)
 
     def test_what_is_tried_is_not_tried_again(self):
         asked = []
