@@ -670,6 +670,43 @@ def guard_unshelving(source: NovaIronicDriver,
     compute.unshelve_instance = unshelved
 
 
+def prepare_unshelving(
+        source: NovaIronicDriver,
+        reserved: Callable[[objects.Instance, str],
+                           contextlib.AbstractContextManager[object]]) -> None:
+    """Have a node be reserved for each instance that is being unshelved.
+
+    Nova has the driver reserve one for a build, and not here.
+
+    :param source: the driver that the manager has
+    :param reserved: called with the instance and the compute node; in what it
+        returns, the instance is unshelved
+    """
+    compute = source.virtapi._compute
+    unshelve = compute._unshelve_instance
+    parameters = inspect.signature(unshelve)
+
+    @functools.wraps(unshelve)
+    def unshelved(*args: Any, **kwargs: Any) -> Any:
+        given = parameters.bind(*args, **kwargs).arguments
+        with reserved(given['instance'], given['node']):
+            return unshelve(*args, **kwargs)
+    compute._unshelve_instance = unshelved
+
+
+def delete_allocation(source: NovaIronicDriver,
+                      context: nova_context.RequestContext,
+                      instance: str) -> None:
+    """Delete the allocation of an instance, whatever it is of.
+
+    :param source: the driver that the manager has
+    :param context: with the rights of an administrator
+    :param instance: the instance's UUID
+    """
+    source.virtapi._compute.reportclient.delete_allocation_for_instance(
+        context, instance, force=True)
+
+
 def watch_claims(source: NovaIronicDriver,
                  begins: Callable[[str, str], None]) -> None:
     """Have something know of each claim of a node for an instance.

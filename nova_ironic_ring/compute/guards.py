@@ -218,6 +218,16 @@ def was_active(instance: objects.Instance) -> bool:
     return now is not None and now.launched_at is not None
 
 
+def is_shelved(instance: objects.Instance) -> bool:
+    """Say whether an instance has no machine, as it is shelved or deleted.
+
+    :param instance: the instance; Nova is asked for what it is now
+    """
+    now = _read(instance.uuid)
+    return now is None or (now.vm_state == vm_states.SHELVED_OFFLOADED
+                           and now.host in (None, CONF.host))
+
+
 def build_once(instance: objects.Instance, call: Call) -> Any:
     """Build an instance, unless its build was ended with another service.
 

@@ -31,6 +31,9 @@ READERS = (
     'spawn', 'rebuild', 'rescue', 'unrescue', 'destroy', 'attach_interface',
     'get_vnc_console', 'get_volume_connector',
     'prepare_networks_before_block_device_mapping')
+#: Those of them that Nova calls before it has given an instance that is being
+#: unshelved a node.
+EARLY = ('get_volume_connector',)
 #: Those of them that clean up, and have nothing to do where there is no node.
 CLEANERS = ('unplug_vifs', 'detach_interface', 'clean_networks_preparation')
 
@@ -43,13 +46,17 @@ class OnNode:
     """
 
     def __init__(self, source: upstream.NovaIronicDriver,
-                 instance: objects.Instance) -> None:
+                 instance: objects.Instance, node: str | None = None) -> None:
         """Choose the instance.
 
         :param source: what speaks to Ironic
         :param instance: the instance
+        :param node: what to say of its node before Ironic has the instance on
+            one: the UUID of a node, or the name of a pool
         """
         vars(self).update(_source=source, _instance=instance)
+        if node is not None:
+            vars(self).update(_node=node)
 
     @property
     def node(self) -> str:
@@ -103,8 +110,10 @@ def _method(mixin: type, name: str) -> Callable[..., Any]:
         given = signature.bind(self, *args, **kwargs)
         instance = given.arguments['instance']
         method = getattr(super(mixin, self), name)
-        # A node of Ironic has no name but its UUID.
-        if not pools.is_pool(getattr(instance, 'node', None)):
+        place = getattr(instance, 'node', None)
+        # A node of Ironic has no name but its UUID. One that is being
+        # unshelved has a node in Ironic first.
+        if not pools.is_pool(place) and (place or name not in EARLY):
             return method(*args, **kwargs)
         instance = OnNode(self, instance)
         given.arguments['instance'] = instance

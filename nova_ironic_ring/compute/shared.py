@@ -29,6 +29,7 @@ from nova import exception
 from nova import objects
 from oslo_log import log as logging
 from oslo_reports import guru_meditation_report as gmr
+from oslo_utils import excutils
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import guards
@@ -93,6 +94,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             self, self.ring_named_nodes.begin, self.ring_named_nodes.end)
         upstream.guard_claims(self, guards.claim_once)
         upstream.guard_unshelving(self, self._is_to_unshelve)
+        upstream.prepare_unshelving(self, self._reserved)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
         upstream.keep_detached(self)
         upstream.guard_writes(self, guards.write_if_mine)
@@ -116,6 +118,42 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         return guards.is_to_be_unshelved(
             instance, lambda: instance.uuid in placement.consumers(
                 pools.provider(node)))
+
+    @contextlib.contextmanager
+    def _reserved(self, instance: objects.Instance, node: str
+                  ) -> Iterator[None]:
+        """Reserve a node for an instance while it is being unshelved.
+
+        :param instance: the instance
+        :param node: the UUID of the node, or the name of the pool
+        :raises nova.exception.ComputeResourcesUnavailable: if there is none
+        """
+        mixed: Any = self
+        placed = on_node.OnNode(mixed, instance, node)
+        has_node = False
+        try:
+            mixed.prepare_for_spawn(placed)
+            has_node = True
+            yield
+        except Exception:
+            with excutils.save_and_reraise_exception():
+                if guards.is_shelved(instance):
+                    self._give_back(placed, has_node)
+
+    def _give_back(self, instance: Any, has_node: bool) -> None:
+        """Have an instance that could not be unshelved hold nothing.
+
+        Nova leaves the node, and before the claim the allocation as well.
+        """
+        mixed: Any = self
+        context = nova_context.get_admin_context()
+        try:
+            if has_node:
+                mixed.destroy(context, instance, instance.get_network_info())
+            upstream.delete_allocation(mixed, context, instance.uuid)
+        except Exception:
+            LOG.exception('What instance %s had got to be unshelved cannot be '
+                          'cleaned up: its delete does.', instance.uuid)
 
     def _look_between_passes(self) -> Sequence[str]:
         """Take over the instances of services that are dead by now.

@@ -63,13 +63,16 @@ class ShapesTestCase(base.LabTestCase):
              sum(each.disk for each in wanted)), (memory, cpus, disk))
 
     def test_what_provider_yaml_adds_through_a_death(self):
-        flavor = self._flavor('licensed', **{
-            f'resources:{services.PROVIDED_CLASS}': '1',
-            f'trait:{services.PROVIDED_TRAIT}': 'required'})
+        # Not by the trait: Ironic wants on the node what a flavor asks for.
+        flavor = self._flavor(
+            'licensed', **{f'resources:{services.PROVIDED_CLASS}': '1'})
         server = servers.wait_active(
             self.cloud, self.boot('licensed', flavor=flavor))
         self.assertEqual(self.PROVIDING, server.compute_host)
-        (resources,) = self.allocations(server).values()
+        ((provider, resources),) = self.allocations(server).items()
+        self.assertIn(services.PROVIDED_TRAIT, self.cloud.placement.get(
+            f'/resource_providers/{provider}/traits', microversion='1.6',
+        ).json()['traits'])
         self.assertEqual({'CUSTOM_BAREMETAL': 1, services.PROVIDED_CLASS: 1},
                          resources)
         node = self.node_of(server).id

@@ -16,6 +16,7 @@ A failure here means that a release of Nova has changed one: mend
 nova_ironic_ring/adapters/upstream.py, which has them all.
 """
 
+import contextlib
 import functools
 import inspect
 import pathlib
@@ -609,6 +610,40 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertRaises(TypeError, compute._do_build_and_run_instance,
                           'context', instance, 'image')
         self.assertEqual(set(), here)
+
+    def test_unshelving(self):
+        # Nova asks for the volumes first, and has no node reserved.
+        source = inspect.getsource(manager.ComputeManager._unshelve_instance)
+        self.assertLess(source.index('self._prep_block_device('),
+                        source.index('self.rt.instance_claim('))
+        self.assertNotIn('prepare_for_spawn', source)
+        self.assertIn('self._unshelve_instance(', inspect.getsource(
+            manager.ComputeManager.unshelve_instance))
+        unshelve = mock.create_autospec(
+            manager.ComputeManager._unshelve_instance)
+        compute = mock.Mock(spec=manager.ComputeManager)
+        compute._unshelve_instance = functools.partial(unshelve, compute)
+        entered = []
+
+        @contextlib.contextmanager
+        def reserved(*given):
+            entered.append(given)
+            unshelve.assert_not_called()
+            yield
+            unshelve.assert_called_once()
+
+        upstream.prepare_unshelving(
+            mock.Mock(virtapi=mock.Mock(_compute=compute)), reserved)
+        compute._unshelve_instance(
+            'context', 'instance', None, {}, 'node', None, None)
+        self.assertEqual([('instance', 'node')], entered)
+
+    def test_allocation_that_is_deleted(self):
+        reports = mock.create_autospec(report.SchedulerReportClient)
+        upstream.delete_allocation(mock.Mock(virtapi=mock.Mock(
+            _compute=mock.Mock(reportclient=reports))), 'context', 'i')
+        reports.delete_allocation_for_instance.assert_called_once_with(
+            'context', 'i', force=True)
 
     def test_claims_are_guarded(self):
         found = mock.create_autospec(claims.Claim, instance=True)

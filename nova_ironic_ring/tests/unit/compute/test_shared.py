@@ -1,0 +1,142 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What both drivers do when Nova unshelves an instance."""
+
+import functools
+from unittest import mock
+
+import fixtures
+from nova.compute import manager
+from nova import exception
+from nova import objects
+from nova.virt.ironic import driver as nova_driver
+
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import driver
+from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.core import pools
+from nova_ironic_ring.tests.fixtures import fake_nova
+from nova_ironic_ring.tests.unit.compute import base
+
+NODE = fake_nova.NODES[0]
+
+
+class UnshelvingTestCase(base.DriverTestCase):
+    """Nova's own way, up to where it asks for the volumes."""
+
+    MADE: type = driver.IronicRingDriver
+
+    def setUp(self):
+        super().setUp()
+        self.me = self.nova.compute('me', self.MADE)
+        self.driver = self.me.driver
+        self.nova.put('i', None, None)
+        self.instance = self.nova.instance('i')
+        self.instance.vm_state = 'shelved_offloaded'
+        self.instance.save = mock.Mock()
+        self.instance.get_network_info = mock.Mock(return_value=[])
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.compute.guards._read',
+            side_effect=lambda uuid: self.instance))
+        self.nodes = []
+        self.compute = self.me.manager
+        self.compute.host = 'me'
+        self.compute.reportclient = mock.Mock()
+        self.compute._prep_block_device.side_effect = self._ask
+        self.compute._unshelve_instance = functools.partial(
+            manager.ComputeManager._unshelve_instance, self.compute)
+        upstream.prepare_unshelving(self.driver, self.driver._reserved)
+        for owner, name in (
+                (objects.BlockDeviceMappingList, 'get_by_instance_uuid'),
+                (manager.compute_utils, 'notify_about_instance_action'),
+                (nova_driver.IronicDriver, 'destroy')):
+            self.useFixture(fixtures.MockPatchObject(owner, name))
+        self.useFixture(fixtures.MockPatchObject(
+            nova_driver.IronicDriver, 'prepare_for_spawn', autospec=True,
+            side_effect=self._reserve))
+        self.connector = self.useFixture(fixtures.MockPatchObject(
+            nova_driver.IronicDriver, 'get_volume_connector',
+            autospec=True)).mock
+
+    def _reserve(self, source, instance):
+        self.cloud.nodes[instance.get('node')].instance = instance.uuid
+
+    def _ask(self, context, instance, bdms):
+        """Ask for the connector, as Nova does for each volume."""
+        self.driver.get_volume_connector(instance)
+        (call,) = self.connector.call_args_list
+        self.nodes.append(call.args[1].node)
+        raise ValueError('no volume')
+
+    def place(self) -> str:
+        """Return what the scheduler has chosen."""
+        return NODE
+
+    def _unshelve(self):
+        self.compute._unshelve_instance(
+            'context', self.instance, None, {}, self.place(), None, None)
+
+    def held(self) -> list[str]:
+        """Name the nodes that Ironic has the instance on."""
+        return [node for node, known in self.cloud.nodes.items()
+                if known.instance == 'i']
+
+    def test_volumes_are_for_a_node_that_is_reserved(self):
+        self.assertRaises(ValueError, self._unshelve)
+        self.assertEqual(self.held(), self.nodes)
+        self.assertEqual(1, len(self.nodes))
+        # Nova has it on none before the claim.
+        self.assertIsNone(self.instance.node)
+
+    def test_what_was_begun_is_undone(self):
+        destroy = nova_driver.IronicDriver.destroy
+        self.assertRaises(ValueError, self._unshelve)
+        destroy.assert_called_once()
+        (self.compute.reportclient.delete_allocation_for_instance
+         .assert_called_once_with(mock.ANY, 'i', force=True))
+
+    def test_machine_that_another_service_has_by_now_is_left_alone(self):
+        def ask(context, instance, bdms):
+            instance.host, instance.vm_state = 'other', 'active'
+            raise ValueError
+        self.compute._prep_block_device.side_effect = ask
+        self.assertRaises(ValueError, self._unshelve)
+        nova_driver.IronicDriver.destroy.assert_not_called()
+        (self.compute.reportclient.delete_allocation_for_instance
+         .assert_not_called())
+
+    def test_no_node(self):
+        with mock.patch.object(
+                self.driver, 'prepare_for_spawn',
+                side_effect=exception.ComputeResourcesUnavailable(reason='')):
+            self.assertRaises(exception.ComputeResourcesUnavailable,
+                              self._unshelve)
+        nova_driver.IronicDriver.destroy.assert_not_called()
+        self.assertEqual([], self.nodes)
+        (self.compute.reportclient.delete_allocation_for_instance
+         .assert_called_once_with(mock.ANY, 'i', force=True))
+
+    def test_nothing_is_undone_after_a_success(self):
+        with self.driver._reserved(self.instance, self.place()):
+            pass
+        self.assertEqual(1, len(self.held()))
+        nova_driver.IronicDriver.destroy.assert_not_called()
+
+
+class PoolUnshelvingTestCase(UnshelvingTestCase):
+
+    MADE = pool_driver.IronicPoolDriver
+
+    def place(self) -> str:
+        self.me.run_pass()
+        return pools.name('me', base.KIND)
