@@ -442,6 +442,10 @@ class Cloud(fixtures.Fixture):
             self._settle()
         for api in later:
             api.wait()
+        if self.volumes:
+            # Without it Cinder makes each volume in error.
+            self.lab.wait('A backend of Cinder', lambda: (
+                tenant.has_backend(state)))
         tenant.furnish(state)
         if not self.alike:
             tenant.aggregate(state)

@@ -131,6 +131,15 @@ def register(state: lab_state.State) -> None:
                 region_id=services.REGION, url=state.url(name) + path)
 
 
+def has_backend(state: lab_state.State) -> bool:
+    """Say whether Cinder's scheduler knows where to make volumes.
+
+    :param state: the lab's settings; Cinder must answer
+    """
+    storage = connect(state).block_storage
+    return any(True for _ in storage.backend_pools())
+
+
 def furnish(state: lab_state.State) -> None:
     """Make an image and flavors to boot servers with.
 
