@@ -29,6 +29,7 @@ from typing import TypeAlias
 
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova.compute import claims
+from nova.compute import provider_tree as nova_provider_tree
 from nova.compute import resource_tracker
 from nova.compute import task_states
 from nova.compute import utils as compute_utils
@@ -829,16 +830,23 @@ def aggregates(source: NovaIronicDriver, provider: str) -> set[str] | None:
     return known.data(provider).aggregates if known.exists(provider) else None
 
 
-def configured_classes(source: NovaIronicDriver) -> frozenset[str]:
-    """Name the resource classes that this service's provider.yaml files add.
+def configured_classes(source: NovaIronicDriver,
+                       provider: nova_provider_tree.ProviderData
+                       ) -> frozenset[str]:
+    """Name the resource classes that provider.yaml files add to a provider.
 
-    Nova's tracker puts them into what the driver has said of a provider, and
-    fails where that has them already.
+    Nova's tracker puts them into what the driver has said of the provider, and
+    fails where that has them already. What the files say of all compute nodes
+    is not for one that they name.
 
     :param source: the driver that the manager has
+    :param provider: the provider of a compute node
     """
+    configs = source.virtapi._compute.rt.provider_configs
+    named = [configs[each] for each in (provider.uuid, provider.name)
+             if each in configs]
     return frozenset(
-        name for said in source.virtapi._compute.rt.provider_configs.values()
+        name for said in named or [configs.get('$COMPUTE_NODE', {})]
         for added in said.get('inventories', {}).get('additional', ())
         for name in added)
 

@@ -51,7 +51,7 @@ class Providers:
         more = before.keys() - said.inventory.keys()
         if more:
             # The tracker adds these itself.
-            more -= upstream.configured_classes(self._driver)
+            more -= upstream.configured_classes(self._driver, said)
         if more:
             more &= self._placement.used_classes(said.uuid)
         if more:

@@ -36,6 +36,15 @@ class Limited:
         default_factory=dict)
 
 
+def is_exceeded(found: Collection[str], most: int) -> bool:
+    """Say whether there are more pools than a service makes.
+
+    :param found: the pools of all kinds of its nodes, by name
+    :param most: how many pools it makes at most; 0 if there is no limit
+    """
+    return 0 < most < len(found)
+
+
 def limit(found: Mapping[str, pools.Pool], most: int,
           used: Collection[str], recorded: Collection[str]) -> Limited:
     """Choose the pools that a service makes.
@@ -50,7 +59,7 @@ def limit(found: Mapping[str, pools.Pool], most: int,
         their way to, or that take instances over
     :param recorded: the names of those that have a record
     """
-    if not most or len(found) <= most:
+    if not is_exceeded(found, most):
         return Limited(found)
     first = sorted(found, key=lambda name: (
         name not in used, name not in recorded,

@@ -326,9 +326,12 @@ def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
             found[pool] = pools.Pool(pool)
     if not found and this.current.follows:
         found = _first_pool(this, memory, seen)
-    limited = pool_limit.limit(
-        found, this.current.pools_limit, _used(found, share, named),
-        seen.recorded)
+    most, used = this.current.pools_limit, _used(found, share, named)
+    if pool_limit.is_exceeded(found, most):
+        # A build may be on its way to one that has nodes, too.
+        used |= {pool for pool in seen.recorded & found.keys() - used
+                 if consumers.of(pool) != frozenset()}
+    limited = pool_limit.limit(found, most, used, seen.recorded)
     return dataclasses.replace(limited, kept=pool_missing.with_missing({
         name: _completed(pool, memory, consumers, is_hidden)
         for name, pool in sorted(limited.kept.items())},

@@ -208,10 +208,17 @@ class PrivateNamesTestCase(base.BaseTestCase):
         tracker = resource_tracker.ResourceTracker(
             'me', mock.Mock(), mock.Mock())
         source = mock.Mock(virtapi=mock.Mock(_compute=mock.Mock(rt=tracker)))
-        self.assertEqual({'CUSTOM_LICENSE', 'CUSTOM_SLOT'},
-                         upstream.configured_classes(source))
+        tree = provider_tree.ProviderTree()
+        for name in ('one', 'other'):
+            tree.new_root(name, getattr(uuidsentinel, name))
+        self.assertEqual(
+            {'CUSTOM_LICENSE', 'CUSTOM_SLOT'},
+            upstream.configured_classes(source, tree.data('one')))
+        self.assertEqual(
+            set(), upstream.configured_classes(source, tree.data('other')))
         tracker.provider_configs = {}
-        self.assertEqual(set(), upstream.configured_classes(source))
+        self.assertEqual(
+            set(), upstream.configured_classes(source, tree.data('one')))
 
     def test_placement_that_does_not_answer(self):
         client = self._deleted_provider(503)

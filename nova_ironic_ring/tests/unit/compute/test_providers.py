@@ -105,6 +105,29 @@ class ClassTestCase(RealPlacementTestCase):
         self.track(self.place)
         self.assertEqual({CLASS}, self.real.inventories(self.uuid).keys())
 
+    def test_class_that_is_used_and_configured_for_another_here(self):
+        self.use_placement(**CONFIGURED)
+        self.track(self.place)
+        self.assertTrue(self.real.allocate(
+            uuidutils.generate_uuid(), self.uuid, CLASS, LICENSE))
+        self.use_placement(
+            **{uuidutils.generate_uuid(): CONFIGURED['$COMPUTE_NODE']})
+        self.track(self.place)
+        self.assertEqual({CLASS, LICENSE},
+                         self.real.inventories(self.uuid).keys())
+
+    def test_class_that_is_used_and_configured_for_others_here(self):
+        self.use_placement(**CONFIGURED)
+        self.track(self.place)
+        self.assertTrue(self.real.allocate(
+            uuidutils.generate_uuid(), self.uuid, CLASS, LICENSE))
+        # What names a compute node replaces what is for all of them.
+        self.use_placement(**CONFIGURED, **{
+            self.uuid: {'__source_file': 'provider.yaml'}})
+        self.track(self.place)
+        self.assertEqual({CLASS, LICENSE},
+                         self.real.inventories(self.uuid).keys())
+
     def test_class_that_is_neither_used_nor_configured_here(self):
         self.use_placement(**CONFIGURED)
         self.track(self.place)

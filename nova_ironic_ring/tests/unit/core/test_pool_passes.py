@@ -291,6 +291,15 @@ class LimitTestCase(pool_base.PoolPassTestCase):
                          self.cloud.instances['i'])
         self.assertIn(node, self.service.result.found[name].used)
 
+    def test_pool_that_a_build_is_on_its_way_to(self):
+        name = pools.name('a', OTHER)
+        self.allocate(name, 'on its way')
+        self.service.current = dataclasses.replace(
+            self.service.current, pools_limit=1)
+        self.run_passes()
+        self.assertEqual({name}, self.service.result.found.keys())
+        self.assertEqual(5, len(self.service.result.found[name].nodes))
+
     def test_instance_that_nova_does_not_have_makes_no_pool(self):
         for number, node in enumerate(NODES[10:]):
             self.cloud.nodes[node].instance = f'i{number}'
