@@ -21,6 +21,7 @@ from typing import Any
 from unittest import mock
 
 from nova.compute import resource_tracker
+import nova.conf
 from nova import context as nova_context
 from nova.db.main import models
 from nova import objects
@@ -36,6 +37,8 @@ from nova_ironic_ring.core import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import postgresql
 from nova_ironic_ring.tests.unit.compute import base as unit
+
+CONF = nova.conf.CONF
 
 _NODES = 10000
 _INSTANCES = 6000
@@ -161,7 +164,8 @@ class ColumnsTestCase(base.BaseTestCase):
         self.assertEqual(_INSTANCES * 512, row.vcpus_used)
         # The tracker goes on to count exactly.
         self.assertEqual(
-            _INSTANCES * _MEMORY, tracker.compute_nodes[_POOL].memory_mb_used)
+            _INSTANCES * _MEMORY + CONF.reserved_host_memory_mb,
+            tracker.compute_nodes[_POOL].memory_mb_used)
 
     def test_mariadb(self):
         with mock.patch.dict(os.environ, PATH=os.pathsep.join(
