@@ -168,7 +168,7 @@ The service that takes over counts them itself, from when it first saw the
 last heartbeat of the other, and anew after it was restarted or could not
 reach Nova. A service is not dead before it is absent, and not before one that
 ends in order may have finished its builds: a value below ``[DEFAULT]
-graceful_shutdown_timeout`` is raised to that. With the default of 0, only an
+graceful_shutdown_timeout`` is raised to that, and a WARNING says so. With the default of 0, only an
 operator's word makes a service dead: one who forces it down, or deletes it.
 Its free nodes do not wait for this.
 

@@ -51,6 +51,7 @@ def read(conf: cfg.ConfigOpts) -> settings.Settings:
         fails_over=ours.instance_mobility in ('failover', 'follow'),
         follows=ours.instance_mobility == 'follow',
         failover_after=_failover_after(conf),
+        failover_configured=ours.failover_after,
         vanished_nodes_limit=ours.vanished_nodes_limit,
         failed_node_wait=ours.failed_node_wait,
         by_shards=ours.listing == 'shards',

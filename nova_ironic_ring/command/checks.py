@@ -284,6 +284,27 @@ def timeouts(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'and send SIGHUP', service.cell)
 
 
+def failovers(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Services that wait longer before a failover than they are told to.
+
+    :param seen: what was read
+    """
+    for host, said in seen.profiles.items():
+        if host in seen.hosts and seen.lives(host) and (
+                0 < said.failover_configured < said.failover_after):
+            service = seen.hosts[host]
+            yield Finding(
+                Code.FAILOVER_RAISED, service.record.host,
+                '[ironic_ring] failover_after is '
+                f'{said.failover_configured:g} s, and it goes by '
+                f'{said.failover_after:g} s, [DEFAULT] '
+                'graceful_shutdown_timeout: a service that ends in order may '
+                'take that long',
+                f'set failover_after to {said.failover_after:g} or more, and '
+                'send SIGHUP; or lower graceful_shutdown_timeout, and restart '
+                'the services', service.cell)
+
+
 def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
     """Records of lost services, and records and nodes without each other.
 
@@ -394,6 +415,6 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
 #: All checks, in their order.
 CHECKS: tuple[Check, ...] = (
     configuration, groups, overlaps, aggregates, aggregate_checks.members,
-    drivers, protocols, work, timeouts, rows, providers, pool_checks.pools,
-    pool_checks.records, pool_checks.counts, instances,
+    drivers, protocols, work, timeouts, failovers, rows, providers,
+    pool_checks.pools, pool_checks.records, pool_checks.counts, instances,
     pool_checks.instances)

@@ -55,6 +55,7 @@ class Code(enum.Enum):
     SERVICE_WITHOUT_NODE = 'drivers', Severity.WARNING
     PASSES_FAIL = 'services', Severity.ERROR
     TIMEOUT_TOO_SHORT = 'configuration', Severity.WARNING
+    FAILOVER_RAISED = 'configuration', Severity.WARNING
     RECORD_WITHOUT_NODE = 'rows', Severity.WARNING
     RECORDS_OF_LOST_SERVICE = 'services', Severity.WARNING
     INSTANCES_OF_LOST_SERVICE = 'services', Severity.ERROR

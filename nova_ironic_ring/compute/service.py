@@ -216,6 +216,8 @@ class Service:
         #: What the others read of this service in its nodes' rows.
         self.published: dict[str, str] = {}
         self._complaint = ''
+        #: For which value of failover_after it was said that it is too low.
+        self._raised = 0.0
         #: What this service says of its passes, and since when.
         self._work = own_work.Work()
         self._said_at = 0.0
@@ -245,6 +247,7 @@ class Service:
             self.published = stats.publish(
                 self._settings.host, profile.of(self._settings))
             self._complaint = ''
+            self._say_what_is_raised(self._settings)
         except ValueError as error:
             if self._settings is None:
                 LOG.error('%s', error)
@@ -255,6 +258,20 @@ class Service:
                 LOG.error('%s. Until that is mended, what was configured '
                           'before stays in force.', str(error).rstrip('.'))
         return self._settings
+
+    def _say_what_is_raised(self, current: core_settings.Settings) -> None:
+        """Say once of a value that it is too low to be gone by."""
+        wanted = current.failover_configured
+        raised = wanted if wanted < current.failover_after else 0
+        if raised and raised != self._raised:
+            LOG.warning(
+                '[ironic_ring] failover_after is %(wanted)d s, and a service '
+                'that ends in order may take %(raised)d s ([DEFAULT] '
+                'graceful_shutdown_timeout): its instances are taken over '
+                'after %(raised)d s. Set failover_after to %(raised)d or '
+                'more, or lower graceful_shutdown_timeout on all services.',
+                {'wanted': wanted, 'raised': current.failover_after})
+        self._raised = raised
 
     def _run(self, run: Run[Result]) -> Result:
         """Run a pass, and log what happens in it.

@@ -64,6 +64,8 @@ class Profile:
     :ivar mobility: what it does with instances
     :ivar failover_after: seconds of silence after which a service is dead to
         it; 0 if only an operator's word makes it so
+    :ivar failover_configured: the seconds that its configuration has for that;
+        0 as well of releases that did not say it yet
     :ivar handover_timeout: seconds that it waits for consent; 0 if it goes by
         how long passes take
     :ivar listing: ``shards`` if it divides nodes by their shards, where all
@@ -89,6 +91,7 @@ class Profile:
     capabilities: tuple[str, ...] | None = None
     traits: tuple[str, ...] | None = None
     pools_limit: int = 0
+    failover_configured: float = 0
 
     @property
     def scope(self) -> settings.Scope:
@@ -121,7 +124,8 @@ def of(current: settings.Settings) -> Profile:
         0 if current.measures_passes else current.handover_timeout,
         'shards' if current.by_shards else 'all', PROTOCOL,
         _listed(current.kind_rule.capabilities),
-        _listed(current.kind_rule.traits), current.pools_limit)
+        _listed(current.kind_rule.traits), current.pools_limit,
+        current.failover_configured)
 
 
 def settings_of(host: str, said: Profile | None, down_time: float
@@ -143,6 +147,7 @@ def settings_of(host: str, said: Profile | None, down_time: float
         fails_over=said.mobility in ('failover', 'follow'),
         follows=said.mobility == 'follow',
         failover_after=said.failover_after,
+        failover_configured=said.failover_configured,
         by_shards=said.listing == 'shards', kind_rule=said.kind_rule,
         pools_limit=said.pools_limit)
 

@@ -44,6 +44,8 @@ class Settings:
     :ivar follows: whether instances go with the ring from live ones as well
     :ivar failover_after: seconds without a heartbeat after which an absent
         service is dead; 0 if only an operator's word makes it so
+    :ivar failover_configured: the seconds that the configuration has for
+        that, which may be too few for a service to end in order
     :ivar vanished_nodes_limit: percent of this service's nodes that may
         disappear from Ironic at once
     :ivar failed_node_wait: seconds for which builds try a node last, after the
@@ -67,6 +69,7 @@ class Settings:
     fails_over: bool = True
     follows: bool = False
     failover_after: float = 0
+    failover_configured: float = 0
     vanished_nodes_limit: int = 20
     failed_node_wait: float = 900
     by_shards: bool = False

@@ -86,6 +86,11 @@ class FormerReleasesTestCase(base.BaseTestCase):
         self.assertEqual(61, said.cycle if said else None)
         self.assertEqual({'ab'}, stats.read_held(RECORDED[LAST], 'compute-1'))
 
+    def test_what_neither_says(self):
+        self.assertEqual({0}, {
+            self._profile(release).failover_configured
+            for release in RECORDED})
+
     def test_they_find_all_that_they_read_in_what_this_release_writes(self):
         said = self._profile(LAST)
         written = {**stats.publish('compute-1', said),

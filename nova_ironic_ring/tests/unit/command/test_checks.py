@@ -68,6 +68,19 @@ class CheckTestCase(base.BaseTestCase):
         self.assertEqual([], checks.find(self._say(
             seen, 'b', handover_timeout=0)))
 
+    def test_failover_that_waits_longer_than_it_is_told_to(self):
+        seen = self._say(make(), 'b', failover_after=180)
+        # A release that does not say what is configured.
+        self.assertEqual([], checks.find(seen))
+        self.assertEqual([], checks.find(self._say(
+            seen, 'b', failover_configured=180)))
+        finding = self._only(self._say(seen, 'b', failover_configured=10))
+        self.assertEqual(('FAILOVER_RAISED', 'configuration', 'b'), (
+            finding.code.name, finding.kind, finding.subject))
+        self.assertIn('failover_after is 10 s, and it goes by 180 s',
+                      finding.what)
+        self.assertIn('set failover_after to 180 or more', finding.advice)
+
     def test_partitions_that_differ(self):
         finding = self._only(self._say(make(), 'b', partitions=64))
         self.assertEqual('configuration', finding.kind)

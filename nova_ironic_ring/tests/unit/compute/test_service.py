@@ -21,6 +21,7 @@ from nova import exception
 from nova import objects
 from openstack import exceptions as sdk_exceptions
 
+from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.core import events
 from nova_ironic_ring.core import passes
 from nova_ironic_ring.core import pools
@@ -157,6 +158,24 @@ class SettingsTestCase(base.DriverTestCase):
         self.assertEqual(getattr(CONF, 'graceful_shutdown_timeout', 60),
                          self.me.ring.settings.failover_after)
         self.assertIsInstance(self.me.ring.memory.settings, settings.Settings)
+
+    def test_failover_after_that_is_raised_is_said_once(self):
+        graceful = getattr(CONF, 'graceful_shutdown_timeout', 60)
+        with fixtures.FakeLogger('nova_ironic_ring.compute.service') as log:
+            for wanted in 0, graceful, 10, 10, graceful + 1, 10, 11:
+                self.configure(failover_after=wanted)
+                self.nodes_after_pass()
+        self.assertEqual(2, log.output.count(
+            '[ironic_ring] failover_after is 10 s, and a service that ends in '
+            f'order may take {graceful} s'))
+        self.assertEqual(3, log.output.count('failover_after is 1'))
+        self.assertEqual(3, len(log.output.splitlines()))
+        # What the others read of it says both.
+        said = stats.read_profile(
+            self.me.ring.published, self.me.ring.settings.host)
+        assert said is not None
+        self.assertEqual((11, graceful), (
+            said.failover_configured, said.failover_after))
 
 
 class PooledSettingsTestCase(base.PeersWithPools, SettingsTestCase):
