@@ -98,11 +98,12 @@ vanished_nodes_limit_opt = cfg.IntOpt(
 Percent of a service's nodes that may disappear from Ironic at once.
 
 The record and the resource provider of a node that Ironic does not have any
-more are deleted. Where more than this share of a service's nodes, and more
-than five of them, are gone from one pass to the next, something else is the
-more likely reason, such as a policy that hides them from Nova's account. Those
-that went within the last ten passes count as well. Then none is deleted, one
-ERROR says so, and the nodes are looked for again in each pass.
+more are deleted, unless it has an instance. Where more than this share of a
+service's nodes, and more than five of them, are gone from one pass to the
+next, something else is the more likely reason, such as a policy that hides
+them from Nova's account. Those that went within the last ten passes count as
+well. Then none is deleted, one ERROR says so, and the nodes are looked for
+again in each pass. With 0, not even five may go.
 
 When that many nodes were deleted on purpose, set this to 100, send SIGHUP,
 wait for a pass, set it back, and send SIGHUP again.
@@ -168,9 +169,9 @@ The service that takes over counts them itself, from when it first saw the
 last heartbeat of the other, and anew after it was restarted or could not
 reach Nova. A service is not dead before it is absent, and not before one that
 ends in order may have finished its builds: a value below ``[DEFAULT]
-graceful_shutdown_timeout`` is raised to that, and a WARNING says so. With the default of 0, only an
-operator's word makes a service dead: one who forces it down, or deletes it.
-Its free nodes do not wait for this.
+graceful_shutdown_timeout`` is raised to that, and a WARNING says so. With the
+default of 0, only an operator's word makes a service dead: one who forces it
+down, or deletes it. Its free nodes do not wait for this.
 
 Related options:
 

@@ -160,7 +160,7 @@ def _believe(missing: int, total: int, what: str, limit: int) -> None:
     guard = vanished.look(vanished.Guard(), vanished.Missing(
         list(map(str, range(missing))), total, lambda node: True),
         vanished.Limits(limit, 0), 0)
-    if guard.is_closed:
+    if guard.has_too_many:
         raise errors.CommandError(
             f'Ironic does not show {missing} of '
             f'{plural.of(total, "node")} {what}: see '

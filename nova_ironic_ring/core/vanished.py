@@ -18,7 +18,7 @@ import itertools
 
 from nova_ironic_ring.core.parted import Parted
 
-#: So many nodes may vanish, whatever the percentage.
+#: So many nodes may vanish, whatever the percentage, unless that is 0.
 _HANDFUL = 5
 
 
@@ -26,12 +26,20 @@ _HANDFUL = 5
 class Limits:
     """How many nodes may vanish.
 
-    :ivar percent: percent of a service's nodes
+    :ivar percent: percent of a service's nodes; with 0, none may vanish
     :ivar window: seconds in which so many may vanish
     """
 
     percent: int
     window: float
+
+    def of(self, total: int) -> int:
+        """Return how many of a service's nodes may vanish.
+
+        :param total: how many nodes it has
+        """
+        return max(_HANDFUL, total * self.percent // 100) if (
+            self.percent) else 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,9 +116,7 @@ def look(before: Guard, missing: Missing, limits: Limits, at: float) -> Guard:
     deleted = {node: then for node, then in before.deleted.items()
                if at - then < limits.window}
     counted = len(deleted.keys() - set(missing.nodes))
-    allowed = max(
-        _HANDFUL, (missing.total + counted) * limits.percent // 100)
-    allowed = max(0, allowed - counted)
+    allowed = max(0, limits.of(missing.total + counted) - counted)
     has_too_many = False
     named = allowed - missing.unnamed
     if len(missing.nodes) > named:

@@ -43,8 +43,16 @@ class GuardTestCase(base.BaseTestCase):
 
     def test_handful(self):
         self.assertFalse(self._look(5, 5))
-        self.assertFalse(self._look(5, 5, percent=0))
+        self.assertFalse(self._look(5, 5, percent=1))
         self.assertTrue(self._look(6, 6))
+
+    def test_none_may_vanish(self):
+        self.assertFalse(self._look(0, 100, percent=0))
+        self.assertTrue(self.guard.is_closed)
+        # One that has only left the group is no matter.
+        self.assertFalse(self._look(1, 100, percent=0, kept=1))
+        self.assertTrue(self._look(1, 100, percent=0))
+        self.assertTrue(self._look(0, 100, percent=0, unnamed=1))
 
     def test_share(self):
         self.assertFalse(self._look(20, 100))
