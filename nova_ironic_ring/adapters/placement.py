@@ -23,6 +23,7 @@ from nova import objects
 from nova.scheduler.client import report
 from oslo_log import log as logging
 
+from nova_ironic_ring.adapters import evacuations
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core import pools
 
@@ -82,10 +83,14 @@ class Placement:
         having = found['allocations']
         if not having or set(having) == {target}:
             return True
-        if len(having) != 1 or not set(having) <= set(sources):
+        resting = set(having)
+        if len(resting) > 1 and evacuations.was_asked(context, instance):
+            # The scheduler has reserved a place that it does not go to.
+            resting = resting & {target} or resting & set(sources)
+        if len(resting) != 1 or not resting <= {target, *sources}:
             return False
-        ((source, allocation),) = having.items()
-        resources = allocation['resources']
+        source = resting.pop()
+        resources = having[source]['resources']
 
         def put(wanted: _Resources) -> bool:
             # With the consumer's generation: of two that have read the same,
@@ -157,6 +162,25 @@ class Placement:
         if not answer:
             raise exception.ResourceProviderRetrievalFailed(uuid=provider)
         return answer.json()
+
+    def keep_only(self, instance: str, provider: str) -> None:
+        """Free what an instance has reserved elsewhere than on a provider.
+
+        :param instance: its UUID
+        :param provider: the UUID of the provider; where nothing is reserved
+            there, nothing is freed
+        :raises nova.exception.AllocationUpdateFailed: if another is faster,
+            or Placement refuses
+        """
+        context = nova_context.get_admin_context()
+        found = self._client.get_allocs_for_consumer(context, instance)
+        having = found['allocations']
+        if provider in having and len(having) > 1 and (
+                not self._client.put_allocations(context, instance, {
+                    **found, 'allocations': {provider: {
+                        'resources': having[provider]['resources']}}})):
+            raise exception.AllocationUpdateFailed(
+                consumer_uuid=instance, error='Placement refuses it')
 
     def write(self, pool: pools.Pool, found: pools.Inventory) -> None:
         upstream.in_turn_with_tracker(lambda: self._write(

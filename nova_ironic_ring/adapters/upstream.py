@@ -509,7 +509,9 @@ def guard_failed_rebuild(source: NovaIronicDriver,
                          ) -> None:
     """Have a guard decide on the allocation after a rebuild that has failed.
 
-    Nova frees it, though the instance stays on its node.
+    Nova frees it, though the instance stays on its node. It fails where the
+    resource tracker does not have that node any more, and takes the instance
+    for one in ERROR then: it is freed all the same.
 
     :param source: the driver that the manager has
     :param is_kept: asked with the instance, and with the name of the compute
@@ -521,9 +523,46 @@ def guard_failed_rebuild(source: NovaIronicDriver,
     def freed(context: nova_context.RequestContext,
               instance: objects.Instance, node: str, *args: Any,
               **kwargs: Any) -> None:
-        if not is_kept(instance, node):
+        if is_kept(instance, node):
+            return
+        if node in tracker.compute_nodes:
             free(context, instance, node, *args, **kwargs)
+        else:
+            placement(source).remove_provider_tree_from_instance_allocation(
+                context, instance.uuid, pools.provider(node))
     tracker.delete_allocation_for_evacuated_instance = freed
+
+
+def guard_evacuations(source: NovaIronicDriver,
+                      refuse: Callable[[objects.Instance], object]) -> None:
+    """Have a guard decide on each instance that is to be evacuated to here.
+
+    :param source: the driver that the manager has
+    :param refuse: called with the instance before Nova claims a node for it;
+        what it raises, the claim raises
+    """
+    _around(source.virtapi._compute.rt, 'rebuild_claim',
+            before=lambda given: refuse(given['instance']))
+
+
+def before_each_start(source: NovaIronicDriver,
+                      settle: Callable[[nova_context.RequestContext,
+                                        objects.Instance], object]) -> None:
+    """Have something see each instance before Nova brings it to order.
+
+    Nova does so when the service starts, and :func:`recover` asks for it.
+
+    :param source: the driver that the manager has
+    :param settle: called with a context and the instance
+    """
+    compute = source.virtapi._compute
+    begin = compute._init_instance
+
+    def init(context: nova_context.RequestContext,
+             instance: objects.Instance) -> None:
+        settle(context, instance)
+        begin(context, instance)
+    compute._init_instance = init
 
 
 def _guarded(method: Callable[..., Any], guard: Callable[..., Any]

@@ -209,6 +209,20 @@ def is_lost_there(instance: objects.Instance, node: str) -> bool:
     return now is not None and now.node == node
 
 
+def is_kept_there(instance: objects.Instance, node: str) -> bool:
+    """Say whether an instance needs what it has reserved on a compute node.
+
+    :param instance: the instance as it was when it was to be rebuilt, or to be
+        evacuated to the node
+    :param node: the name of the compute node
+    """
+    if is_lost_there(instance, node):
+        return True
+    # It may have been taken over to the pool that it was to be evacuated to.
+    now = _read(instance.uuid)
+    return now is not None and now.node == node != instance.node
+
+
 def was_active(instance: objects.Instance) -> bool:
     """Say whether an instance has a user's data: it was active once.
 

@@ -31,6 +31,7 @@ from oslo_log import log as logging
 from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import counters
+from nova_ironic_ring.compute import evacuations
 from nova_ironic_ring.core import model
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.core import takeover
@@ -213,6 +214,9 @@ class Recovery:
             # A service that has not died after all goes from task to task
             # until it finds out that it has lost the build.
             return self._carry_on_build(context, instance, job)
+        if evacuations.settle(self._source, context, instance):
+            self._recover(context, instance)
+            return True
         if instance.task_state != job.taken.task:
             LOG.info('Instance %(instance)s, which was taken over from '
                      '%(host)s, is left alone: its task was %(before)s then, '

@@ -18,6 +18,7 @@ drivers lists is in a module of its own.
 
 from collections.abc import Collection, Iterator, Sequence
 import contextlib
+import functools
 import threading
 from typing import Any
 
@@ -32,6 +33,7 @@ from oslo_reports import guru_meditation_report as gmr
 from oslo_utils import excutils
 
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import evacuations
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import named_nodes
@@ -100,7 +102,10 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.guard_writes(self, guards.write_if_mine)
         upstream.guard_interrupted(self, self._is_interrupted)
         upstream.guard_rebuilt(self, guards.is_where_it_was)
-        upstream.guard_failed_rebuild(self, guards.is_lost_there)
+        upstream.guard_failed_rebuild(self, guards.is_kept_there)
+        upstream.guard_evacuations(self, evacuations.refuse)
+        upstream.before_each_start(self, functools.partial(
+            evacuations.settle_at_start, self))
         upstream.when_started(self, self.ring_reactions.start)
 
     def _is_interrupted(self, instance: objects.Instance, node: str) -> bool:

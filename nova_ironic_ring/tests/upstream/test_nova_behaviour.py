@@ -54,6 +54,7 @@ from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import evacuations
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core import model
@@ -424,11 +425,8 @@ def _plain(name: str) -> Callable[..., Any]:
         getattr(manager.ComputeManager, name))
 
 
-class OldMessageTestCase(NovaTestCase):
-    """A service is back, and finds what it was asked to do in its queue.
-
-    Its instance was taken over meanwhile, and used.
-    """
+class MessageTestCase(NovaTestCase):
+    """What service b does with what it finds in its queue."""
 
     def setUp(self):
         super().setUp()
@@ -455,9 +453,12 @@ class OldMessageTestCase(NovaTestCase):
             manager.ComputeManager._error_out_instance_on_exception,
             self.compute)
         self.compute._get_power_state.return_value = power_state.RUNNING
-        source = mock.Mock(virtapi=mock.Mock(_compute=self.compute))
+        source = mock.Mock(virtapi=mock.Mock(
+            _compute=self.compute,
+            reportclient=self.compute.rt.reportclient))
         upstream.guard_writes(source, guards.write_if_mine)
-        upstream.guard_failed_rebuild(source, guards.is_lost_there)
+        upstream.guard_failed_rebuild(source, guards.is_kept_there)
+        upstream.guard_evacuations(source, evacuations.refuse)
 
     def _asked(self, **fields: object) -> objects.Instance:
         """Return the instance as it was when the service was asked."""
@@ -492,6 +493,85 @@ class OldMessageTestCase(NovaTestCase):
         parameters = inspect.signature(_plain('rebuild_instance')).parameters
         self._call('rebuild_instance', instance,
                    *[None for _ in list(parameters)[3:]])
+
+
+class EvacuationTestCase(MessageTestCase):
+    """An instance of service me, which is absent, is to be evacuated to b."""
+
+    def setUp(self):
+        super().setUp()
+        self.compute._set_migration_status = (
+            manager.ComputeManager._set_migration_status)
+        self.compute._get_request_group_mapping.return_value = None
+        self.instance = self._asked(
+            host='me', task_state=task_states.REBUILDING)
+        self.migration = objects.Migration(
+            self.context, source_compute='me', source_node=NODE,
+            instance_uuid=self.instance.uuid, status='accepted',
+            migration_type='evacuation')
+        self.migration.create()
+
+    def _evacuate(self, node: str) -> None:
+        given = dict.fromkeys(list(inspect.signature(
+            _plain('rebuild_instance')).parameters)[3:])
+        given |= {'recreate': True, 'scheduled_node': node,
+                  'migration': self.migration}
+        self.assertRaises(
+            exception.BuildAbortException, self._call, 'rebuild_instance',
+            self.instance, *given.values())
+
+    def assertRefused(self, vm_state: str):
+        self.assertState(vm_state, None)
+        found = objects.Instance.get_by_uuid(self.context, self.instance.uuid)
+        self.assertEqual(NODE, found.node)
+        self.assertEqual('failed', objects.Migration.get_by_id(
+            self.context, self.migration.id).status)
+        self.compute.driver.assert_not_called()
+
+    def test_it_stays_as_it_was(self):
+        for state in vm_states.ACTIVE, vm_states.STOPPED:
+            self._becomes(
+                vm_state=state, task_state=task_states.REBUILDING)
+            self.instance = objects.Instance.get_by_uuid(
+                self.context, self.instance.uuid)
+            # The node may be another's by now, and not be tracked.
+            self._evacuate(uuidsentinel.free)
+            self.assertRefused(state)
+            self.freed.assert_called_once_with(
+                mock.ANY, self.instance.uuid, uuidsentinel.free)
+            self.freed.reset_mock()
+
+    def test_node_that_the_tracker_has(self):
+        self.compute.rt.compute_nodes[uuidsentinel.free] = mock.Mock(
+            uuid=uuidsentinel.free)
+        self._evacuate(uuidsentinel.free)
+        self.assertRefused(vm_states.ACTIVE)
+        self.freed.assert_called_once_with(
+            mock.ANY, self.instance.uuid, uuidsentinel.free)
+
+    def test_taken_over_meanwhile(self):
+        # Its task has ended with that.
+        self._becomes(task_state=None, host='c')
+        self._evacuate(uuidsentinel.free)
+        self.assertRefused(vm_states.ACTIVE)
+        self.freed.assert_called_once()
+
+    def test_taken_over_to_the_pool_that_it_was_evacuated_to(self):
+        pool = 'b.CUSTOM_GOLD.01234567'
+        self._becomes(task_state=None, host='b', node=pool, compute_id=99)
+        self._evacuate(pool)
+        # Else nothing would be reserved for it any more.
+        self.freed.assert_not_called()
+        found = objects.Instance.get_by_uuid(self.context, self.instance.uuid)
+        self.assertEqual((vm_states.ACTIVE, pool), (
+            found.vm_state, found.node))
+
+
+class OldMessageTestCase(MessageTestCase):
+    """A service is back, and finds what it was asked to do in its queue.
+
+    Its instance was taken over meanwhile, and used.
+    """
 
     def test_rebuild(self):
         instance = self._asked(task_state=task_states.REBUILDING)

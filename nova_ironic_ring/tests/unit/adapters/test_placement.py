@@ -25,6 +25,7 @@ from nova.scheduler.client import report
 from oslo_utils import uuidutils
 from oslotest import base
 
+from nova_ironic_ring.adapters import evacuations
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.core import pools
 from nova_ironic_ring.tests.fixtures import real_placement
@@ -225,9 +226,49 @@ class PlacementTestCase(base.BaseTestCase):
         put.assert_not_called()
 
     def test_allocation_that_rests_elsewhere(self):
+        self._evacuated(False)
         for providers in ('other',), (NODE, 'other'):
             put = self._allocate(*providers)
             self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
+            put.assert_not_called()
+
+    def _evacuated(self, was_asked: bool) -> None:
+        self.useFixture(fixtures.MockPatchObject(
+            evacuations, 'was_asked', return_value=was_asked))
+
+    def test_what_an_evacuation_has_reserved_does_not_stay(self):
+        for providers in ((NODE, 'other'), (NODE, POOL.uuid),
+                          (POOL.uuid, 'other')):
+            self._evacuated(True)
+            put = self._allocate(*providers)
+            put.reset_mock()
+            self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
+            (call,) = put.call_args_list
+            self.assertEqual(
+                {POOL.uuid: {'resources': {'CUSTOM_GOLD': 1}}},
+                call.args[2]['allocations'])
+        put = self._allocate('one', 'other')
+        put.reset_mock()
+        self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
+        self._evacuated(False)
+        self._allocate(NODE, 'other')
+        self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
+        put.assert_not_called()
+
+    def test_what_is_reserved_elsewhere_is_freed(self):
+        put = self._allocate(NODE, 'other')
+        self.placement.keep_only('i', NODE)
+        put.assert_called_once_with(mock.ANY, 'i', {
+            'allocations': {NODE: {'resources': {'CUSTOM_GOLD': 1}}},
+            'consumer_generation': 3, 'project_id': 'p', 'user_id': 'u'})
+        put.return_value = False
+        self.assertRaises(exception.AllocationUpdateFailed,
+                          self.placement.keep_only, 'i', NODE)
+
+    def test_nothing_is_reserved_elsewhere(self):
+        for providers in (), (NODE,), ('one', 'other'):
+            put = self._allocate(*providers)
+            self.placement.keep_only('i', NODE)
             put.assert_not_called()
 
     def test_allocation_that_another_moves_at_the_same_time(self):

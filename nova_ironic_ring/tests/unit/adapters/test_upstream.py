@@ -514,9 +514,12 @@ class PrivateNamesTestCase(base.BaseTestCase):
         tracker = mock.create_autospec(resource_tracker.ResourceTracker)
         free = tracker.delete_allocation_for_evacuated_instance
         compute = mock.Mock(spec=manager.ComputeManager, rt=tracker)
-        is_kept = mock.Mock(side_effect=[True, False])
-        upstream.guard_failed_rebuild(
-            mock.Mock(virtapi=mock.Mock(_compute=compute)), is_kept)
+        client = mock.create_autospec(
+            report.SchedulerReportClient, instance=True)
+        tracker.compute_nodes = {'node': 'row'}
+        is_kept = mock.Mock(side_effect=[True, False, False])
+        upstream.guard_failed_rebuild(mock.Mock(virtapi=mock.Mock(
+            _compute=compute, reportclient=client)), is_kept)
         for _ in range(2):
             free.assert_not_called()
             tracker.delete_allocation_for_evacuated_instance(
@@ -524,6 +527,60 @@ class PrivateNamesTestCase(base.BaseTestCase):
         free.assert_called_once_with(
             'context', 'instance', 'node', node_type='destination')
         is_kept.assert_called_with('instance', 'node')
+        # Nova would look for the node in what the tracker has.
+        self.assertIn('self.compute_nodes[node].uuid', inspect.getsource(
+            resource_tracker.ResourceTracker
+            .delete_allocation_for_evacuated_instance))
+        instance = objects.Instance(uuid=uuidsentinel.instance)
+        tracker.delete_allocation_for_evacuated_instance(
+            'context', instance, 'gone', node_type='destination')
+        free.assert_called_once()
+        client.remove_provider_tree_from_instance_allocation.\
+            assert_called_once_with('context', instance.uuid, 'gone')
+
+    def test_evacuations(self):
+        tracker = resource_tracker.ResourceTracker(
+            'me', mock.Mock(), mock.Mock())
+        tracker._move_claim = mock.Mock()
+        compute = mock.Mock(spec=manager.ComputeManager, rt=tracker)
+        refuse = mock.Mock(side_effect=ValueError)
+        upstream.guard_evacuations(
+            mock.Mock(virtapi=mock.Mock(_compute=compute)), refuse)
+        self.assertRaises(ValueError, tracker.rebuild_claim, 'context',
+                          'instance', 'node', {}, migration=None)
+        refuse.assert_called_once_with('instance')
+        tracker._move_claim.assert_not_called()
+        # As the manager asks for it, for an evacuation alone.
+        source = inspect.getsource(safe_utils.get_wrapped_function(
+            manager.ComputeManager.rebuild_instance))
+        self.assertIn('if evacuate:', source)
+        self.assertIn('rebuild_claim = self.rt.rebuild_claim', source)
+
+    def test_no_release_takes_ironic_for_what_can_be_evacuated(self):
+        # With it, a service that comes back would destroy its instances that
+        # were to be evacuated.
+        self.assertIs(False, driver.IronicDriver.capabilities[
+            'supports_evacuate'])
+        start = inspect.getsource(manager.ComputeManager.init_host)
+        self.assertIn(
+            "if self.driver.capabilities.get('supports_evacuate', False):",
+            start[:start.index('self._destroy_evacuated_instances(')])
+
+    def test_instances_at_a_start(self):
+        compute = mock.Mock(spec=manager.ComputeManager)
+        init = compute._init_instance = mock.Mock()
+        self.assertEqual(['self', 'context', 'instance'], list(
+            inspect.signature(manager.ComputeManager._init_instance)
+            .parameters))
+        settle = mock.Mock(side_effect=lambda *_: init.assert_not_called())
+        source = mock.Mock(virtapi=mock.Mock(_compute=compute))
+        upstream.before_each_start(source, settle)
+        upstream.recover(source, 'context', 'instance')
+        settle.assert_called_once_with('context', 'instance')
+        init.assert_called_once_with('context', 'instance')
+        start = inspect.getsource(manager.ComputeManager.init_host)
+        self.assertLess(start.index('self.driver.init_host('),
+                        start.index('self._init_instance(context, instance)'))
 
     def test_clean_up_of_a_node(self):
         self.assertEqual(

@@ -289,6 +289,7 @@ class WriteTestCase(LostInstanceTestCase):
 
     def _free(self, node: str = NODE) -> bool:
         self.free.reset_mock()
+        self.compute.rt.compute_nodes[node] = mock.Mock(uuid=node)
         self.compute.rt.delete_allocation_for_evacuated_instance(
             'context', self.instance, node, node_type='destination')
         return self.free.mock_calls == [mock.call(

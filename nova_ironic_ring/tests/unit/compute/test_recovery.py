@@ -140,6 +140,18 @@ class RecoveryTestCase(RecoveringTestCase):
     def _refuse(self) -> None:
         raise RuntimeError("can't start new thread")
 
+    def test_evacuation_that_nobody_has_refused(self):
+        self.nova.evacuated.add('instance')
+        self.me.placement.get_allocs_for_consumer.return_value = {
+            'allocations': {}}
+        self.assertEqual(('active', None),
+                         self._recover('active', 'rebuilding'))
+        # Which sets to ERROR what was being rebuilt.
+        self.assertIsNone(self._given().task_state)
+        # It has been refused since it was taken over.
+        self.assertEqual(('active', None), self._recover(
+            'active', None, was='rebuilding'))
+
     def test_nova_does_what_it_does_at_a_start(self):
         def recover(context, instance):
             instance.task_state = None

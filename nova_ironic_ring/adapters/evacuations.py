@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Nova's database has of evacuations of an instance."""
+
+from nova.compute import instance_actions
+from nova import context as nova_context
+from nova.objects import fields
+from nova.objects import instance_action
+from nova.objects import migration
+
+from nova_ironic_ring.core import audit
+
+# Masakari locks a server while it evacuates it; and it may have been taken
+# over since.
+_BESIDE = frozenset({instance_actions.LOCK, instance_actions.UNLOCK,
+                     *audit.ACTIONS.values()})
+# Among so many is the last one that is none of those.
+_LATEST = 20
+
+
+def was_asked(context: nova_context.RequestContext, instance: str) -> bool:
+    """Say whether the last that was asked of an instance is to evacuate it.
+
+    :param context: with the rights of an administrator
+    :param instance: its UUID
+    """
+    found = instance_action.InstanceActionList.get_by_instance_uuid(
+        context, instance, limit=_LATEST)
+    last = next((each.action for each in found
+                 if each.action not in _BESIDE), None)
+    return bool(last == instance_actions.EVACUATE)
+
+
+def fail(context: nova_context.RequestContext, instance: str) -> None:
+    """Say of the evacuations of an instance that they have failed.
+
+    :param context: as above
+    :param instance: its UUID
+    """
+    for each in migration.MigrationList.get_by_filters(context, {
+            'instance_uuid': instance, 'status': ['accepted'],
+            'migration_type': fields.MigrationType.EVACUATION}):
+        each.status = 'failed'
+        each.save()

@@ -1,0 +1,135 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Refuses evacuations, and brings to order what they leave behind.
+
+The machine of an instance is its node, for which no other node can stand in,
+and any service can drive it: an instance goes with a takeover instead.
+"""
+
+from nova.compute import power_state
+from nova.compute import task_states
+from nova.compute import vm_states
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from oslo_log import log as logging
+
+from nova_ironic_ring.adapters import evacuations
+from nova_ironic_ring.adapters import placement
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core import pools
+
+LOG = logging.getLogger(__name__)
+
+_REFUSED = ('a server on a node of Ironic cannot be evacuated, and stays as '
+            'it is: when its service is dead, another service takes it over, '
+            'so force that service down')
+
+
+def refuse(instance: objects.Instance) -> None:
+    """Refuse that an instance is evacuated to this service.
+
+    To Nova there is no room for it: it frees what was reserved here, and
+    leaves the state of the instance as it was.
+
+    :param instance: the instance
+    :raises nova.exception.ComputeResourcesUnavailable: always
+    """
+    LOG.warning('Instance %(instance)s is not evacuated from %(host)s: '
+                '%(why)s.', {'instance': instance.uuid, 'why': _REFUSED,
+                             'host': instance.host})
+    raise exception.ComputeResourcesUnavailable(reason=_REFUSED)
+
+
+def settle(source: upstream.NovaIronicDriver,
+           context: nova_context.RequestContext,
+           instance: objects.Instance) -> bool:
+    """Bring an instance to order that was to be evacuated.
+
+    The task of one that nobody has refused yet ends, and what was reserved
+    for it is freed. One in ERROR, as Nova leaves it where it finds no other
+    node, becomes what its machine is.
+
+    :param source: the driver that the manager has
+    :param context: with the rights of an administrator
+    :param instance: an instance of this service, as it is now
+    :returns: whether anything was to be done
+    :raises Exception: if Nova, Placement or Ironic does not answer
+    """
+    if instance.task_state == task_states.REBUILDING:
+        if not evacuations.was_asked(context, instance.uuid):
+            return False
+        placement.Placement(source).keep_only(
+            instance.uuid, pools.provider(instance.node))
+        _end(context, instance)
+        return True
+    if instance.task_state is None and instance.launched_at is not None and (
+            instance.vm_state == vm_states.ERROR) and (
+            evacuations.was_asked(context, instance.uuid)):
+        return _heal(source, instance)
+    return False
+
+
+def settle_at_start(source: upstream.NovaIronicDriver,
+                    context: nova_context.RequestContext,
+                    instance: objects.Instance) -> None:
+    """Do the same where the service of an instance has come back.
+
+    What fails does not keep the service from starting: then the task ends all
+    the same, or Nova would make an ERROR of it.
+
+    :param source: as above
+    :param context: as above
+    :param instance: as above
+    """
+    try:
+        settle(source, context, instance)
+    except Exception:
+        LOG.exception('What an evacuation of instance %s has reserved on '
+                      'another node cannot be freed: see "openstack resource '
+                      'provider allocation show".', instance.uuid)
+        if instance.task_state == task_states.REBUILDING:
+            _end(context, instance)
+
+
+def _end(context: nova_context.RequestContext, instance: objects.Instance
+         ) -> None:
+    """End the task of an evacuation, if it is that still."""
+    evacuations.fail(context, instance.uuid)
+    instance.task_state = None
+    try:
+        instance.save(expected_task_state=[task_states.REBUILDING])
+    except exception.UnexpectedTaskStateError:
+        # The destination has refused it meanwhile.
+        instance.refresh()
+    LOG.info('Instance %(instance)s was to be evacuated, which it cannot: it '
+             'stays as it was, %(state)s.', {
+                 'instance': instance.uuid, 'state': instance.vm_state})
+
+
+def _heal(source: upstream.NovaIronicDriver, instance: objects.Instance
+          ) -> bool:
+    """Have an instance be again what its machine is, if it has one."""
+    try:
+        if upstream.provision_state(source, instance) != 'active':
+            return False
+    except exception.InstanceNotFound:
+        return False
+    is_off = source.get_info(instance).state == power_state.SHUTDOWN
+    instance.vm_state = vm_states.STOPPED if is_off else vm_states.ACTIVE
+    instance.save(expected_vm_state=[vm_states.ERROR],
+                  expected_task_state=[None])
+    LOG.info('Instance %(instance)s was in ERROR, because it was to be '
+             'evacuated: its machine is deployed, and it is %(state)s again.',
+             {'instance': instance.uuid, 'state': instance.vm_state})
+    return True
