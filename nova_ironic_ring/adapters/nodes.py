@@ -74,6 +74,8 @@ class Ironic:
         #: What was wrong with the properties of nodes, by UUID: each is said
         #: once.
         self._complained: dict[str, tuple[str, ...]] = {}
+        #: Why nodes could not be described, by UUID: each is said once.
+        self._failed: dict[str, str] = {}
         #: What is asked of each node.
         self._fields = upstream.node_fields()
 
@@ -162,7 +164,36 @@ class Ironic:
         # Builds add to it meanwhile. What is lost of that is made again.
         self._described = {uuid: known for uuid, known
                            in self._described.copy().items() if uuid in found}
-        return {uuid: self.said(node) for uuid, node in found.items()}
+        # What was wrong with a node is forgotten with the node.
+        for said in self._complained, self._failed:
+            for uuid in said.keys() - listed.keys():
+                said.pop(uuid, None)
+        return {uuid: self._described_alone(node)
+                for uuid, node in found.items()}
+
+    def _described_alone(self, node: plain.Node) -> pools.Node:
+        """Return what Ironic says of a node, whatever that is.
+
+        One that Nova's driver, or a site's own, cannot take spoils no other.
+
+        :param node: the node, with all that Nova's driver asks of one
+        :returns: one that nothing can be built on, if it cannot be taken
+        """
+        uuid = node['uuid']
+        try:
+            said = self.said(node)
+        except Exception as error:
+            reason = bounds.shown(str(error))
+            if self._failed.get(uuid) != reason:
+                self._failed[uuid] = reason
+                LOG.warning(
+                    'Node %(node)s cannot be described to Nova, and nothing '
+                    'is built on it: %(error)s. See to its properties, traits '
+                    'and resource class in Ironic.', {
+                        'node': uuid, 'error': reason})
+            return pools.Node(None, node['instance_uuid'], False)
+        self._failed.pop(uuid, None)
+        return said
 
     def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
         found = upstream.list_nodes(
@@ -170,7 +201,7 @@ class Ironic:
             maintenance='false', provision_state='available',
             **self._filters(scope))
         return {node['uuid']: said for node in found
-                if (said := self.said(node)).is_free}
+                if (said := self._described_alone(node)).is_free}
 
     def find(self, node: str) -> pools.Node | None:
         found = upstream.find_node(

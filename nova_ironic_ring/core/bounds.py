@@ -121,9 +121,16 @@ def _is_word(value: Any) -> bool:
         0 < len(value) <= _LONGEST_WORD) and value.isprintable()
 
 
+def shown(value: Any) -> str:
+    """Return a value as a log can show it, whatever it is.
+
+    :param value: what somebody has said
+    :returns: a few printable characters of ASCII
+    """
+    text = ascii(value)
+    return text if len(text) <= _SHOWN else f'{text[:_SHOWN]}...'
+
+
 def _complaint(name: str, value: Any) -> str:
-    """Say what cannot be, in characters that harm no log."""
-    shown = ascii(value)
-    if len(shown) > _SHOWN:
-        shown = f'{shown[:_SHOWN]}...'
-    return f'{name} is {shown}'
+    """Say what cannot be."""
+    return f'{name} is {shown(value)}'

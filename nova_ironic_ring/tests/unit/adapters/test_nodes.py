@@ -111,6 +111,24 @@ class DescribeTestCase(IronicTestCase):
         self.describe()
         self.assertIn('memory_mb is -1', logged.output)
 
+    def test_node_that_the_driver_cannot_take(self):
+        logged = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        describe = upstream.describe
+
+        def fail(driver, node):
+            if node.id == NODE:
+                raise AttributeError('no \n lower')
+            return describe(driver, node)
+        self.useFixture(fixtures.MockPatchObject(upstream, 'describe', fail))
+        for _ in range(2):
+            found = self.ironic.describe(self.ironic.nodes(settings.Scope()))
+            self.assertEqual(pools.Node(None, None, False), found[NODE])
+            self.assertTrue(found[OTHER].is_free)
+        self.assertNotIn(NODE, self.ironic.free_nodes(settings.Scope()))
+        self.assertEqual(1, logged.output.count(
+            f"Node {NODE} cannot be described to Nova, and nothing is built "
+            "on it: 'no \\n lower'."))
+
     def test_properties_that_cannot_be_are_not_for_nova(self):
         self.fake.properties[NODE] = {'memory_mb': float('inf'), 'cpus': 4}
         self.ironic.nodes(settings.Scope())
