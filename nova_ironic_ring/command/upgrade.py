@@ -94,6 +94,8 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
             _run, {'check': checks.work, 'code': _Code.WARNING})),
         ('Handover timeouts', (
             _run, {'check': checks.timeouts, 'code': _Code.WARNING})),
+        ('Times until failover', (
+            _run, {'check': checks.failovers, 'code': _Code.WARNING})),
         ('Records of nodes', (
             _run, {'check': checks.rows, 'code': _Code.WARNING})),
         ('Resource providers', (
