@@ -404,6 +404,19 @@ def undo_unshelving(source: NovaIronicDriver,
     instance.save(expected_task_state=task_states.SPAWNING)
 
 
+def destroy_no_evacuated(source: NovaIronicDriver) -> None:
+    """Have nova-compute destroy no instances at its start.
+
+    Before 34 Nova destroys those that were to be evacuated from the service,
+    also where its driver cannot evacuate, so that they are where they were.
+
+    :param source: the driver that the manager has, before the manager has gone
+        on from the driver's ``init_host``
+    """
+    source.virtapi._compute._destroy_evacuated_instances = (
+        lambda context, node_cache: {})
+
+
 def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
                   ) -> None:
     """Have a guard decide on what Nova cleans up after a failed build.

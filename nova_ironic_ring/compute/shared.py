@@ -94,6 +94,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.watch_builds(self, ring.process.builds)
         upstream.watch_requests(
             self, self.ring_named_nodes.begin, self.ring_named_nodes.end)
+        upstream.destroy_no_evacuated(self)
         upstream.guard_claims(self, guards.claim_once)
         upstream.guard_unshelving(self, self._is_to_unshelve)
         upstream.prepare_unshelving(self, self._reserved)

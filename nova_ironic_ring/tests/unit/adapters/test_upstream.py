@@ -556,15 +556,23 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertIn('if evacuate:', source)
         self.assertIn('rebuild_claim = self.rt.rebuild_claim', source)
 
-    def test_no_release_takes_ironic_for_what_can_be_evacuated(self):
-        # With it, a service that comes back would destroy its instances that
-        # were to be evacuated.
+    def test_what_was_to_be_evacuated_is_not_destroyed(self):
         self.assertIs(False, driver.IronicDriver.capabilities[
             'supports_evacuate'])
         start = inspect.getsource(manager.ComputeManager.init_host)
-        self.assertIn(
-            "if self.driver.capabilities.get('supports_evacuate', False):",
-            start[:start.index('self._destroy_evacuated_instances(')])
+        self.assertLess(start.index('self.driver.init_host('),
+                        start.index('self._destroy_evacuated_instances('))
+        self.assertEqual(['self', 'context', 'node_cache'], list(
+            inspect.signature(
+                manager.ComputeManager._destroy_evacuated_instances)
+            .parameters))
+        compute = mock.Mock(spec=manager.ComputeManager)
+        destroy = compute._destroy_evacuated_instances
+        source = mock.Mock()
+        source.virtapi._compute = compute
+        upstream.destroy_no_evacuated(source)
+        self.assertEqual({}, compute._destroy_evacuated_instances(None, {}))
+        destroy.assert_not_called()
 
     def test_instances_at_a_start(self):
         compute = mock.Mock(spec=manager.ComputeManager)
