@@ -1,0 +1,65 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""Nodes whose owner has written something into them that cannot be."""
+
+import ddt
+
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.tests.functional import base
+
+# As much of it as Ironic takes: sizes have to be numbers, and 64 KiB are for
+# all properties.
+_NONSENSE = (
+    # In bytes.
+    {'memory_mb': 2 ** 40, 'local_gb': 2 ** 33, 'cpus': 2 ** 33},
+    {'memory_mb': 4096, 'cpu_arch': ['x86_64'], 'capabilities': {'a': 'b'}},
+    {'memory_mb': 4096, 'cpu_arch': 'x86_64',
+     'capabilities': f'\U0001f600:\x1b[31m,big:{"x" * 30000}'})
+
+
+@ddt.ddt
+class RingTestCase(base.LabTestCase):
+
+    def _free_node(self) -> str:
+        return min(node.id for node in self.cloud.baremetal.nodes(
+            details=True, associated=False)
+            if node.resource_class == 'baremetal')
+
+    @ddt.data(*_NONSENSE)
+    def test_node_spoils_nothing_else(self, nonsense):
+        node = self._free_node()
+        owner = self.lab.connect('lab-system').baremetal
+        said = owner.get_node(node).properties
+        self.addCleanup(self.lab.wait_settled, self.nodes)
+        self.addCleanup(owner.patch_node, node, [
+            {'op': 'replace', 'path': '/properties', 'value': said}])
+        owner.patch_node(node, [
+            {'op': 'replace', 'path': '/properties', 'value': nonsense}])
+        # Each says that its passes work, and has all its nodes.
+        for _ in range(2):
+            self.wait_for_passes(*self.lab.state.computes)
+        self.lab.wait_settled(self.nodes)
+        log = ''.join(
+            self.lab.compute(name).log.read_text()
+            for name in self.lab.state.computes)
+        self.assertIn(f'The properties of node {node} in Ironic say what '
+                      'cannot be', log)
+        server = self.boot_active('beside')
+        servers.delete(self.cloud, [server])
+
+
+class PoolTestCase(RingTestCase):
+
+    KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=2, nodes=12)
