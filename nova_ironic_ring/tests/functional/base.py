@@ -385,6 +385,17 @@ class LabTestCase(base.BaseTestCase):
         self.addCleanup(self._delete, server)
         return server
 
+    def _flavor(self, name: str, **specs: str) -> str:
+        """Make a flavor as the usual one, which asks for more."""
+        compute = self.cloud.compute
+        usual = compute.find_flavor(
+            tenant.FLAVOR, ignore_missing=False, get_extra_specs=True)
+        made = compute.create_flavor(
+            name=name, ram=usual.ram, vcpus=usual.vcpus, disk=usual.disk)
+        self.addCleanup(compute.delete_flavor, made)
+        compute.create_flavor_extra_specs(made, {**usual.extra_specs, **specs})
+        return name
+
     def wait_free(self, node: str) -> None:
         """Wait until Placement offers a node.
 

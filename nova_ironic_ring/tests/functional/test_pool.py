@@ -118,17 +118,6 @@ class PoolTestCase(base.LabTestCase):
         self.addCleanup(system.patch_node, node, [
             {'op': 'replace', 'path': _CAPABILITY, 'value': said}])
 
-    def _flavor(self, name: str, **specs: str) -> str:
-        """Make a flavor as the lab's, which asks for more."""
-        compute = self.cloud.compute
-        usual = compute.find_flavor(
-            tenant.FLAVOR, ignore_missing=False, get_extra_specs=True)
-        made = compute.create_flavor(
-            name=name, ram=usual.ram, vcpus=usual.vcpus, disk=usual.disk)
-        self.addCleanup(compute.delete_flavor, made)
-        compute.create_flavor_extra_specs(made, {**usual.extra_specs, **specs})
-        return name
-
     def _has_trait(self, pool: view.Pool) -> bool:
         """Say whether Placement has the trait for a pool."""
         said = self.cloud.placement.get(

@@ -26,17 +26,6 @@ class ShapesTestCase(base.LabTestCase):
     #: The service whose provider.yaml adds something.
     PROVIDING = 'compute-1'
 
-    def _flavor(self, name: str, **specs: str) -> str:
-        """Make a flavor as the usual one, which asks for more."""
-        compute = self.cloud.compute
-        usual = compute.find_flavor(
-            tenant.FLAVOR, ignore_missing=False, get_extra_specs=True)
-        made = compute.create_flavor(
-            name=name, ram=usual.ram, vcpus=usual.vcpus, disk=usual.disk)
-        self.addCleanup(compute.delete_flavor, made)
-        compute.create_flavor_extra_specs(made, {**usual.extra_specs, **specs})
-        return name
-
     def test_flavor_of_each_class(self):
         asked = {name: self.boot(name, flavor=name) for name in shapes.FLAVORS}
         for name, server in asked.items():
