@@ -15,8 +15,8 @@ from nova import context as nova_context
 from nova.objects import instance_action
 from oslo_utils import timeutils
 
-from nova_ironic_ring.core import audit
-from nova_ironic_ring.core import membership
+from nova_ironic_ring.core.deciding import audit
+from nova_ironic_ring.core.peers import membership
 
 #: The event by which a command asks for something that a service then does.
 ASKED = 'ironic_ring_asked'

@@ -12,10 +12,10 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from nova_ironic_ring.adapters import records
-from nova_ironic_ring.core import aggregates
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.deciding import aggregates
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import settings
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF

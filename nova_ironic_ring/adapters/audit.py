@@ -11,7 +11,7 @@ from nova import rpc
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from nova_ironic_ring.core import audit
+from nova_ironic_ring.core.deciding import audit
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF

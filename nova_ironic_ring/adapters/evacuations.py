@@ -8,7 +8,7 @@ from nova.objects import fields
 from nova.objects import instance_action
 from nova.objects import migration
 
-from nova_ironic_ring.core import audit
+from nova_ironic_ring.core.deciding import audit
 
 # Masakari locks a server while it evacuates it; and it may have been taken
 # over since.

@@ -19,8 +19,8 @@ import sqlalchemy as sa
 from sqlalchemy import engine
 from sqlalchemy import sql
 
-from nova_ironic_ring.core import audit
-from nova_ironic_ring.core import model
+from nova_ironic_ring.core.deciding import audit
+from nova_ironic_ring.core.values import model
 
 
 @dataclasses.dataclass(frozen=True)

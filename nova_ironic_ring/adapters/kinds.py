@@ -4,7 +4,7 @@
 
 The kind is what the scheduler may ask for: resource class, traits,
 capabilities and architecture. How nodes of a kind become a pool is in
-:mod:`nova_ironic_ring.core.pools`.
+:mod:`nova_ironic_ring.core.values.pools`.
 """
 
 import json
@@ -12,7 +12,7 @@ import json
 from nova_ironic_ring.adapters import nodes
 from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 
 # What differs from node to node, and does not make the kind.
 _OWN = ('uuid', 'instance_uuid', 'last_error')

@@ -16,11 +16,11 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.core import bounds
-from nova_ironic_ring.core import kinds
-from nova_ironic_ring.core import listing
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.looking import listing
+from nova_ironic_ring.core.values import bounds
+from nova_ironic_ring.core.values import kinds
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import settings
 
 LOG = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _NO_SHARD = 'None'
 class Ironic:
     """What Ironic has, asked with the client of Nova's driver.
 
-    See :class:`nova_ironic_ring.core.ports.Ironic`. A method raises
+    See :class:`nova_ironic_ring.core.values.ports.Ironic`. A method raises
     nova.exception.VirtDriverNotReady if Ironic does not answer, or is too old
     for a filter.
     """

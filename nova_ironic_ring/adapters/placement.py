@@ -15,7 +15,7 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import evacuations
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _Resources: TypeAlias = Mapping[str, int]
 class Placement:
     """What Placement has.
 
-    See :class:`nova_ironic_ring.core.ports.Placement`.
+    See :class:`nova_ironic_ring.core.values.ports.Placement`.
     """
 
     def __init__(self, driver: upstream.NovaIronicDriver | None = None

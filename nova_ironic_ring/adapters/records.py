@@ -18,12 +18,12 @@ from nova import utils
 
 from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import stats
-from nova_ironic_ring.core import failures
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import ports
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import settings
 
 CONF = nova.conf.CONF
 
@@ -34,7 +34,7 @@ _PAGE = 500
 class Nova:
     """Nova's records, as one service reads and writes them.
 
-    See :class:`nova_ironic_ring.core.ports.Nova`.
+    See :class:`~nova_ironic_ring.core.values.ports.Nova`.
     """
 
     def __init__(self, context: nova_context.RequestContext | None = None,
@@ -375,7 +375,8 @@ def service_of(service: objects.Service, alive: bool | None = None
     """Return what a record says of a service.
 
     :param service: the record
-    :param alive: as :class:`nova_ironic_ring.core.model.Service` has it
+    :param alive: as
+        :class:`~nova_ironic_ring.core.values.model.Service` has it
     """
     return model.Service(
         service.host, service.last_seen_up or service.created_at,
@@ -405,7 +406,8 @@ def instance_of(instance: objects.Instance, is_given_up: bool
     """Return what a record says of an instance.
 
     :param instance: the record
-    :param is_given_up: as :class:`nova_ironic_ring.core.model.Instance` has it
+    :param is_given_up: as
+        :class:`~nova_ironic_ring.core.values.model.Instance` has it
     """
     # The core has Nova's names for these tasks.
     assert task_states.DELETING == 'deleting'

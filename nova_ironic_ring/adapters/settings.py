@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from oslo_config import cfg
 
-from nova_ironic_ring.core import kinds
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.values import kinds
+from nova_ironic_ring.core.values import settings
 
 _DEFAULT_PASS_INTERVAL = 60
 

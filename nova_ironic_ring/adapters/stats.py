@@ -14,10 +14,10 @@ import datetime
 import json
 from typing import Any
 
-from nova_ironic_ring.core import failures
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import shards
+from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import profile
 
 # An offer names its giver as well: a former owner's last writing may come
 # after another has the node.
@@ -65,7 +65,7 @@ def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
 
     :param stats: the statistics of its row
     :param owner: the name of its owner
-    :returns: as :class:`nova_ironic_ring.core.model.Row` has it
+    :returns: as :class:`nova_ironic_ring.core.values.model.Row` has it
     """
     stats = stats or {}
     if stats.get(_GIVER) != model.canonical(owner):

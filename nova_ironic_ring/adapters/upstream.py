@@ -38,7 +38,7 @@ from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import plain
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from nova_ironic_ring.command.findings import Code
 from nova_ironic_ring.command.findings import Finding
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import aggregates as core_aggregates
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import plural
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.deciding import aggregates as core_aggregates
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import plural
+from nova_ironic_ring.core.values import pools
 
 
 def members(seen: snapshot.Snapshot) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ import os
 import shlex
 import socket
 
-from nova_ironic_ring.core import audit
+from nova_ironic_ring.core.deciding import audit
 
 # Characters of a command that are written down, with each thing that it does:
 # the nodes of a move may be thousands, and Nova keeps 64 kB of each.

@@ -18,7 +18,7 @@ from nova_ironic_ring.command import moving
 from nova_ironic_ring.command import sharder
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.command import work
-from nova_ironic_ring.core import sharding
+from nova_ironic_ring.core.deciding import sharding
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command import trail as trails

@@ -10,10 +10,10 @@ from nova_ironic_ring.command.findings import Code
 from nova_ironic_ring.command.findings import Finding
 from nova_ironic_ring.command import pool_checks
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import plural
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import plural
+from nova_ironic_ring.core.values import profile
 
 _State = membership.State
 

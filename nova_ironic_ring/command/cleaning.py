@@ -12,11 +12,11 @@ from nova_ironic_ring.command import errors
 from nova_ironic_ring.command.findings import Code
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import steps
-from nova_ironic_ring.core import audit
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import plural
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import vanished
+from nova_ironic_ring.core.deciding import audit
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import vanished
+from nova_ironic_ring.core.values import plural
+from nova_ironic_ring.core.values import pools
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command import source

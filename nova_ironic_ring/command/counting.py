@@ -8,7 +8,7 @@ import dataclasses
 
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import model
+from nova_ironic_ring.core.values import model
 
 
 @dataclasses.dataclass(frozen=True)

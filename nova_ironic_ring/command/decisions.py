@@ -9,10 +9,10 @@ from nova_ironic_ring.command import counting
 from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import planner
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
 
 _Decision = decisions.Decision
 

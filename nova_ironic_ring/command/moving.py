@@ -12,11 +12,11 @@ from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.command import waiting
 from nova_ironic_ring.command import work
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pool_gift
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import ports
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.taking import pool_gift
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command import source

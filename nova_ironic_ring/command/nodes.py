@@ -9,8 +9,8 @@ from nova_ironic_ring.command import decisions
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import decisions as core_decisions
-from nova_ironic_ring.core import model
+from nova_ironic_ring.core.deciding import decisions as core_decisions
+from nova_ironic_ring.core.values import model
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,8 +7,8 @@ import enum
 
 from nova_ironic_ring.command import counting
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
 
 _State = membership.State
 

@@ -11,8 +11,8 @@ from typing import Any
 from nova_ironic_ring.adapters import actions
 from nova_ironic_ring.adapters import history
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import audit
-from nova_ironic_ring.core import model
+from nova_ironic_ring.core.deciding import audit
+from nova_ironic_ring.core.values import model
 
 
 class Code(enum.Enum):

@@ -9,9 +9,9 @@ import dataclasses
 from nova_ironic_ring.command import counting
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import plural
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import plural
 
 
 @dataclasses.dataclass(frozen=True)

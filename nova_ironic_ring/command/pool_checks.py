@@ -9,10 +9,10 @@ from nova_ironic_ring.command import counting
 from nova_ironic_ring.command.findings import Code
 from nova_ironic_ring.command.findings import Finding
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import plural
-from nova_ironic_ring.core import pools as core_pools
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import plural
+from nova_ironic_ring.core.values import pools as core_pools
 
 _State = membership.State
 

@@ -9,15 +9,15 @@ import functools
 from typing import Any
 
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import forecast
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import planner
-from nova_ironic_ring.core import pool_limit
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import pool_limit
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
+from nova_ironic_ring.core.world import forecast
 
 
 @dataclasses.dataclass(frozen=True)

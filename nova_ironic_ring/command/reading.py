@@ -27,8 +27,8 @@ from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import sharder
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import watching
-from nova_ironic_ring.core import plural
-from nova_ironic_ring.core import sharding
+from nova_ironic_ring.core.deciding import sharding
+from nova_ironic_ring.core.values import plural
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command import upgrade

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import dataclasses
 
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import model
+from nova_ironic_ring.core.values import model
 
 
 def nodes(seen: snapshot.Snapshot) -> dict[str, snapshot.Node]:

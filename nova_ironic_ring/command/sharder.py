@@ -13,10 +13,10 @@ from nova_ironic_ring.command import display
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import steps
-from nova_ironic_ring.core import audit
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import plural
-from nova_ironic_ring.core import sharding
+from nova_ironic_ring.core.deciding import audit
+from nova_ironic_ring.core.deciding import sharding
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import plural
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command import source

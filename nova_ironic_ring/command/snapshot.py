@@ -11,14 +11,14 @@ import datetime
 import functools
 from typing import TypeAlias
 
-from nova_ironic_ring.core import failures
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import profile as profiles
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import settings
-from nova_ironic_ring.core import shards
+from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile as profiles
+from nova_ironic_ring.core.values import settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Row:
     :ivar node: the node's UUID, or the pool's name
     :ivar owner: the name of the service that it is recorded for
     :ivar cell: the name of the cell that it is in
-    :ivar taker: as :class:`nova_ironic_ring.core.model.Row` has it
+    :ivar taker: as :class:`nova_ironic_ring.core.values.model.Row` has it
     :ivar profile: what its owner says of itself; None if it says nothing
     :ivar last_pass: what its owner says of its passes in this row, likewise
     :ivar held: the codes of the shards that its owner says it holds

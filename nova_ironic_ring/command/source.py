@@ -31,9 +31,9 @@ from nova_ironic_ring.command import background
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import recorded
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import sharding
+from nova_ironic_ring.core.deciding import sharding
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command import writing

@@ -18,7 +18,7 @@ from oslo_log import log as oslo_logging
 from nova_ironic_ring.adapters import actions
 from nova_ironic_ring.adapters import audit
 from nova_ironic_ring.adapters import background
-from nova_ironic_ring.core import audit as core_audit
+from nova_ironic_ring.core.deciding import audit as core_audit
 
 CONF = nova.conf.CONF
 
@@ -70,7 +70,8 @@ class Trail:
         """Write that something was done.
 
         :param code: what
-        :param fields: as :class:`nova_ironic_ring.core.audit.Entry` has them
+        :param fields: as
+            :class:`~nova_ironic_ring.core.deciding.audit.Entry` has them
         :returns: what was written
         """
         entry = self._entry(code, **fields)

@@ -19,9 +19,9 @@ from nova import objects
 
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import settings
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pool_gift
-from nova_ironic_ring.core import ports
+from nova_ironic_ring.core.taking import pool_gift
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
 
 if TYPE_CHECKING:
     from nova_ironic_ring.adapters import records

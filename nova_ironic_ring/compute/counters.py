@@ -11,8 +11,8 @@ import dataclasses
 import enum
 import threading
 
-from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import events
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import events
 
 
 class Reservation(enum.Enum):

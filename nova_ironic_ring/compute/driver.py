@@ -9,7 +9,7 @@ from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.compute import shared
-from nova_ironic_ring.core import arrivals
+from nova_ironic_ring.core.taking import arrivals
 
 LOG = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from oslo_log import log as logging
 from nova_ironic_ring.adapters import evacuations
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 
 LOG = logging.getLogger(__name__)
 

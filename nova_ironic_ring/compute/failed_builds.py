@@ -10,7 +10,7 @@ from collections.abc import Callable
 import datetime
 import threading
 
-from nova_ironic_ring.core import failures
+from nova_ironic_ring.core.deciding import failures
 
 
 class FailedBuilds:

@@ -23,7 +23,7 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.core import model
+from nova_ironic_ring.core.values import model
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF

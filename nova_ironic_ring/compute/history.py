@@ -16,8 +16,8 @@ from oslo_log import log as logging
 from nova_ironic_ring.adapters import actions
 from nova_ironic_ring.adapters import audit
 from nova_ironic_ring.adapters import background
-from nova_ironic_ring.core import audit as core_audit
-from nova_ironic_ring.core import events
+from nova_ironic_ring.core.deciding import audit as core_audit
+from nova_ironic_ring.core.deciding import events
 
 LOG = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ import functools
 from oslo_log import log as logging
 
 from nova_ironic_ring.compute import counters
-from nova_ironic_ring.core import disputes
-from nova_ironic_ring.core import events
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import plural
-from nova_ironic_ring.core import settings
-from nova_ironic_ring.core import trust
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.peers import disputes
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import plural
+from nova_ironic_ring.core.values import settings
 
 LOG = logging.getLogger(__name__)
 

@@ -24,9 +24,9 @@ from prometheus_client import registry
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import pool_service
 from nova_ironic_ring.compute import service
-from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import trust
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import trust
 
 LOG = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from nova import exception
 from nova import objects
 
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.core import reservation
+from nova_ironic_ring.core.taking import reservation
 
 #: The scheduler hint: it has the UUID of a node.
 HINT = 'ironic_node'

@@ -14,7 +14,7 @@ from nova import exception
 from nova import objects
 
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 
 #: The methods of Nova's driver in which it reads an instance's node.
 READERS = (

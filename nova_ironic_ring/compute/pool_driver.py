@@ -19,8 +19,8 @@ from nova_ironic_ring.compute import named_nodes
 from nova_ironic_ring.compute import pool_service
 from nova_ironic_ring.compute import refusals
 from nova_ironic_ring.compute import shared
-from nova_ironic_ring.core import bounds
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import bounds
+from nova_ironic_ring.core.values import pools
 
 LOG = logging.getLogger(__name__)
 

@@ -19,13 +19,13 @@ from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import failed_builds
 from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.compute import service
-from nova_ironic_ring.core import bounds
-from nova_ironic_ring.core import events
-from nova_ironic_ring.core import failures
-from nova_ironic_ring.core import pool_passes
-from nova_ironic_ring.core import pool_reaction
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import reservation
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.passing import pool_reaction
+from nova_ironic_ring.core.taking import reservation
+from nova_ironic_ring.core.values import bounds
+from nova_ironic_ring.core.values import pools
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF

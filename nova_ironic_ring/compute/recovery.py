@@ -22,9 +22,9 @@ from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import evacuations
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF

@@ -29,23 +29,23 @@ from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import history
 from nova_ironic_ring.compute import log
 from nova_ironic_ring.compute import providers
-from nova_ironic_ring.core import arrivals
-from nova_ironic_ring.core import audit
-from nova_ironic_ring.core import builds
-from nova_ironic_ring.core import events
-from nova_ironic_ring.core import leftovers
-from nova_ironic_ring.core import look
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import orphans
-from nova_ironic_ring.core import own_work
-from nova_ironic_ring.core import passes
-from nova_ironic_ring.core import ports
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import reaction
-from nova_ironic_ring.core import settings as core_settings
-from nova_ironic_ring.core import takeover
-from nova_ironic_ring.core import tracking
+from nova_ironic_ring.core.deciding import audit
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.deciding import orphans
+from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import own_work
+from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.passing import reaction
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking import arrivals
+from nova_ironic_ring.core.taking import builds
+from nova_ironic_ring.core.taking import leftovers
+from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.taking import tracking
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import settings as core_settings
 from nova_ironic_ring.process import heartbeats
 from nova_ironic_ring.process import sighup
 from nova_ironic_ring.process import watchdog
@@ -61,7 +61,7 @@ if not upstream.make_peer_list_mutable():
 class Process:
     """This process behind the port.
 
-    See :class:`nova_ironic_ring.core.ports.Process`.
+    See :class:`nova_ironic_ring.core.values.ports.Process`.
     """
 
     def __init__(self, driver: upstream.NovaIronicDriver) -> None:

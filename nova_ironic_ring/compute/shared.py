@@ -32,7 +32,7 @@ from nova_ironic_ring.compute import reactions
 from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.compute import report
 from nova_ironic_ring.compute import service
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.process import sigterm
 
 LOG = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from cliff import lister
 import fixtures
 
 from nova_ironic_ring.command import watching
-from nova_ironic_ring.core import plural
+from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place

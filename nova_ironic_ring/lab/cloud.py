@@ -15,7 +15,7 @@ import fixtures
 import pymysql
 
 from nova_ironic_ring.adapters import conf
-from nova_ironic_ring.core import plural
+from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.lab import backends
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place

@@ -11,7 +11,7 @@ import uuid
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions
 
-from nova_ironic_ring.core import plural
+from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import shapes as lab_shapes

@@ -9,10 +9,10 @@ import datetime
 
 import pymysql
 
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import settings
 
 
 @dataclasses.dataclass(frozen=True)

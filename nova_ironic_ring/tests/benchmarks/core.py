@@ -4,13 +4,13 @@
 
 from collections.abc import Callable
 
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import planner
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import settings
-from nova_ironic_ring.core import trust
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.tests.benchmarks import rounds
 
 

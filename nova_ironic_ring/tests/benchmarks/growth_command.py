@@ -13,7 +13,7 @@ from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import planning
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import ring
+from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.tests.benchmarks import growth_core
 from nova_ironic_ring.tests.unit.command import deployment
 

@@ -10,18 +10,18 @@ import dataclasses
 import time
 import uuid
 
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import forecast
-from nova_ironic_ring.core import leftovers
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import passes
-from nova_ironic_ring.core import pool_passes
-from nova_ironic_ring.core import pool_reaction
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import reaction
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import settings
-from nova_ironic_ring.core import shards
+from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.passing import pool_reaction
+from nova_ironic_ring.core.passing import reaction
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.taking import leftovers
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
+from nova_ironic_ring.core.world import forecast
 
 _PARTITIONS = 32
 _ME, _OTHER = 'compute-1', 'compute-2'

@@ -18,7 +18,7 @@ from nova_ironic_ring.adapters import nodes
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.benchmarks import growth_core
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import ironic_api

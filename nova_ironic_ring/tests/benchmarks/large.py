@@ -18,11 +18,11 @@ import uuid
 
 import prettytable
 
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import forecast
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import settings
-from nova_ironic_ring.core import shards
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
+from nova_ironic_ring.core.world import forecast
 from nova_ironic_ring.tests.benchmarks import rounds
 
 # Shards of each service, where nodes are divided by them.

@@ -15,7 +15,7 @@ from unittest import mock
 
 from nova_ironic_ring.adapters import nodes
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.tests.fixtures import ironic_api
 
 _NODES = 10_000

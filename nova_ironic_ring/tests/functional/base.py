@@ -25,8 +25,8 @@ from oslotest import base
 from testtools import content
 from testtools import content_type
 
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import ring
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import process

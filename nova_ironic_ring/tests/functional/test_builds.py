@@ -5,7 +5,7 @@
 import concurrent.futures
 from typing import ClassVar
 
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.tests.functional import base
 

@@ -20,9 +20,9 @@ from pifpaf.drivers import mysql
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.core import bounds
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import bounds
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import postgresql
 from nova_ironic_ring.tests.unit.compute import base as unit

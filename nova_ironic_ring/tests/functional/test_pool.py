@@ -11,8 +11,8 @@ from openstack.compute.v2 import server as sdk_server
 from openstack import connection
 
 from nova_ironic_ring.adapters import stats
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import shards
+from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state

@@ -2,7 +2,7 @@
 
 """Kinds of nodes, zones, aggregates and what provider.yaml adds."""
 
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import shapes

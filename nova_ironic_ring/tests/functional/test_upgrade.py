@@ -10,7 +10,7 @@ from typing import ClassVar
 import fixtures
 from openstack.compute.v2 import server as sdk_server
 
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.tests.fixtures import programs
@@ -25,7 +25,7 @@ _BEFORE_RELEASES = '69f1186'
 
 _SAY = """
 import nova_ironic_ring
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.values import profile
 print(nova_ironic_ring.__file__, getattr(profile, 'PROTOCOL', 1))
 """
 

@@ -7,7 +7,7 @@ import dataclasses
 import re
 import time
 
-from nova_ironic_ring.core import decisions
+from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.lab import cloud
 
 #: The services whose cost is shown; nova-computes are summed up.

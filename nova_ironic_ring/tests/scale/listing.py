@@ -19,9 +19,9 @@ import prettytable
 
 from nova_ironic_ring.adapters import nodes
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import settings
-from nova_ironic_ring.core import shards
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import services

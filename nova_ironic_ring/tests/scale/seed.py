@@ -18,7 +18,7 @@ import pymysql
 from pymysql import cursors
 
 from nova_ironic_ring.adapters import stats
-from nova_ironic_ring.core import ring
+from nova_ironic_ring.core.peers import ring
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, 'scale.nova-ironic-ring')
 # So many records are written at once.

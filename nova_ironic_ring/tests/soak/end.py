@@ -5,8 +5,8 @@
 import collections
 from collections.abc import Callable, Iterator
 
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.lab import view
 from nova_ironic_ring.tests.faults import operators
 from nova_ironic_ring.tests.soak import world as worlds

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 import sys
 
-from nova_ironic_ring.core import plural
+from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place

@@ -16,7 +16,7 @@ from nova.virt.ironic import driver as nova_driver
 from oslotest import base
 
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.core import cloud as clouds
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.fixtures import fake_nova
 
 CONF = nova.conf.CONF

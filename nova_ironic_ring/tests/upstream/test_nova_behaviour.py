@@ -47,10 +47,10 @@ from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import evacuations
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import ports
-from nova_ironic_ring.core import reservation
+from nova_ironic_ring.core.taking import reservation
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
 
 NODE = uuidsentinel.node
 

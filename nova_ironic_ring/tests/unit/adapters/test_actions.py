@@ -11,7 +11,7 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import actions
 from nova_ironic_ring.adapters import history
-from nova_ironic_ring.core import audit
+from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.tests.fixtures import nova_database
 
 INSTANCE, NODE = nova_database.INSTANCE, nova_database.NODE

@@ -14,7 +14,7 @@ from oslo_messaging.notify import _impl_test
 from oslotest import base
 
 from nova_ironic_ring.adapters import audit
-from nova_ironic_ring.core import audit as core_audit
+from nova_ironic_ring.core.deciding import audit as core_audit
 
 CONF = nova.conf.CONF
 ENTRY = core_audit.Entry(

@@ -7,7 +7,7 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import kinds
 from nova_ironic_ring.adapters import nodes
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 
 
 class KindsTestCase(base.BaseTestCase):

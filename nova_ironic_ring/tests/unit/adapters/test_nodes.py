@@ -13,9 +13,9 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import nodes
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import ironic_api
 

@@ -18,7 +18,7 @@ import testtools
 
 from nova_ironic_ring.adapters import evacuations
 from nova_ironic_ring.adapters import placement
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import real_placement
 
 NODE = '00000000-0000-0000-0000-000000000000'

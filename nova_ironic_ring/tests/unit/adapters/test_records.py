@@ -11,11 +11,11 @@ from nova import objects
 from oslotest import base
 
 from nova_ironic_ring.adapters import records
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import ports
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.fixtures import fake_nova
 
 NODE, OTHER = fake_nova.NODES[:2]

@@ -7,8 +7,8 @@ import json
 from oslotest import base
 
 from nova_ironic_ring.adapters import stats
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import profile
 
 # Recorded from these releases, which have no tag, by the commits that made
 # them: the first one whose offers no capability can forge, and the last one

@@ -8,12 +8,12 @@ import json
 from oslotest import base
 
 from nova_ironic_ring.adapters import stats
-from nova_ironic_ring.core import failures
-from nova_ironic_ring.core import kinds
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import settings
-from nova_ironic_ring.core import shards
+from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import kinds
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import settings
 
 
 class ProfileTestCase(base.BaseTestCase):

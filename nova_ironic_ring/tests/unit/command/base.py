@@ -19,9 +19,9 @@ from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import recorded
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import writing
-from nova_ironic_ring.core import audit
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import sharding
+from nova_ironic_ring.core.deciding import audit
+from nova_ironic_ring.core.deciding import sharding
+from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.tests.unit.command import deployment
 
 

@@ -8,11 +8,11 @@ import datetime
 import typing
 
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import shards as core_shards
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers import shards as core_shards
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile
 
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.timezone.utc)
 KIND = pools.Kind('CUSTOM_BAREMETAL')

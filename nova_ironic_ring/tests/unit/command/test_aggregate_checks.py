@@ -8,8 +8,8 @@ from oslotest import base
 
 from nova_ironic_ring.command import aggregate_checks
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import deployment
 
 

@@ -14,7 +14,7 @@ import fixtures
 from nova_ironic_ring.command import app
 from nova_ironic_ring.command import checks
 from nova_ironic_ring.command import upgrade
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
 

@@ -7,7 +7,7 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import actions
 from nova_ironic_ring.command import author
-from nova_ironic_ring.core import audit
+from nova_ironic_ring.core.deciding import audit
 
 
 class AuthorTestCase(base.BaseTestCase):

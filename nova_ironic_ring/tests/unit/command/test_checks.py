@@ -9,7 +9,7 @@ from oslotest import base
 from nova_ironic_ring.command import checks
 from nova_ironic_ring.command import findings
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import deployment
 
 make, service, NODES = deployment.make, deployment.service, deployment.NODES

@@ -19,11 +19,11 @@ from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import planning
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import failures
-from nova_ironic_ring.core import pool_gift
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import ring
+from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.taking import pool_gift
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
 

@@ -25,11 +25,11 @@ from nova_ironic_ring.command import past
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.command import writing
-from nova_ironic_ring.core import audit
-from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import ring
+from nova_ironic_ring.core.deciding import audit
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.fixtures import nova_database
 from nova_ironic_ring.tests.fixtures import pages
 from nova_ironic_ring.tests.unit.command import base as command_base

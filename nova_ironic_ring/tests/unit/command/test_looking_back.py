@@ -14,8 +14,8 @@ from oslo_utils import timeutils
 from nova_ironic_ring.adapters import actions
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import looking_back
-from nova_ironic_ring.core import audit
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.deciding import audit
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import nova_database
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment

@@ -8,8 +8,8 @@ import fixtures
 from nova import exception
 from nova import objects
 
-from nova_ironic_ring.core import audit
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.deciding import audit
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
 

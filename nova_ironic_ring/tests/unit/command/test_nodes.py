@@ -8,7 +8,7 @@ import json
 import fixtures
 
 from nova_ironic_ring.command import prospect
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
 

@@ -8,7 +8,7 @@ from oslotest import base
 
 from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import deployment
 
 make, service = deployment.make, deployment.service

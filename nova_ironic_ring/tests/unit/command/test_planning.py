@@ -11,9 +11,9 @@ from oslotest import base
 from nova_ironic_ring.command import planning
 from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.tests.unit.command import deployment
 from nova_ironic_ring.tests.unit.command import truth
 

@@ -9,8 +9,8 @@ from oslotest import base
 
 from nova_ironic_ring.command import decisions
 from nova_ironic_ring.command import prospect
-from nova_ironic_ring.core import decisions as tables
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.deciding import decisions as tables
+from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.tests.unit.command import deployment
 from nova_ironic_ring.tests.unit.command import truth
 

@@ -7,7 +7,7 @@ import dataclasses
 import json
 
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
 

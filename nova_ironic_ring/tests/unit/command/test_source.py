@@ -27,9 +27,9 @@ from nova_ironic_ring.command import overview
 from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import source
 from nova_ironic_ring.command import writing
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import sharding
+from nova_ironic_ring.core.deciding import sharding
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile
 
 CONF = nova.conf.CONF
 NODES = [f'{number}0000000-0000-4000-8000-000000000000'

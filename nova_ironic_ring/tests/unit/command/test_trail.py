@@ -17,7 +17,7 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import audit
 from nova_ironic_ring.command import trail
-from nova_ironic_ring.core import audit as core_audit
+from nova_ironic_ring.core.deciding import audit as core_audit
 
 CONF = nova.conf.CONF
 

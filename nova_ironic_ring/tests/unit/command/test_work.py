@@ -8,8 +8,8 @@ import fixtures
 
 from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
 

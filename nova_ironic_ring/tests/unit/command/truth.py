@@ -9,15 +9,15 @@ import dataclasses
 import datetime
 
 from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import disputes
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import passes
-from nova_ironic_ring.core import planner
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.peers import disputes
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.command import deployment
 
 NODES = deployment.NODES

@@ -10,9 +10,9 @@ from oslotest import base
 
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute import recovery
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
 
 NODES = fake_nova.NODES

@@ -9,8 +9,8 @@ import time
 from oslotest import base
 
 from nova_ironic_ring.compute import counters
-from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import events
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import events
 
 _Decision = decisions.Decision
 

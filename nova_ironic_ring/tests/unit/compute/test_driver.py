@@ -25,11 +25,11 @@ from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import shards
-from nova_ironic_ring.core import trust
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.compute import base
 
 CONF = nova.conf.CONF

@@ -18,8 +18,8 @@ from oslo_serialization import jsonutils
 
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats as stats_adapter
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import profile
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.compute import base
 
 NODE = base.NODES[0]

@@ -18,7 +18,7 @@ from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.unit.compute import base
 
 PREPARES = 'prepare_networks_before_block_device_mapping'

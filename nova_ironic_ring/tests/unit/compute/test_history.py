@@ -6,7 +6,7 @@ import json
 
 import fixtures
 
-from nova_ironic_ring.core import audit
+from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.tests.unit.compute import base
 
 Code = audit.Code

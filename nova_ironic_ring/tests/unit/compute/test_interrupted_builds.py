@@ -11,8 +11,8 @@ from nova import context as nova_context
 from nova import objects
 
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.core import builds
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.taking import builds
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.unit.compute import base
 
 _REAL = ('_error_out_instances_whose_build_was_interrupted',

@@ -38,10 +38,10 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.compute import recovery
-from nova_ironic_ring.core import builds
-from nova_ironic_ring.core import events
-from nova_ironic_ring.core import ports
-from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.taking import builds
+from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.tests.fixtures import nova_database
 
 CONF = nova.conf.CONF

@@ -11,12 +11,12 @@ import fixtures
 from oslotest import base
 
 from nova_ironic_ring.compute import log
-from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import disputes
-from nova_ironic_ring.core import events
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import settings
-from nova_ironic_ring.core import trust
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.peers import disputes
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.values import settings
 
 Decision = decisions.Decision
 Reason = disputes.Reason

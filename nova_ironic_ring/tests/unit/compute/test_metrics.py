@@ -20,10 +20,10 @@ from prometheus_client import parser
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import trust
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.process import heartbeats
 from nova_ironic_ring.tests.unit.compute import base
 

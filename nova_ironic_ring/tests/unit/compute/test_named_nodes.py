@@ -14,7 +14,7 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import named_nodes
-from nova_ironic_ring.core import reservation
+from nova_ironic_ring.core.taking import reservation
 from nova_ironic_ring.tests.fixtures import nova_policy
 
 NODE = '6e9b8d1c-2f4a-4c6e-8b0d-3a5c7e9f1b2d'

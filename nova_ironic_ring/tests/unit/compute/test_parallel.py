@@ -15,7 +15,7 @@ import nova.conf
 
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import nova_tracker
 from nova_ironic_ring.tests.unit.compute import base

@@ -27,10 +27,10 @@ from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.compute import report
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import profile
-from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import nova_policy
 from nova_ironic_ring.tests.unit.compute import base

@@ -9,7 +9,7 @@ import testtools
 
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import real_placement
 from nova_ironic_ring.tests.unit.compute import base

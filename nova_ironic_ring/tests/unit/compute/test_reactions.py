@@ -11,10 +11,10 @@ import nova.conf
 from nova import exception
 
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import trust
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base
 

@@ -17,7 +17,7 @@ from oslotest import base
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
-from nova_ironic_ring.core import passes
+from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.tests.fixtures import nova_database
 
 DELETED = '22222222-2222-2222-2222-222222222222'

@@ -17,8 +17,8 @@ from oslotest import base
 
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import recovery
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import takeover
+from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base as compute_base
 

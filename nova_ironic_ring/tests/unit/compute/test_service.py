@@ -12,11 +12,11 @@ from nova import objects
 from openstack import exceptions as sdk_exceptions
 
 from nova_ironic_ring.adapters import stats
-from nova_ironic_ring.core import events
-from nova_ironic_ring.core import passes
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import settings
-from nova_ironic_ring.core import trust
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.tests.unit.compute import base
 
 CONF = nova.conf.CONF

@@ -8,14 +8,14 @@ from typing import Any
 
 from oslotest import base
 
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import forecast
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import passes
-from nova_ironic_ring.core import ports
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
+from nova_ironic_ring.core.world import forecast
 
 NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(30)]
 

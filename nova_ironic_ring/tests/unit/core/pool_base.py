@@ -8,15 +8,15 @@ import dataclasses
 import fixtures
 from oslotest import base
 
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import look
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import pool_failover
-from nova_ironic_ring.core import pool_passes
-from nova_ironic_ring.core import pool_reaction
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.passing import pool_reaction
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking import pool_failover
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
 
 NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(30)]
 KIND = pools.Kind('CUSTOM_BAREMETAL')

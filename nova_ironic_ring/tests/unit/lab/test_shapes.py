@@ -2,7 +2,7 @@
 
 from oslotest import base
 
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.lab import shapes
 
 

@@ -5,8 +5,8 @@ import datetime
 
 from oslotest import base
 
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import ring
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.lab import view
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)

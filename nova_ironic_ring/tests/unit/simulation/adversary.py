@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 import random
 import uuid
 
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.world import cloud as clouds
 
 #: Servers of another hypervisor, on hosts that are dead: one is forced down,
 #: and the heartbeat of the other has stood still for ever.

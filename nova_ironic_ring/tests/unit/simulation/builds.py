@@ -12,8 +12,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from nova_ironic_ring.core import arrivals
-from nova_ironic_ring.core import model
+from nova_ironic_ring.core.taking import arrivals
+from nova_ironic_ring.core.values import model
 
 if typing.TYPE_CHECKING:
     from nova_ironic_ring.tests.unit.simulation import host as hosts

@@ -22,19 +22,19 @@ import typing
 
 import greenlet
 
-from nova_ironic_ring.core import arrivals
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import leftovers
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import orphans
-from nova_ironic_ring.core import passes
-from nova_ironic_ring.core import planner
-from nova_ironic_ring.core import ports
-from nova_ironic_ring.core import reaction
-from nova_ironic_ring.core import settings
-from nova_ironic_ring.core import takeover
-from nova_ironic_ring.core import tracking
+from nova_ironic_ring.core.deciding import orphans
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.passing import reaction
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking import arrivals
+from nova_ironic_ring.core.taking import leftovers
+from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.taking import tracking
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.simulation import builds
 from nova_ironic_ring.tests.unit.simulation import times
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import planner
-from nova_ironic_ring.core import ports
-from nova_ironic_ring.core import ring
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.simulation import times
 
 if typing.TYPE_CHECKING:

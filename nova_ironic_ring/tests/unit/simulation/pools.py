@@ -25,19 +25,19 @@ from typing import Any
 import greenlet
 
 from nova_ironic_ring.compute import recent_nodes
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import kinds
-from nova_ironic_ring.core import look
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import observation
-from nova_ironic_ring.core import orphans
-from nova_ironic_ring.core import pool_passes
-from nova_ironic_ring.core import pool_reaction
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import ports
-from nova_ironic_ring.core import reaction
-from nova_ironic_ring.core import reservation
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.deciding import orphans
+from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.passing import pool_reaction
+from nova_ironic_ring.core.passing import reaction
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking import reservation
+from nova_ironic_ring.core.values import kinds
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.simulation import adversary
 from nova_ironic_ring.tests.unit.simulation import times
 

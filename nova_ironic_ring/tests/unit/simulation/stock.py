@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import datetime
 
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import decisions
-from nova_ironic_ring.core import membership
-from nova_ironic_ring.core import passes
-from nova_ironic_ring.core import planner
-from nova_ironic_ring.core import ring
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.simulation import host
 from nova_ironic_ring.tests.unit.simulation import times
 

@@ -12,7 +12,7 @@ import os
 
 from oslotest import base
 
-from nova_ironic_ring.core import pools
+from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.unit.simulation import adversary
 from nova_ironic_ring.tests.unit.simulation import pools as simulation
 from nova_ironic_ring.tests.unit.simulation import times

@@ -19,8 +19,8 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 from oslotest import base
 
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import planner
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.tests.unit.simulation import host as hosts
 from nova_ironic_ring.tests.unit.simulation import invariants
 from nova_ironic_ring.tests.unit.simulation import stock

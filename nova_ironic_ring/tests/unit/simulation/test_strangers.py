@@ -19,14 +19,14 @@ import typing
 
 from oslotest import base
 
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import look
-from nova_ironic_ring.core import model
-from nova_ironic_ring.core import passes
-from nova_ironic_ring.core import pool_passes
-from nova_ironic_ring.core import pools
-from nova_ironic_ring.core import ports
-from nova_ironic_ring.core import settings
+from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.simulation import adversary
 from nova_ironic_ring.tests.unit.simulation import times
 

@@ -16,8 +16,8 @@ import itertools
 import random
 import typing
 
-from nova_ironic_ring.core import cloud as clouds
-from nova_ironic_ring.core import model
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.simulation import adversary
 from nova_ironic_ring.tests.unit.simulation import builds
 from nova_ironic_ring.tests.unit.simulation import host as hosts

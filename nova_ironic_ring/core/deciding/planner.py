@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The plan of a pass: a step for each node, from what a service sees.
+
+:func:`decide` is the one place where the decision tables are asked. It has no
+state: the same observation, memory and settings give the same plan.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import functools
+import hashlib
+
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.peers import disputes
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import settings
+
+Decision = decisions.Decision
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Claim:
+    """What must still be true when Nova's tracker first takes a listed node.
+
+    :ivar instance: the UUID of the instance that has to belong to this
+        service; None for a free node
+    :ivar host: the name of the dead service that the instance has to belong to
+        instead, before it is taken over; None for this service
+    :ivar checks_owner: whether the owner of a free node matters
+    :ivar owner: the name of the owner that it has to have; None for no row
+    :ivar is_abandoned: whether that owner is lost, so that builds that were on
+        their way to it are to be ended
+    :ivar is_handed_over: whether that owner lives, so that nothing may be on
+        its way to be built there
+    """
+
+    instance: str | None = None
+    checks_owner: bool = False
+    owner: str | None = None
+    is_abandoned: bool = False
+    is_handed_over: bool = False
+    host: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """What to do with one node.
+
+    :ivar decision: the decision
+    :ivar why: the reason, as the end of the sentence "the node is ..."
+    :ivar offer: the canonical name of the service that may take the node;
+        empty if nobody may just now; None to say nothing
+    :ivar claim: what has to be so still when the node is listed; None if it is
+        not listed
+    """
+
+    decision: Decision
+    why: str
+    offer: str | None = None
+    claim: Claim | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What to do in a pass.
+
+    :ivar steps: by the node's UUID
+    :ivar happened: the events for the log
+    """
+
+    steps: Mapping[str, Step] = dataclasses.field(default_factory=dict)
+    happened: Sequence[events.Event] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Needs:
+    """What the decisions depend on beyond what every pass reads.
+
+    :ivar rows: the nodes whose rows are to be read: those that this service
+        should own and does not
+    :ivar of_others: the node of each instance of others that is on a node for
+        this service
+    :ivar misplaced: this service's instances that should go with the ring
+    :ivar offered: free nodes of this service that are for others
+    """
+
+    rows: Sequence[str] = ()
+    of_others: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    misplaced: Sequence[str] = ()
+    offered: Sequence[str] = ()
+
+
+def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
+    """Say what to read beyond what every pass reads.
+
+    :param seen: what was read so far
+    :param current: this service's settings
+    """
+    if not current.cooperative:
+        return Needs()
+    me, owner = current.me, seen.standing.ring.owner
+    mine, rows = seen.instances.mine, seen.rows
+    wanted, of_others, misplaced, offered = [], {}, [], []
+    for node, instance in seen.nodes.items():
+        desired = owner(node)
+        if desired != me:
+            if desired is None:
+                continue
+            if instance is None:
+                if node in rows:
+                    offered.append(node)
+            elif current.follows and instance in mine:
+                misplaced.append(instance)
+            continue
+        if instance is not None and instance not in mine:
+            of_others[instance] = node
+        if node not in rows and (
+                node not in seen.narrowed if instance is None
+                else current.follows):
+            wanted.append(node)
+    return Needs(wanted, of_others, misplaced, offered)
+
+
+def decide(seen: observation.Observation, before: observation.Memory,
+           current: settings.Settings
+           ) -> tuple[Plan, observation.Memory]:
+    """Plan a pass.
+
+    :param seen: what this service sees
+    :param before: what it remembers
+    :param current: its settings
+    :returns: the plan, and what is to be remembered
+    """
+    if not current.cooperative:
+        return _decide_at_once(seen, current), before
+    return _Planner(seen, before, current).decide()
+
+
+def _decide_at_once(seen: observation.Observation,
+                    current: settings.Settings) -> Plan:
+    """Plan a pass by the rule of Nova's own driver."""
+    me, owner = current.me, seen.standing.ring.owner
+    steps = {}
+    for node, instance in seen.nodes.items():
+        verdict = (
+            decisions.decide_at_once(me, owner(node)) if instance is None
+            else decisions.decide_on_instance(me, decisions.Occupied(
+                None, instance in seen.instances.mine)))
+        steps[node] = Step(
+            verdict.decision, verdict.why,
+            claim=Claim(instance) if verdict.decision.lists else None)
+    return Plan(steps)
+
+
+def _unlisted(verdict: decisions.Verdict) -> Step:
+    return Step(verdict.decision, verdict.why)
+
+
+class _Planner:
+    """One call of :func:`decide`: what its parts share, and nothing more."""
+
+    def __init__(self, seen: observation.Observation,
+                 before: observation.Memory,
+                 current: settings.Settings) -> None:
+        self.seen = seen
+        self.before = before
+        self.current = current
+        self.me = current.me
+        self.mine = frozenset(node for node, row in seen.rows.items()
+                              if row.owner_name == self.me)
+        # By a row that names another scope, its peers do not know it.
+        self.is_known = any(current.shares(seen.rows[node].scope)
+                            for node in self.mine)
+        # The members stay those of the ring; other services only become known.
+        self.members = seen.standing.membership.joined(
+            seen.others.membership)
+        self.trust = seen.standing.trust
+        self.looked = self._look_for_disputes()
+        self.disputes = self.looked.known
+        self.waits: dict[str, observation.Wait] = {}
+        # Most nodes are as many others are.
+        self._without_row = functools.cache(self._decide_without_row)
+        self._unknown = functools.cache(self._decide_on_unknown)
+        self._unlisted = functools.cache(_unlisted)
+
+    def decide(self) -> tuple[Plan, observation.Memory]:
+        """Plan the pass."""
+        verdicts = {
+            node: self._free(node) if instance is None
+            else self._occupied(node, instance)
+            for node, instance in self.seen.nodes.items()}
+        if not self.is_known and not self.seen.others.is_alone:
+            verdicts = self._newcomer(verdicts)
+        steps = {node: self._step(node, verdict)
+                 for node, verdict in verdicts.items()}
+        return Plan(steps, self._events(steps)), dataclasses.replace(
+            self.before, waits=self.waits, taking=frozenset(),
+            in_use=frozenset() if self.is_known else self.before.in_use,
+            disputes=self.disputes.noted(
+                {node: self.seen.rows[node].owner_name
+                 for node, step in steps.items() if step.decision.forces},
+                {node for node, step in steps.items()
+                 if step.decision.lists and step.offer is None}))
+
+    # The circumstances of a node, for the tables
+
+    def _free(self, node: str) -> decisions.Verdict:
+        row = self.seen.rows.get(node)
+        desired = self.seen.standing.ring.owner(node)
+        is_narrowed = node in self.seen.narrowed
+        if row is None:
+            return self._without_row(desired, is_narrowed)
+        is_of_another = node not in self.mine
+        wait = self._wait(node, row) if is_of_another else None
+        verdict = decisions.decide(self.me, decisions.Free(
+            desired, row,
+            self.members.state(row.owner) if is_of_another
+            else membership.State.GONE,
+            self._trust_in_free_nodes, node in self.seen.instances.building,
+            wait is not None and node in self.before.waits and (
+                self.seen.at - wait.since >= self._timeout(wait.owner)),
+            is_of_another and not self._may_force(row),
+            self.seen.standing.is_ending, is_narrowed))
+        # Waits count only while the peers know this service, and trust is
+        # full.
+        if wait is not None and verdict.decision is Decision.WAIT and (
+                self.is_known and self.trust is trust.Trust.FULL):
+            self.waits[node] = wait
+        return verdict
+
+    @property
+    def _trust_in_free_nodes(self) -> trust.Trust:
+        # There is no other service to disturb.
+        return trust.Trust.FULL if self.seen.others.is_alone else self.trust
+
+    def _decide_without_row(self, desired: str | None, is_narrowed: bool
+                            ) -> decisions.Verdict:
+        return decisions.decide(self.me, decisions.Free(
+            desired, trust=self._trust_in_free_nodes,
+            is_ending=self.seen.standing.is_ending, is_narrowed=is_narrowed))
+
+    def _occupied(self, node: str, instance: str) -> decisions.Verdict:
+        known = self.seen.instances
+        desired = self.seen.standing.ring.owner(node)
+        is_mine = instance in known.mine
+        record = None if is_mine else known.of_others.get(instance)
+        if not is_mine and record is None:
+            return self._unknown(desired)
+        host = record.host_name if record is not None else None
+        return decisions.decide_on_instance(self.me, decisions.Occupied(
+            desired, is_mine, host, self.seen.rows.get(node),
+            host is not None
+            and self.members.fails_over(host, self.current),
+            self.current.follows and (
+                not is_mine or instance in known.idle),
+            record is not None and (
+                not pools.has(record, node) or host in known.other_drivers),
+            self.trust, self.seen.standing.is_ending))
+
+    def _decide_on_unknown(self, desired: str | None) -> decisions.Verdict:
+        """Decide on a node whose instance nobody had to read."""
+        return decisions.decide_on_instance(self.me, decisions.Occupied(
+            desired, False, trust=self.trust,
+            is_ending=self.seen.standing.is_ending))
+
+    def _wait(self, node: str, row: model.Row) -> observation.Wait:
+        """Say since when a node is waited for."""
+        before = self.before.waits.get(node)
+        # An owner that offers the node to nobody is not silent: the wait
+        # starts again. Nor is one that went without this service.
+        if before is None or before.owner != row.owner or row.taker == '' or (
+                self.before.own_work.is_failing):
+            return observation.Wait(row.owner, self.seen.at)
+        return before
+
+    def _may_force(self, row: model.Row) -> bool:
+        """Say whether a node may be taken without its owner's consent."""
+        return not self.disputes.is_with(
+            row.owner_name, self.seen.at) and self._is_seen(row)
+
+    def _is_seen(self, row: model.Row) -> bool:
+        """Say whether the ring was made with the owner of a node in mind.
+
+        One that should be a member and is not has taken the node since then.
+        """
+        return (row.owner_name in self.members.members
+                or self.members.state(row.owner)
+                is not membership.State.MEMBER)
+
+    def _look_for_disputes(self) -> disputes.Looked:
+        before = self.before.disputes
+        if self.trust is not trust.Trust.FULL or (
+                self.before.own_work.is_failing):
+            before = before.forgotten()
+        return disputes.look(before, disputes.Evidence(
+            {node: row for node in before.taken
+             if (row := self.seen.rows.get(node)) is not None
+             # Its owner has taken it back for a build.
+             and row.taker != ''
+             and node not in self.mine and self._is_seen(row)},
+            self.mine, self.seen.tracked, self.members),
+            self.seen.at, self._timeout(self.me))
+
+    def _timeout(self, host: str) -> float:
+        return self.before.work_watch.handover_timeout(host, self.current)
+
+    # A newcomer
+
+    def _newcomer(self, verdicts: dict[str, decisions.Verdict]
+                  ) -> dict[str, decisions.Verdict]:
+        """Have a newcomer take no more than one node, but that at once.
+
+        Without a row its peers do not see it, and neither do other newcomers,
+        who would take the same nodes as it does. One that comes from another
+        scope says so in the rows that it has, and takes nothing before. Rows
+        that say nothing and are not listed show nobody where it is.
+        """
+        if self.trust is not trust.Trust.FULL or (
+                self.seen.standing.is_ending) or (
+                self.seen.standing.membership.state(self.me)
+                is not membership.State.MEMBER):
+            return verdicts
+        takes = {node: verdict for node, verdict in verdicts.items()
+                 if verdict.decision.takes or verdict.decision.takes_instance}
+        is_seen = any(self.seen.rows[node].scope is not None
+                      or node in self.seen.nodes for node in self.mine)
+        choice = {} if is_seen else takes or {
+            node: verdict for node, verdict in verdicts.items()
+            if verdict.decision is Decision.WAIT
+            and self._may_force(self.seen.rows[node])}
+        # Other newcomers are not in the ring yet: prefer a node that a ring
+        # with them gives to this service too.
+        all_alive = self.seen.standing.ring.among(
+            {self.me} | {host for host, state in self.members.states.items()
+                         if state is membership.State.MEMBER})
+        choice = {node: verdict for node, verdict in choice.items()
+                  if node not in self.before.in_use} or choice
+        choice = {node: verdict for node, verdict in choice.items()
+                  if all_alive.owner(node) == self.me} or choice
+        held = {node: decisions.hold_back(verdict)
+                for node, verdict in verdicts.items()}
+        if choice:
+            first = min(choice, key=self._order)
+            held[first] = (
+                choice[first] if choice[first].decision.takes_instance
+                else decisions.take_first(first in self.seen.rows))
+        return held
+
+    def _order(self, node: str) -> bytes:
+        """Order nodes for each service in another way."""
+        return hashlib.sha256(f'{self.me} {node}'.encode()).digest()
+
+    # The steps
+
+    def _step(self, node: str, verdict: decisions.Verdict) -> Step:
+        decision = verdict.decision
+        if not decision.lists:
+            return self._unlisted(verdict)
+        offer = None
+        if decision.offers or decision is Decision.HOLD:
+            if node in self.seen.instances.building:
+                offer = ''
+            elif decision.offers:
+                offer = self.seen.standing.ring.owner(node)
+        return Step(decision, verdict.why, offer,
+                    self._claim(node, decision))
+
+    def _claim(self, node: str, decision: Decision) -> Claim:
+        instance = self.seen.nodes[node]
+        if instance is not None:
+            return Claim(instance)
+        row = self.seen.rows.get(node)
+        # A node without a row may be of a service that was deleted with it.
+        is_abandoned = decision.takes and (
+            row is None or self.members.is_lost(row.owner))
+        return Claim(None, True, row.owner if row else None, is_abandoned,
+                     decision.takes and not is_abandoned)
+
+    def _events(self, steps: Mapping[str, Step]) -> list[events.Event]:
+        found: list[events.Event] = [
+            *map(events.DisputeEnded, self.looked.ended),
+            *(events.DisputeFound(each.host, each.nodes)
+              for each in self.looked.new)]
+        for node, step in steps.items():
+            row = self.seen.rows.get(node)
+            if step.decision.takes and row is not None:
+                if step.decision is not Decision.TAKE_OFFERED or (
+                        node not in self.before.taking):
+                    found.append(events.NodeTaken(
+                        node, row.owner, step.decision))
+            elif step.offer and row is not None and row.taker != step.offer:
+                found.append(events.NodeOffered(node, step.offer))
+        return found

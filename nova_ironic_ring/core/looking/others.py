@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Finds out which services the instances on a service's nodes belong to.
+
+What becomes of them is decided in
+:mod:`nova_ironic_ring.core.deciding.decisions`.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+
+
+def instances(this: look.Run, memory: observation.Memory,
+              wanted: Mapping[str, str], rows: Mapping[str, model.Row]
+              ) -> tuple[dict[str, model.Instance], frozenset[str]]:
+    """Find out which services the instances of others belong to.
+
+    They are read once, and again where the owner of the node is another one:
+    then the instance may have another service as well. Those that are nowhere,
+    or on another node, are read until that has changed.
+
+    :param this: what shares the ports
+    :param memory: what is remembered
+    :param wanted: the node of each of them in Ironic
+    :param rows: the rows of nodes, as far as they were read
+    :returns: them, by UUID, and which of their services run another driver
+    """
+    known = memory.instances
+    unknown = [
+        uuid for uuid, node in wanted.items()
+        if (instance := known.get(uuid)) is None
+        or instance.host is None or not pools.has(instance, node)
+        or (node in rows and rows[node].owner != instance.host)]
+    read = this.world.nova.instances(unknown) if unknown else {}
+    hosts = {instance.host for instance in read.values() if instance.host}
+    other_drivers = memory.other_drivers - frozenset(
+        map(model.canonical, hosts))
+    if hosts:
+        other_drivers |= this.world.nova.other_drivers(sorted(hosts))
+    gone = set(unknown) - read.keys()
+    return {uuid: read.get(uuid) or known[uuid] for uuid in wanted
+            if uuid not in gone}, other_drivers
+
+
+def elsewhere(known: Container[str], nodes: model.Nodes,
+              of_others: Mapping[str, model.Instance],
+              other_drivers: Container[str]) -> list[events.Event]:
+    """Name the instances that Ironic and Nova have on different nodes.
+
+    :param known: the instances that were read before, of which nothing is said
+        again
+    :param nodes: the instance on each node, by Ironic
+    :param of_others: the instances of others, as Nova has them
+    :param other_drivers: canonical names of services that run another driver
+    """
+    return [
+        events.InstanceElsewhere(node, uuid, instance.host)
+        for node, uuid in nodes.items()
+        if uuid is not None and uuid not in known
+        and (instance := of_others.get(uuid)) is not None
+        and instance.host is not None and (
+            not pools.has(instance, node)
+            or instance.host_name in other_drivers)]
+
+
+def services(this: look.Run, memory: observation.Memory,
+             hosts: Iterable[str], are_needed: bool = False
+             ) -> tuple[observation.Others, observation.Memory]:
+    """Look at all services where one of these is not known to the ring.
+
+    :param this: what shares the ports
+    :param memory: what is remembered
+    :param hosts: the names of services
+    :param are_needed: whether to look at all in any case
+    """
+    if are_needed or any(
+            model.canonical(host) not in memory.standing.membership.states
+            for host in hosts):
+        return look.at_all_services(this, memory)
+    return observation.Others(), memory

@@ -1,0 +1,585 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Who is alive, absent or dead, and who is a member of this service's ring.
+
+Service records, the settings and a watch over the heartbeats go in; one state
+a service comes out. Everything else asks these states, and never looks at a
+heartbeat again.
+
+A service is *late* when its last heartbeat is older than ``service_down_time``
+by the wall clock, which is what Nova's API shows. A service is *absent* when
+this very process has watched its heartbeat stand still for that long. A
+service is *dead* when an operator has forced it down or deleted it, or when it
+has been absent for ``failover_after``.
+
+A service is *not working* when its heartbeat goes on, and the time of its
+last good pass, which it writes into one of its rows, has been watched to stand
+still for some passes. It keeps its instances, and is no member.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+import dataclasses
+import datetime
+import enum
+
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import settings
+
+# A peer that has not been heard since this service started, or since an
+# outage, may still be reconnecting: it gets so many times the down time.
+_PATIENCE_AFTER_OUTAGE = 2
+# A service that works and has thousands of nodes may need two passes, and what
+# Ironic takes to list them, until it says again that it works.
+_PATIENT_PASSES = 4
+# Consent takes a pass of the owner, and a pass of the taker shows it.
+_PASSES_OF_A_HANDOVER = 2
+# How much longer than that is waited for a pass that is longer than those
+# before: as long as a service may be silent.
+_MOST_PATIENCE = _PATIENT_PASSES / _PASSES_OF_A_HANDOVER
+# What of a long pass is remembered in the next one: a short one may be
+# followed by a long one, but a single long one must not count for ever.
+_FADING = 0.75
+
+
+class State(enum.Enum):
+    """What a service is to this service's ring."""
+
+    MEMBER = 'member'
+    #: An operator has disabled it; it is alive and hands over what it has.
+    DISABLED = 'disabled'
+    #: Its heartbeat goes on, and its passes have failed for long.
+    NOT_WORKING = 'alive, and its passes fail'
+    #: Its heartbeat has stood still for the down time.
+    ABSENT = 'absent'
+    #: An operator has said that it is down.
+    FORCED_DOWN = 'forced down'
+    #: Not among the peers that are configured; whether it lives is not asked.
+    NOT_A_PEER = 'not in the peer list'
+    #: It is alive, and says that it divides other nodes.
+    OTHER_SCOPE = 'in another group or shard'
+    #: It works, and says that it divides only some of the same nodes: these
+    #: are left to it.
+    NARROWER_SCOPE = 'limited to some of these nodes'
+    #: Nova has no record of it.
+    GONE = 'gone'
+
+    @property
+    def gives(self) -> bool:
+        """Whether the service hands over its nodes itself: it works."""
+        return self in (State.MEMBER, State.DISABLED)
+
+    @property
+    def lives(self) -> bool:
+        """Whether the service is alive, whether or not it works."""
+        return self.gives or self is State.NOT_WORKING
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the service is absent, forced down or gone."""
+        return self in (State.ABSENT, State.FORCED_DOWN, State.GONE)
+
+
+def is_late(service: model.Service, now: datetime.datetime,
+            down_time: float) -> bool:
+    """Say whether a service is late, as Nova's API sees it.
+
+    The rule is that of Nova's database servicegroup driver: the distance
+    between the last heartbeat and now, in either direction.
+
+    :param service: the record of the service
+    :param now: the present time, with time zone
+    :param down_time: seconds without a heartbeat after which it is late
+    """
+    if service.alive is not None:
+        return not service.alive
+    return abs((now - service.last_seen).total_seconds()) > down_time
+
+
+def patiences(down_time: float) -> tuple[float, float]:
+    """Return after which silences a service may be absent.
+
+    :param down_time: seconds without a heartbeat after which it is
+    :returns: in seconds: that, and what it is where nothing was heard of the
+        service since the watch began
+    """
+    return down_time, down_time * _PATIENCE_AFTER_OUTAGE
+
+
+@dataclasses.dataclass(frozen=True)
+class _Heard:
+    """A heartbeat that is being watched.
+
+    :ivar last_seen: the time that the heartbeat's record shows
+    :ivar since: when this process saw that for the first time, in seconds
+    :ivar has_moved: whether the heartbeat was seen to move since this process
+        started, or since the last outage
+    :ivar stood: for how long the one before it was seen to stand still, in
+        seconds
+    """
+
+    last_seen: datetime.datetime
+    since: float
+    has_moved: bool = False
+    stood: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Watch:
+    """How long this process has seen each heartbeat stand still.
+
+    All times are those of this process's monotonic clock, so that neither a
+    step of a wall clock nor the distance between two of them matters.
+
+    :ivar at: when it was last looked, in seconds
+    """
+
+    at: float = 0.0
+    _heard: Mapping[str, _Heard] = dataclasses.field(default_factory=dict)
+
+    def look(self, services: Iterable[model.Service], at: float) -> 'Watch':
+        """Return the watch after one more look.
+
+        :param services: the records of services; those that are not among
+            them stay as they were
+        :param at: the present time, in seconds
+        """
+        heard = dict(self._heard)
+        for service in services:
+            before = heard.get(service.name)
+            if before is None:
+                heard[service.name] = _Heard(service.last_seen, at)
+            elif before.last_seen != service.last_seen or service.alive:
+                heard[service.name] = _Heard(
+                    service.last_seen, at, True, at - before.since)
+        return Watch(at, heard)
+
+    def restarted(self, at: float, but: Container[str] = ()) -> 'Watch':
+        """Return the watch as if each heartbeat was first seen now.
+
+        :param at: the present time, in seconds
+        :param but: canonical names of the services that this is not for
+        """
+        return Watch(at, {
+            host: heard if host in but else _Heard(heard.last_seen, at)
+            for host, heard in self._heard.items()})
+
+    def last_seen(self, host: str) -> datetime.datetime | None:
+        """Return the last heartbeat of a service that was looked at.
+
+        :param host: canonical name of the service
+        """
+        heard = self._heard.get(host)
+        return None if heard is None else heard.last_seen
+
+    def silence(self, host: str) -> float:
+        """Return for how long a heartbeat has stood still.
+
+        :param host: canonical name of the service
+        :returns: seconds
+        """
+        heard = self._heard.get(host)
+        return 0.0 if heard is None else self.at - heard.since
+
+    def rhythm(self, host: str) -> float:
+        """Return how long a heartbeat stands still before it moves.
+
+        :param host: canonical name of the service
+        :returns: seconds: how long it stood still before it moved last, or for
+            how long it has now, whichever is longer
+        """
+        heard = self._heard.get(host)
+        return 0.0 if heard is None else max(heard.stood, self.silence(host))
+
+    def is_absent(self, service: model.Service, down_time: float) -> bool:
+        """Say whether a service is absent.
+
+        :param service: its record
+        :param down_time: seconds of silence after which a service is absent
+        """
+        if service.alive:
+            return False
+        heard = self._heard.get(service.name)
+        usual, longer = patiences(down_time)
+        return self.silence(service.name) >= (
+            usual if heard is None or heard.has_moved else longer)
+
+    @classmethod
+    def of_one_look(cls, services: Iterable[model.Service],
+                    now: datetime.datetime, down_time: float) -> 'Watch':
+        """Return the watch of an observer that looks once.
+
+        The observer takes a late service to be absent since its last
+        heartbeat.
+
+        :param services: the records of the services
+        :param now: the present time, with time zone
+        :param down_time: seconds without a heartbeat after which a service is
+            late
+        """
+        return cls(0.0, {
+            service.name: _Heard(
+                service.last_seen,
+                -max(down_time, abs((now - service.last_seen).total_seconds()))
+                if is_late(service, now, down_time) else 0.0, True)
+            for service in services})
+
+    def joined(self, more: 'Watch') -> 'Watch':
+        """Return this watch, which has watched other services as well.
+
+        :param more: the watch over those
+        """
+        return Watch(self.at, {**self._heard, **more._heard})
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkWatch:
+    """How long this process has seen each last good pass stand still.
+
+    It is a watch over what services say of their passes, in the place of their
+    heartbeats.
+
+    :ivar cycle: seconds from the start of a pass of this service to that of
+        the next one, as they have lately been; 0 before the first
+    """
+
+    cycle: float = 0.0
+    _watch: Watch = Watch()
+    #: The same of other services, by canonical name, as they say.
+    _cycles: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def look(self, services: Iterable[model.Service], watch: Watch,
+             current: settings.Settings) -> 'WorkWatch':
+        """Return the watch after one more look.
+
+        :param services: the records of services, with what they say of their
+            passes
+        :param watch: the watch over their heartbeats, after the same look
+        :param current: this service's settings
+        """
+        gap = watch.at - self._watch.at if self.cycle else 0.0
+        faded = self.cycle * _FADING if gap else self.cycle
+        said, cycles = [], dict(self._cycles)
+        for service in services:
+            if service.last_pass is None:
+                continue
+            found = _pass_of(service)
+            if service.last_pass.at is not None:
+                # The other rows do not know.
+                cycles[service.name] = service.last_pass.cycle
+            else:
+                # That the row that said so is another's now is no news.
+                found = dataclasses.replace(
+                    found, last_seen=self._watch.last_seen(service.name)
+                    or found.last_seen)
+            # From one that is absent nothing is expected until it is back.
+            said.append(dataclasses.replace(found, alive=watch.is_absent(
+                service, current.down_time) or None))
+        return WorkWatch(max(current.pass_interval, gap, faded),
+                         self._watch.look(said, watch.at), cycles)
+
+    def handover_timeout(self, host: str, current: settings.Settings
+                         ) -> float:
+        """Return how long the consent of a service is waited for.
+
+        What a service says of its passes is of those that have ended. It may
+        have many more nodes now, as after the death of another service: then
+        what it says stands still for longer than that. What is said by one
+        that is disabled, or runs another driver by now, is not looked at any
+        more, and stands still for ever.
+
+        :param host: its name, in any case
+        :param current: this service's settings
+        :returns: seconds
+        """
+        if not current.measures_passes:
+            return current.handover_timeout
+        needed = self._two_passes(host)
+        if model.canonical(host) != current.me:
+            seen = self._watch.rhythm(model.canonical(host))
+            needed = max(needed, min(
+                _PASSES_OF_A_HANDOVER * seen, _MOST_PATIENCE * needed))
+        return max(current.handover_timeout, needed)
+
+    def too_slow(self, hosts: Iterable[str], current: settings.Settings
+                 ) -> dict[str, float]:
+        """Name services that may need longer for consent than is waited.
+
+        :param hosts: their canonical names, this service's among them
+        :param current: this service's settings
+        :returns: how long each may need, in seconds, by canonical name
+        """
+        return {host: needed for host in hosts
+                if (needed := self._two_passes(host))
+                > self.handover_timeout(host, current)}
+
+    def _two_passes(self, host: str) -> float:
+        """Return how long two passes take, by the slower of two services."""
+        return _PASSES_OF_A_HANDOVER * max(
+            self.cycle, self._cycles.get(model.canonical(host), 0))
+
+    def restarted(self, but: Container[str]) -> 'WorkWatch':
+        """Return the watch as if each last pass was first seen now.
+
+        :param but: canonical names of the services that this is not for
+        """
+        return dataclasses.replace(
+            self, _watch=self._watch.restarted(self._watch.at, but))
+
+    def unanswered(self, at: float) -> 'WorkWatch':
+        """Return the watch after Nova could not be asked.
+
+        How long that goes on is no measure of a pass.
+
+        :param at: the present time, in seconds
+        """
+        return dataclasses.replace(
+            self, _watch=dataclasses.replace(self._watch, at=at))
+
+    def silence(self, host: str) -> float:
+        """Return for how long a last good pass has stood still.
+
+        :param host: canonical name of the service
+        :returns: seconds
+        """
+        return self._watch.silence(host)
+
+    def is_failing(self, service: model.Service, current: settings.Settings
+                   ) -> bool:
+        """Say whether the passes of a service have failed for long.
+
+        :param service: its record, with what it says of its passes
+        :param current: this service's settings
+        """
+        said = service.last_pass
+        return said is not None and self._watch.is_absent(
+            _pass_of(service), max(
+                current.handover_timeout,
+                _PATIENT_PASSES * max(self.cycle, said.cycle)))
+
+    def is_late(self, at: float) -> bool:
+        """Say whether the next pass of this service comes late.
+
+        So late that others may have taken its passes for failing, also where
+        none of them has failed.
+
+        :param at: the present time, in seconds
+        """
+        return 0 < _PATIENT_PASSES * self.cycle <= at - self._watch.at
+
+    @classmethod
+    def of_one_look(cls, services: Iterable[model.Service],
+                    now: datetime.datetime) -> 'WorkWatch':
+        """Return the watch of an observer that looks once.
+
+        The observer takes what is older than some passes of the service to
+        have stood still since then. Of a service that says it in no row, one
+        look tells nothing: the row that said it may just have become another
+        service's. Nor does it of a time to come: the service's clock was ahead
+        once, and what it says never goes back.
+
+        :param services: the records of the services, with what they say of
+            their passes
+        :param now: the present time, with time zone
+        """
+        found, cycles = Watch(), {}
+        for service in services:
+            if service.last_pass and service.last_pass.at:
+                cycles[service.name] = service.last_pass.cycle
+                said = _pass_of(service)
+                found = found.joined(Watch.of_one_look(
+                    [dataclasses.replace(
+                        said, last_seen=min(said.last_seen, now))], now,
+                    _PATIENT_PASSES * service.last_pass.cycle))
+        return cls(0.0, found, cycles)
+
+
+def _pass_of(service: model.Service) -> model.Service:
+    """Return a record where the last good pass is in the heartbeat's place."""
+    assert service.last_pass is not None
+    return dataclasses.replace(
+        service, last_seen=service.last_pass.at or model.NEVER, alive=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Membership:
+    """What the services are to this one's ring at one time.
+
+    :ivar members: canonical names of the members
+    :ivar states: what each known service is, by canonical name
+    :ivar silences: for how long the heartbeat of each has stood still, in
+        seconds
+    :ivar unlisted: canonical names of those that live, say that they have the
+        same scope, and are not in the peer list; none without a list
+    :ivar elsewhere: canonical names of those in the peer list that say that
+        they have another scope; likewise
+    :ivar narrower: the scopes of those that divide only some of the same
+        nodes; none of these lies within another
+    :ivar silent: canonical names of those that live, say nothing of their
+        scope, as with Nova's own driver, and so are no peers
+    """
+
+    members: frozenset[str] = frozenset()
+    states: Mapping[str, State] = dataclasses.field(default_factory=dict)
+    silences: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    unlisted: frozenset[str] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
+    narrower: frozenset[model.Scope] = frozenset()
+    silent: frozenset[str] = frozenset()
+
+    def state(self, host: str) -> State:
+        """Say what a service is.
+
+        :param host: its name, in any case
+        """
+        return self.states.get(model.canonical(host), State.GONE)
+
+    def is_lost(self, host: str) -> bool:
+        """Say whether a service is absent, forced down or not in Nova at all.
+
+        :param host: its name, in any case
+        """
+        return self.state(host).is_lost
+
+    def is_dead(self, host: str, failover_after: float) -> bool:
+        """Say whether a service is dead, so that its instances may be taken.
+
+        :param host: its name, in any case
+        :param failover_after: seconds of silence after which an absent
+            service is dead; 0 if only an operator's word makes it so
+        """
+        state = self.state(host)
+        if state in (State.FORCED_DOWN, State.GONE):
+            return True
+        return (state is State.ABSENT and failover_after > 0
+                and self.silences[model.canonical(host)] >= failover_after)
+
+    def fails_over(self, host: str, current: settings.Settings) -> bool:
+        """Say whether the instances of a service are to be taken over.
+
+        :param host: its name, in any case
+        :param current: this service's settings
+        """
+        return current.fails_over and self.is_dead(
+            host, current.failover_after)
+
+    def with_state(self, wanted: State) -> frozenset[str]:
+        """Name the services that are something.
+
+        :param wanted: what they are
+        :returns: canonical names
+        """
+        return frozenset(host for host, each in self.states.items()
+                         if each is wanted)
+
+    def working_as(self, before: 'Membership') -> 'Membership':
+        """Return this membership, where passes were not looked at anew.
+
+        :param before: what the services were when they were
+        """
+        failing = {host for host in before.with_state(State.NOT_WORKING)
+                   if self.state(host) in (
+                       State.MEMBER, State.NARROWER_SCOPE)}
+        return dataclasses.replace(
+            self, members=self.members - failing,
+            states={**self.states, **dict.fromkeys(
+                failing, State.NOT_WORKING)})
+
+    def joined(self, more: 'Membership') -> 'Membership':
+        """Return this membership, which knows more services as well.
+
+        :param more: what those services are; none becomes a member by it
+        """
+        return dataclasses.replace(
+            self, states={**more.states, **self.states},
+            silences={**more.silences, **self.silences})
+
+
+def state(service: model.Service, current: settings.Settings,
+          watch: Watch, work: WorkWatch = WorkWatch()) -> State:
+    """Say what a service is to this one's ring.
+
+    One that has not been asked for its scope is taken to have the same.
+
+    :param service: its record
+    :param current: this service's settings
+    :param watch: how long the heartbeats have stood still
+    :param work: how long the last good passes have stood still
+    """
+    if current.peers is not None and service.name not in current.peers:
+        return State.NOT_A_PEER
+    found = _state_of_peer(service, current, watch, work)
+    if service.name == current.me or not service.is_asked or (
+            not found.lives or current.shares(service.scope)):
+        return found
+    if service.scope is None or not current.scope.covers(service.scope):
+        return State.OTHER_SCOPE
+    # Two rings divide its nodes: those of the narrower scope keep them, for as
+    # long as they are to have any.
+    return State.NARROWER_SCOPE if found is State.MEMBER else found
+
+
+def _widest(scopes: Iterable[model.Scope]) -> frozenset[model.Scope]:
+    """Leave out the scopes that lie within another."""
+    found: list[model.Scope] = []
+    for scope in scopes:
+        if not any(each.covers(scope) for each in found):
+            found = [each for each in found if not scope.covers(each)]
+            found.append(scope)
+    return frozenset(found)
+
+
+def _state_of_peer(service: model.Service, current: settings.Settings,
+                   watch: Watch, work: WorkWatch) -> State:
+    """Say what a service is that may be a member."""
+    if service.forced_down:
+        return State.FORCED_DOWN
+    # This one is running this very code, whatever its heartbeat says.
+    if service.name != current.me and watch.is_absent(
+            service, current.down_time):
+        return State.ABSENT
+    if service.disabled:
+        return State.DISABLED
+    if service.name != current.me and work.is_failing(service, current):
+        return State.NOT_WORKING
+    return State.MEMBER
+
+
+def assess(services: Iterable[model.Service], current: settings.Settings,
+           watch: Watch, work: WorkWatch = WorkWatch()) -> Membership:
+    """Say what services are to this one's ring.
+
+    This service is a member also where it has no record: when it starts for
+    the first time.
+
+    :param services: the records of the services that run an ironic driver,
+        and this one's
+    :param current: this service's settings
+    :param watch: how long the heartbeats have stood still
+    :param work: how long the last good passes have stood still
+    """
+    services = list(services)
+    states = {service.name: state(service, current, watch, work)
+              for service in services}
+    states.setdefault(current.me, State.MEMBER)
+    found = Membership(
+        frozenset(host for host, each in states.items()
+                  if each is State.MEMBER),
+        states, {host: watch.silence(host) for host in states},
+        narrower=_widest(
+            service.scope for service in services if service.scope is not None
+            and states[service.name] is State.NARROWER_SCOPE),
+        silent=frozenset(
+            service.name for service in services if service.scope is None
+            and service.is_asked
+            and states[service.name] is State.OTHER_SCOPE))
+    if current.peers is None:
+        return found
+    said = {service.name: service for service in services
+            if service.scope is not None and service.name != current.me}
+    return dataclasses.replace(found, unlisted=frozenset(
+        host for host, service in said.items()
+        if host not in current.peers and current.scope.is_same(service.scope)
+        and _state_of_peer(service, current, watch, work).lives),
+        elsewhere=frozenset(
+            host for host, service in said.items() if host in current.peers
+            and not current.scope.is_same(service.scope)))

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a service sees in a pass, and what it remembers for the next one."""
+
+from collections.abc import Container, Mapping
+import dataclasses
+import datetime
+
+from nova_ironic_ring.core.peers.disputes import Disputes
+from nova_ironic_ring.core.peers.membership import Membership
+from nova_ironic_ring.core.peers.membership import Watch
+from nova_ironic_ring.core.peers.membership import WorkWatch
+from nova_ironic_ring.core.peers.ring import Ring
+from nova_ironic_ring.core.peers.trust import Confidence
+from nova_ironic_ring.core.peers.trust import Trust
+from nova_ironic_ring.core.peers.vanished import Guard
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values.parted import Parted
+from nova_ironic_ring.core.values.pools import Node
+from nova_ironic_ring.core.values.pools import Pool
+from nova_ironic_ring.core.values.settings import Settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """What this service knows of its peers: members, trust and ring.
+
+    :ivar membership: what the services are
+    :ivar trust: how far that is trusted
+    :ivar ring: the ring of the members
+    :ivar is_ending: whether this service is about to end
+    :ivar other_listing: canonical names of the members that say another
+        ``listing`` than this service has
+    """
+
+    membership: Membership = Membership()
+    trust: Trust = Trust.STARTING
+    ring: Ring = dataclasses.field(
+        default_factory=lambda: Ring((), 1))
+    is_ending: bool = False
+    other_listing: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Others:
+    """All services of Nova, which are read only where they are needed.
+
+    :ivar membership: what they are
+    :ivar is_alone: whether this service is the only one
+    """
+
+    membership: Membership = Membership()
+    is_alone: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Instances:
+    """What is known of instances.
+
+    :ivar mine: the UUIDs of this service's instances
+    :ivar idle: those of them that are for another service, and idle
+    :ivar building: the nodes that an instance is being built for here
+    :ivar of_others: the instances of others, on nodes that are for this
+        service, by UUID
+    :ivar other_drivers: canonical names of those of their services that run
+        another driver
+    """
+
+    mine: frozenset[str] = frozenset()
+    idle: frozenset[str] = frozenset()
+    building: frozenset[str] = frozenset()
+    of_others: Mapping[str, model.Instance] = dataclasses.field(
+        default_factory=dict)
+    other_drivers: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Observation:
+    """All that the decisions of a pass depend on.
+
+    :ivar at: when it was looked, in seconds
+    :ivar standing: what this service knows of its peers
+    :ivar nodes: the instance on each node, None for a free one
+    :ivar rows: the rows of this service's nodes, and of the free nodes that
+        are for this service
+    :ivar instances: what is known of instances
+    :ivar others: what all services are, where that is needed
+    :ivar tracked: the nodes tracked by Nova's resource tracker
+    :ivar narrowed: the nodes that services divide which are limited to some of
+        this one's
+    """
+
+    at: float
+    standing: Standing
+    nodes: model.Nodes
+    rows: Mapping[str, model.Row]
+    instances: Instances = Instances()
+    others: Others = Others()
+    tracked: frozenset[str] = frozenset()
+    narrowed: Container[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Wait:
+    """A node that is waited for.
+
+    :ivar owner: the name of the owner that is to let go of it
+    :ivar since: since when, in seconds
+    """
+
+    owner: str
+    since: float
+
+
+#: How often to look for a build that Nova does not know as an instance yet.
+LOOKS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class LeftBuild:
+    """What was allocated of a node when its service died.
+
+    :ivar node: the node's UUID
+    :ivar host: the name of that service; None if it is not known any more
+    :ivar consumers: UUIDs of the consumers that are not settled yet
+    :ivar looks: how often to look for them again
+    """
+
+    node: str
+    host: str | None
+    consumers: frozenset[str]
+    looks: int = LOOKS
+
+
+@dataclasses.dataclass(frozen=True)
+class Unclaimed:
+    """A build that no service had claimed when this one started.
+
+    :ivar instance: the UUID of the instance
+    :ivar node: the UUID of the node that it has an allocation of
+    :ivar since: when this service found it, in seconds
+    """
+
+    instance: str
+    node: str
+    since: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Handovers:
+    """What services may still be about to build on nodes they handed over.
+
+    :ivar givers: the names of the services that have handed over nodes since
+        the last pass, by the node's UUID
+    :ivar builds: what was allocated of such nodes, and has not come to a
+        service yet; the host of each is the service that handed over the node
+    :ivar is_unanswered: whether Placement has not told of them since the last
+        pass
+    """
+
+    givers: Parted[str] = dataclasses.field(default_factory=Parted)
+    builds: tuple[LeftBuild, ...] = ()
+    is_unanswered: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Cleaning:
+    """The search for what is left of nodes of dead services.
+
+    :ivar looked_at: when it was last looked, in seconds; None if never
+    :ivar guards: how many nodes of each dead service have vanished
+    """
+
+    looked_at: float | None = None
+    guards: Mapping[str, Guard] = dataclasses.field(
+        default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pooled:
+    """What a service with pools remembers of its nodes and instances.
+
+    :ivar pools: its pools, by name
+    :ivar places: the compute nodes of its instances, by the instance's UUID;
+        of those that nothing is being done with
+    :ivar dropped: the nodes whose records, which other services had, have gone
+        in the last pass
+    :ivar occupied: what Ironic has said last of the nodes with an instance, by
+        UUID
+    :ivar rereads: in how many passes all inventories are to be read anew
+    :ivar turn: which of them are in the next pass in any case
+    :ivar started: how many nodes there were by its rows when it was started,
+        by the name of the pool; none as soon as not too many of them are
+        missing; None before that was read
+    :ivar gone_at: when it has last believed nodes deleted, by the wall clock;
+        None if it has not
+    :ivar left_out: the names of the pools that are too many, which it did not
+        make in the last pass
+    """
+
+    pools: Mapping[str, Pool] = dataclasses.field(default_factory=dict)
+    places: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    dropped: frozenset[str] = frozenset()
+    occupied: Mapping[str, Node] = dataclasses.field(default_factory=dict)
+    rereads: int = 0
+    turn: int = 0
+    started: Mapping[str, model.Counted] | None = None
+    gone_at: datetime.datetime | None = None
+    left_out: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnWork:
+    """What this service says of its passes, and whether that arrives.
+
+    :ivar shown: the time of the last good pass that its rows have shown last;
+        None if they have shown none
+    :ivar node: the node in whose row it has said another time since then
+    :ivar is_working: whether its last pass was good, and its rows have shown
+        another time in it than in the one before
+    :ivar is_failing: whether its last pass has failed, or what it had said
+        before did not arrive in a row that is its own still, so that its peers
+        may go without it
+    """
+
+    shown: datetime.datetime | None = None
+    node: str | None = None
+    is_working: bool = False
+    is_failing: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """Of which shards Ironic was asked for the nodes.
+
+    :ivar names: these shards
+    :ivar used: those of them in which this service has nodes or instances
+    """
+
+    names: frozenset[str] = frozenset()
+    used: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Silent:
+    """What services have of this one's scope that say nothing of theirs.
+
+    :ivar nodes: in how many passes in a row each node was recorded for such a
+        service, by the node's UUID
+    :ivar said: canonical names of those services that were named in the log
+    """
+
+    nodes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    said: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """What a service remembers from one pass to the next.
+
+    :ivar settings: the settings of the last pass; None before the first
+    :ivar watch: how long the heartbeats have stood still
+    :ivar work_watch: how long the last good passes have stood still
+    :ivar own_work: what this service says of its passes
+    :ivar confidence: what is remembered of this service's own heartbeat
+    :ivar standing: what this service knew of its peers
+    :ivar waits: the nodes that are waited for
+    :ivar taking: those of them that were offered, and for which the tracker
+        was asked between passes, since the last pass
+    :ivar disputes: what was taken from whom without consent
+    :ivar vanished: how many of this service's nodes have vanished
+    :ivar kept: nodes that are missing from Ironic, and kept because Nova has
+        an instance on them: the keys
+    :ivar in_use: nodes that a newcomer could not take, because their owners
+        are to build on them
+    :ivar instances: the instances of others as last read, by UUID
+    :ivar nowhere: those that Nova did not have when they were looked for
+        between passes
+    :ivar other_drivers: canonical names of services with another driver, as
+        last read
+    :ivar without_row: since when nodes to be taken over have had no row, in
+        seconds
+    :ivar left_builds: what dead services were to build
+    :ivar handovers: what live services may still be about to build on nodes
+        that they have handed over
+    :ivar unclaimed: builds that waited for this service, or for a peer, when
+        this one started
+    :ivar cleaning: the search for what is left of nodes of dead services
+    :ivar pooled: its pools, where it has the pool driver
+    :ivar nodes: the instance on each node, as Ironic has listed them last
+    :ivar shards: those that were asked for last, and of these the ones in
+        which this service has nodes or instances
+    :ivar held: the codes of the shards that this service says it holds; None
+        where nodes are not divided by their shards
+    :ivar said: the same of the pass before
+    :ivar silent: what services have that cannot be peers
+    :ivar empty: the scope that was said to have no node; None if it has one
+    """
+
+    settings: Settings | None = None
+    watch: Watch = Watch()
+    work_watch: WorkWatch = WorkWatch()
+    own_work: OwnWork = OwnWork()
+    confidence: Confidence = Confidence()
+    standing: Standing = dataclasses.field(default_factory=Standing)
+    waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
+    taking: frozenset[str] = frozenset()
+    disputes: Disputes = Disputes()
+    vanished: Guard = Guard()
+    kept: Parted[None] = dataclasses.field(default_factory=Parted)
+    in_use: frozenset[str] = frozenset()
+    instances: Mapping[str, model.Instance] = dataclasses.field(
+        default_factory=dict)
+    nowhere: frozenset[str] = frozenset()
+    other_drivers: frozenset[str] = frozenset()
+    without_row: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    left_builds: tuple[LeftBuild, ...] = ()
+    handovers: Handovers = Handovers()
+    unclaimed: tuple[Unclaimed, ...] = ()
+    cleaning: Cleaning = Cleaning()
+    pooled: Pooled = Pooled()
+    nodes: model.Nodes = dataclasses.field(default_factory=dict)
+    shards: Asked = Asked()
+    held: frozenset[str] | None = None
+    said: frozenset[str] | None = None
+    silent: Silent = Silent()
+    empty: model.Scope | None = None
+
+    def without_instances(self, uuids: Container[str]) -> 'Memory':
+        """Forget whose instances are: that has changed.
+
+        :param uuids: their UUIDs
+        """
+        return dataclasses.replace(self, instances={
+            uuid: instance for uuid, instance in self.instances.items()
+            if uuid not in uuids})
+
+    def with_node_in_use(self, node: str) -> 'Memory':
+        """Note that a node could not be taken: its owner is to build on it.
+
+        :param node: its UUID
+        """
+        return dataclasses.replace(self, in_use=self.in_use | {node})
+
+    def failed(self, at: float) -> 'Memory':
+        """Return the memory after Nova could not be asked.
+
+        :param at: the present time, in seconds
+        """
+        return dataclasses.replace(
+            self.unanswered(), confidence=self.confidence.failed(at),
+            watch=self.watch.restarted(at),
+            work_watch=self.work_watch.unanswered(at))
+
+    def unanswered(self) -> 'Memory':
+        """Return the memory after a pass that has failed."""
+        return dataclasses.replace(self, own_work=dataclasses.replace(
+            self.own_work, is_working=False, is_failing=True))

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whether nodes that are missing from Ironic are believed deleted."""
+
+from collections.abc import Callable, Collection
+import dataclasses
+import itertools
+
+from nova_ironic_ring.core.values.parted import Parted
+
+#: So many nodes may vanish, whatever the percentage, unless that is 0.
+_HANDFUL = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How many nodes may vanish.
+
+    :ivar percent: percent of a service's nodes; with 0, none may vanish
+    :ivar window: seconds in which so many may vanish
+    """
+
+    percent: int
+    window: float
+
+    def of(self, total: int) -> int:
+        """Return how many of a service's nodes may vanish.
+
+        :param total: how many nodes it has
+        """
+        return max(_HANDFUL, total * self.percent // 100) if (
+            self.percent) else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Guard:
+    """How many of a service's nodes have vanished in some time.
+
+    :ivar has_too_many: whether more nodes were missing than may be
+    :ivar deleted: when nodes were believed deleted, in seconds, by the node
+    :ivar left: how many more may be believed deleted until the next look
+    """
+
+    has_too_many: bool = False
+    deleted: Parted[float] = dataclasses.field(default_factory=Parted)
+    left: int = _HANDFUL
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no node is believed deleted now.
+
+        Ironic may have shown the nodes when it was looked, and not any more.
+        """
+        return self.has_too_many or self.left <= 0
+
+    def noted(self, node: str, at: float) -> 'Guard':
+        """Return the guard after a node was believed deleted.
+
+        :param node: the node's UUID
+        :param at: the present time, in seconds
+        """
+        return dataclasses.replace(
+            self, deleted=self.deleted.having(node, at), left=self.left - 1)
+
+    def noted_unnamed(self, count: int, at: float) -> 'Guard':
+        """Return the guard after nodes without a name were believed deleted.
+
+        The look that has let them go has counted them already.
+
+        :param count: how many they are
+        :param at: when that was, in seconds
+        """
+        names = (name for name in map('unnamed-{}'.format, itertools.count())
+                 if name not in self.deleted)
+        return dataclasses.replace(self, deleted=Parted({
+            **self.deleted,
+            **dict.fromkeys(itertools.islice(names, count), at)}))
+
+
+@dataclasses.dataclass(frozen=True)
+class Missing:
+    """The nodes of a service that were not listed.
+
+    :ivar nodes: their UUIDs; some may only have left what is listed
+    :ivar total: how many nodes the service has, with those without a name
+    :ivar is_deleted: says whether Ironic does not have a node; asked only
+        where the missing ones are too many, and of no more than needed
+    :ivar unnamed: how many more are missing of which no more is known than
+        that they were there, as after a restart
+    """
+
+    nodes: Collection[str]
+    total: int
+    is_deleted: Callable[[str], bool]
+    unnamed: int = 0
+
+
+def look(before: Guard, missing: Missing, limits: Limits, at: float) -> Guard:
+    """Open or close the guard.
+
+    :param before: the guard as it was
+    :param missing: the nodes that were not listed
+    :param limits: how many may vanish
+    :param at: the present time, in seconds
+    """
+    deleted = {node: then for node, then in before.deleted.items()
+               if at - then < limits.window}
+    counted = len(deleted.keys() - set(missing.nodes))
+    allowed = max(0, limits.of(missing.total + counted) - counted)
+    has_too_many = False
+    named = allowed - missing.unnamed
+    if len(missing.nodes) > named:
+        gone = filter(missing.is_deleted, missing.nodes)
+        has_too_many = named < 0 or len(
+            list(itertools.islice(gone, named + 1))) > named
+    return Guard(has_too_many, Parted(deleted), max(0, named))

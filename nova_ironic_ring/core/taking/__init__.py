@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a pass writes: instances, nodes and builds change hands here."""

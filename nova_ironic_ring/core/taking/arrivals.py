@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Decides on a build that arrives for a node that another service has by now.
+
+The scheduler chooses a node, allocates it in Placement, and sends the build to
+the service that the node was recorded for. Meanwhile another service may have
+taken the node. Only one instance can have the allocation, so the build is safe
+with whoever it was sent to: that service takes the node back, and hands it
+over once more when the instance is gone.
+"""
+
+import dataclasses
+
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.values import ports
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrival:
+    """A build that was sent to this service.
+
+    :ivar instance: the UUID of the instance
+    :ivar node: the UUID of the node
+    """
+
+    instance: str
+    node: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """What has come of a build for which this service takes a node.
+
+    :ivar plan: what was decided in the last pass, and now on the node
+    :ivar happened: the event for the log
+    """
+
+    plan: planner.Plan
+    happened: events.NodeTaken
+
+
+def take(world: ports.Ports, arrival: Arrival, before: planner.Plan
+         ) -> Taken | None:
+    """Plan to take a node for a build.
+
+    The tracker has to record the node then, after the last look.
+
+    :param world: the ports
+    :param arrival: the build
+    :param before: what was decided in the last pass
+    :returns: None if the build cannot be done here
+    """
+    step = decide(world, arrival)
+    if step is None or step.claim is None:
+        return None
+    return Taken(
+        dataclasses.replace(
+            before, steps={**before.steps, arrival.node: step}),
+        events.NodeTaken(arrival.node, step.claim.owner, step.decision))
+
+
+def decide(world: ports.Ports, arrival: Arrival) -> planner.Step | None:
+    """Say whether this service takes a node for a build.
+
+    To be asked for a node that is not tracked.
+
+    :param world: the ports
+    :param arrival: the build
+    :returns: what to do with the node; None if the build cannot be done here
+    """
+    if world.process.is_ending():
+        return None
+    instance = world.nova.instances([arrival.instance]).get(arrival.instance)
+    if instance is None or not instance.is_wanted:
+        return None
+    if world.placement.consumers(arrival.node) != {arrival.instance}:
+        return None
+    row = world.nova.rows([arrival.node]).get(arrival.node)
+    if row is None:
+        return None
+    verdict = decisions.take_for_build()
+    # Nobody else may take the node before Ironic has the instance on it.
+    return planner.Step(verdict.decision, verdict.why, '',
+                        planner.Claim(checks_owner=True, owner=row.owner))

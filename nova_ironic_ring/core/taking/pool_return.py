@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Brings instances out of pools, back to records of their nodes.
+
+A service with the ring driver finds instances in pools where it has had the
+pool driver before, or where another service that has it is dead. Each step is
+safe to be the last one:
+
+1. The node is recorded for this service. Nova's resource tracker makes record
+   and provider, and reserves the provider, for there is an instance on it.
+2. The provider gets room, and the allocation is moved to it.
+3. Host, node and compute node of the instance are changed together.
+"""
+
+from collections.abc import Collection, Mapping
+import dataclasses
+import itertools
+
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
+
+
+@dataclasses.dataclass(frozen=True)
+class Own:
+    """What a service knows of its nodes.
+
+    :ivar me: its canonical name
+    :ivar nodes: the instance on each node
+    :ivar rows: its records, of nodes and of pools, by UUID
+    """
+
+    me: str
+    nodes: model.Nodes
+    rows: Mapping[str, model.Row]
+
+
+def close(world: ports.Ports, own: Own) -> list[events.Event]:
+    """Have nothing built in pools that this service has had.
+
+    A build that is sent to one would not arrive. An error here does not fail
+    the pass.
+
+    :param world: the ports
+    :param own: what this service knows of its nodes
+    """
+    happened: list[events.Event] = []
+    for pool in pools.recorded(own.rows):
+        try:
+            world.placement.reserve_all(pool)
+        except Exception as error:
+            happened.append(events.AllocationsUnknown(pool, error))
+    return happened
+
+
+def take_back(world: ports.Ports, own: Own, left: Collection[str]
+              ) -> list[events.Event]:
+    """Bring this service's own instances back to its nodes.
+
+    Those with a task are left until it is done. An error here does not fail
+    the pass.
+
+    :param world: the ports
+    :param own: what this service knows of its nodes
+    :param left: the names of pools in which its instances, or their
+        allocations, may be: its own, and those of lost services that were
+        about to take them over
+    """
+    node_of = {instance: node for node, instance in own.nodes.items()
+               if instance is not None}
+    happened: list[events.Event] = []
+    for pool in left:
+        try:
+            waiting = world.nova.instances_on(
+                pool) | world.placement.consumers(pools.uuid_of(pool))
+            found = world.nova.instances(waiting) if waiting else {}
+        except Exception as error:
+            happened.append(events.AllocationsUnknown(pool, error))
+            continue
+        for uuid, instance in found.items():
+            node = node_of.get(uuid)
+            if instance.host_name != own.me or not instance.is_idle or (
+                    node is None or node not in own.rows):
+                continue
+            try:
+                way = _Way(pool, frozenset({pools.uuid_of(pool)}), node, True)
+                if not _move(world, uuid, way):
+                    happened.append(events.AllocationNotMoved(uuid, node))
+                elif _place(world, uuid, instance, way):
+                    happened.append(events.InstanceMoved(uuid, pool, node))
+            except Exception as error:
+                # The next pass sees how far it has come.
+                happened.append(events.InstanceNotTaken(
+                    uuid, str(instance.host), error))
+    return happened
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What has come of the takeovers from pools of dead services.
+
+    :ivar taken: what was taken over
+    :ivar prepared: the nodes that are to be recorded for this service first
+    :ivar happened: the events for the log
+    """
+
+    taken: tuple[takeover.Takeover, ...] = ()
+    prepared: frozenset[str] = frozenset()
+    happened: tuple[events.Event, ...] = ()
+
+
+def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
+              me: str, sources: Collection[str]) -> Outcome:
+    """Take over instances that are in pools of dead services.
+
+    The record of a node is what two takers cannot both have.
+
+    :param world: the ports
+    :param wanted: the instances; those beyond the limit of a pass are left to
+        the next one
+    :param me: the canonical name of this service
+    :param sources: the names of pools in which their allocations may be:
+        those of lost services, and those that this service has had with the
+        pool driver
+    """
+    wanted = list(itertools.islice(wanted, takeover.MOST))
+    rows = world.nova.rows(sorted(each.node for each in wanted))
+    found = world.nova.instances(each.instance for each in wanted)
+    taken, prepared, happened = [], set(), list[events.Event]()
+    for each in wanted:
+        row, instance = rows.get(each.node), found.get(each.instance)
+        if instance is None or instance.host != each.host or (
+                not pools.is_of(each.host, instance.node)):
+            continue
+        try:
+            if row is None or row.owner_name != me:
+                if row is None or world.nova.delete_row(each.node, row.owner):
+                    prepared.add(each.node)
+                continue
+            way = _Way(str(instance.node), frozenset(map(pools.uuid_of, {
+                str(instance.node), *sources})), each.node)
+            if not _move(world, each.instance, way):
+                happened.append(
+                    events.AllocationNotMoved(each.instance, each.node))
+            elif _place(world, each.instance, instance, way):
+                taken.append(dataclasses.replace(each, task=instance.task))
+                happened.append(events.InstanceTaken(
+                    each.node, each.instance, each.host, True))
+        except Exception as error:
+            happened.append(events.InstanceNotTaken(
+                each.instance, each.host, error))
+    return Outcome(tuple(taken), frozenset(prepared), tuple(happened))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Way:
+    """The way of an instance to its node.
+
+    :ivar pool: the name of the pool that it comes from
+    :ivar sources: UUIDs of the providers that its allocation may be of
+    :ivar node: the UUID of the node, which this service has a record of
+    :ivar is_own: whether the instance is this service's, and has to be idle
+    """
+
+    pool: str
+    sources: frozenset[str]
+    node: str
+    is_own: bool = False
+
+
+def _move(world: ports.Ports, uuid: str, way: _Way) -> bool:
+    """Move an allocation, if nobody was faster."""
+    world.placement.make_room(way.node, way.pool)
+    is_there = world.placement.move(uuid, way.sources, way.node)
+    # The tracker's client knows the provider as it was before.
+    world.placement.forget_provider(way.node)
+    return is_there
+
+
+def _place(world: ports.Ports, uuid: str, instance: model.Instance,
+           way: _Way) -> bool:
+    """Change an instance whose allocation is moved, if nobody was faster."""
+    return (way.is_own and instance.node == way.node) or (
+        world.nova.place_instance(uuid, ports.Expected(
+            str(instance.host), str(instance.node), instance.task), way.node))

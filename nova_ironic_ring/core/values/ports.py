@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a pass asks of Nova, Ironic, Placement and its own process.
+
+The driver has real services behind them, the simulation and the forecast a
+world in memory. A port raises what its service raises when it does not answer.
+"""
+
+from collections.abc import Collection, Container, Iterable
+import dataclasses
+import datetime
+from typing import Protocol
+
+from nova_ironic_ring.core.values import kinds
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """What has to be true of an instance before its service is changed.
+
+    :ivar host: the name of the service that it belongs to
+    :ivar node: the UUID of the node, or the name of the pool, that Nova has it
+        on
+    :ivar task: what is being done with it, as Nova names it; None for nothing
+    """
+
+    host: str
+    node: str
+    task: str | None = None
+
+
+class Nova(Protocol):
+    """Nova's records, read and written through conductor."""
+
+    def ring_services(self) -> list[model.Service]:
+        """Read the enabled services that have nodes of Ironic.
+
+        :returns: with what each says of itself in one of its rows, which need
+            not be the one where it says when the last good pass was
+        """
+
+    def all_services(self) -> list[model.Service]:
+        """Read all nova-compute services, whatever their driver."""
+
+    def service(self, host: str) -> model.Service | None:
+        """Read the record of one nova-compute service.
+
+        :param host: its name
+        """
+
+    def rows_of(self, host: str) -> dict[str, model.Row]:
+        """Read the rows of the nodes of Ironic, and pools, of a service.
+
+        :param host: its name
+        :returns: by the UUID of the node, or of the pool
+        """
+
+    def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:
+        """Read the rows of nodes.
+
+        :param nodes: their UUIDs
+        :returns: by the node's UUID, of those that have one
+        """
+
+    def pools_of(self, host: str) -> frozenset[str]:
+        """Read the names of the pools that are recorded for a service.
+
+        :param host: its name
+        """
+
+    def last_passes(self, hosts: Collection[str]
+                    ) -> dict[str, model.LastPass]:
+        """Read what services say of their passes in any of their rows.
+
+        :param hosts: their names
+        :returns: by canonical name, of those that say something
+        """
+
+    def say_last_pass(self, node: str, said: model.LastPass) -> None:
+        """Write what this service says of its passes into a row of its own.
+
+        :param node: the node's UUID
+        :param said: what it says
+        """
+
+    def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
+        """Read which nodes services say they are limited to.
+
+        :param hosts: their names
+        :returns: by canonical name, of those that have rows; None for one that
+            says nothing, as Nova's own driver
+        """
+
+    def say_settings(self, node: str, current: settings.Settings,
+                     held: frozenset[str] | None) -> None:
+        """Write what this service goes by into a row of its own.
+
+        :param node: the node's UUID
+        :param current: what it goes by
+        :param held: the codes of the shards that it holds; None where nodes
+            are not divided by their shards
+        """
+
+    def instances_of(self, host: str) -> frozenset[str]:
+        """Read the UUIDs of the instances that belong to a service.
+
+        :param host: its name
+        """
+
+    def instances(self, uuids: Iterable[str]) -> dict[str, model.Instance]:
+        """Read instances.
+
+        :param uuids: their UUIDs
+        :returns: by UUID, of those that Nova has not deleted
+        """
+
+    def deleted_instances(self, uuids: Iterable[str]
+                          ) -> dict[str, model.Instance]:
+        """Read the records that Nova keeps of instances it has deleted.
+
+        :param uuids: their UUIDs
+        :returns: by UUID, of those that Nova has deleted
+        """
+
+    def instances_on(self, node: str) -> frozenset[str]:
+        """Read the UUIDs of the instances that Nova has on a node.
+
+        :param node: the node's UUID
+        """
+
+    def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
+        """Name the services that run another driver.
+
+        :param hosts: names of services
+        :returns: canonical names of those with rows that are not of Ironic's
+            nodes
+        """
+
+    def delete_row(self, node: str, owner: str) -> bool:
+        """Delete the row of a node, if it still has the owner that was read.
+
+        This is the only change of a row that Nova makes on a condition, and so
+        the one by which of two services only one can win.
+
+        :param node: the node's UUID
+        :param owner: the name of the owner
+        :returns: False if the row has another owner by now, or is gone
+        """
+
+    def set_instance_host(self, instance: str, expected: Expected) -> bool:
+        """Give an instance to this service.
+
+        :param instance: its UUID
+        :param expected: what it has to be like
+        :returns: False if it is not, or is deleted
+        """
+
+    def place_instance(self, instance: str, expected: Expected,
+                       place: str) -> bool:
+        """Give an instance to this service, and to a compute node of it.
+
+        :param instance: its UUID
+        :param expected: what it has to be like
+        :param place: the name of the pool, or the UUID of the node
+        :returns: False if it is not, or is deleted, or this service has no row
+            of the compute node
+        """
+
+    def end_build(self, instance: str, host: str | None) -> bool:
+        """Set an instance that is being built to ERROR, with the reason.
+
+        :param instance: its UUID
+        :param host: the name of the service that has died; None if it is not
+            known any more
+        :returns: False if the instance is deleted, or built after all
+        """
+
+    def end_unshelve(self, instance: str) -> bool:
+        """Have an instance be shelved as before that is being unshelved.
+
+        :param instance: its UUID
+        :returns: False if a service has it by now, or it is deleted
+        """
+
+
+class Ironic(Protocol):
+    """What Ironic has."""
+
+    def nodes(self, scope: settings.Scope,
+              shards: Collection[str] | None = None
+              ) -> dict[str, str | None]:
+        """List the nodes that this service and its peers divide.
+
+        :param scope: which nodes these are
+        :param shards: only those in these shards, and those in none; None for
+            all of them
+        :returns: the instance on each node, None for a free one
+        """
+
+    def more(self, scope: settings.Scope, shards: Collection[str]
+             ) -> dict[str, str | None]:
+        """List the nodes of some more shards, beside what was listed last.
+
+        :param scope: the nodes that this service and its peers divide
+        :param shards: the shards
+        :returns: the instance on each node, None for a free one
+        """
+
+    def named(self, scope: settings.Scope, nodes: Collection[str]
+              ) -> dict[str, str | None]:
+        """List nodes by their names, beside those that were listed last.
+
+        :param scope: the nodes that this service and its peers divide
+        :param nodes: UUIDs of few nodes
+        :returns: the instance on each of these that Ironic has in the scope
+        """
+
+    def shards(self, scope: settings.Scope) -> frozenset[str]:
+        """Name the shards that nodes are in.
+
+        :param scope: the nodes that this service and its peers divide
+        """
+
+    def places(self, nodes: Iterable[str]) -> dict[str, str]:
+        """Say in which shards nodes are that were listed last, with shards.
+
+        :param nodes: their UUIDs
+        :returns: by UUID, of those that are in one
+        """
+
+    def uuids(self, scope: settings.Scope) -> frozenset[str]:
+        """Name the nodes that other services divide.
+
+        :param scope: which nodes these are
+        """
+
+    def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
+        """Find the nodes of instances, whatever group or shard they are in.
+
+        :param instances: UUIDs of instances
+        :returns: the instance on each node
+        """
+
+    def is_deleted(self, node: str) -> bool:
+        """Say whether Ironic does not have a node.
+
+        :param node: the node's UUID
+        """
+
+    def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
+        """Say what nodes are like that were listed last.
+
+        :param nodes: their UUIDs
+        :returns: by UUID
+        """
+
+    def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
+        """List the nodes that something can be built on now.
+
+        :param scope: the nodes that this service and its peers divide
+        :returns: by UUID
+        """
+
+    def find(self, node: str) -> pools.Node | None:
+        """Say what a node is like now, whatever group or shard it is in.
+
+        :param node: the node's UUID
+        :returns: None if Ironic does not have it
+        """
+
+    def reserve(self, node: str, instance: str, kind: pools.Kind,
+                rule: kinds.Rule = kinds.Rule()) -> bool:
+        """Give a node to an instance, if it is free, and at once.
+
+        Of all that ask for a node at the same time, one gets it.
+
+        :param node: the node's UUID
+        :param instance: the UUID of the instance
+        :param kind: the kind of node that is wanted; the node may be of
+            another by now
+        :param rule: what makes a kind
+        :returns: False if the node is not free, nothing can be built on it, or
+            it is of another kind
+        :raises Exception: if Ironic fails; that may be for this node alone
+        """
+
+
+class Placement(Protocol):
+    """What Placement has."""
+
+    def consumers(self, node: str) -> frozenset[str]:
+        """Read who has allocations of a node.
+
+        :param node: the node's UUID
+        """
+
+    def free(self, instance: str) -> None:
+        """Delete the allocation of an instance.
+
+        :param instance: its UUID
+        """
+
+    def move(self, instance: str, sources: Collection[str],
+             target: str) -> bool:
+        """Have the allocation of an instance rest on another provider.
+
+        Of all that do so at the same time, one does it. What the instance has
+        of other classes than the one that counts nodes goes with it, as far as
+        the other provider has room for that.
+
+        :param instance: its UUID
+        :param sources: UUIDs of providers, on one of which it has to rest
+        :param target: the UUID of the provider that it is to rest on
+        :returns: whether it rests there now, be it that it has before; True as
+            well if the instance has none, as after a rebuild that has failed
+        """
+
+    def write(self, pool: pools.Pool, found: pools.Inventory) -> None:
+        """Write the inventory of a pool at once.
+
+        :param pool: the pool
+        :param found: the inventory
+        """
+
+    def reserve_all(self, pool: str) -> None:
+        """Have nothing more built in a pool that is left.
+
+        :param pool: the name of the pool
+        """
+
+    def reread(self, place: str) -> None:
+        """Have an inventory read that others may have written meanwhile.
+
+        Nothing is written that was written before, as far as this process
+        remembers.
+
+        :param place: the name of the pool, or the UUID of the node
+        """
+
+    def make_room(self, place: str, pool: str) -> None:
+        """Have the provider of a node, or of a pool, take an allocation.
+
+        Where it has room, nothing is done. Where it has none, fewer nodes are
+        reserved, as few as it takes: peers may have reserved all of them, also
+        those with an allocation. Where that is not enough, more are counted:
+        its service does so in its next pass. Other classes than the one that
+        counts nodes stay as they are.
+
+        :param place: the UUID of the node, or the name of the pool
+        :param pool: the name of the pool that the allocation is of, whose
+            nodes are counted by the same class
+        """
+
+    def drop_provider(self, node: str) -> bool:
+        """Delete the provider of a node, unless something rests on it.
+
+        :param node: the node's UUID
+        :returns: whether there is none any more
+        """
+
+    def forget_provider(self, node: str) -> None:
+        """Drop the provider of a node that Nova has in its cache.
+
+        :param node: the node's UUID
+        """
+
+    def delete_provider(self, node: str) -> None:
+        """Delete the provider of a node.
+
+        :param node: the node's UUID
+        """
+
+
+class Process(Protocol):
+    """What this process knows of itself."""
+
+    def now(self) -> float:
+        """Return the time of the monotonic clock, in seconds."""
+
+    def wall_time(self) -> datetime.datetime:
+        """Return the time of the wall clock, with time zone."""
+
+    def longest_gap(self) -> float:
+        """Return the longest time without a heartbeat.
+
+        Since the last pass of which the memory was kept.
+
+        :returns: seconds
+        """
+
+    def is_ending(self) -> bool:
+        """Say whether this service is about to end."""
+
+    def tracked(self) -> frozenset[str]:
+        """Name the nodes tracked by Nova's resource tracker."""
+
+    def waiting_builds(self) -> Container[str]:
+        """Name the instances whose build waits for its turn here, by UUID."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Ports:
+    """All ports of a service.
+
+    :ivar nova: Nova's records
+    :ivar ironic: what Ironic has
+    :ivar placement: what Placement has
+    :ivar process: what this process knows of itself
+    """
+
+    nova: Nova
+    ironic: Ironic
+    placement: Placement
+    process: Process

@@ -1,0 +1,670 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A Nova, an Ironic and a Placement in memory, behind the ports of a pass.
+
+The forecast of the command and the simulation run passes on them. What Nova's
+resource tracker does with the nodes that are listed is here as well.
+"""
+
+from collections.abc import Collection, Container, Iterable, Sequence
+import dataclasses
+import datetime
+
+from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.taking import tracking
+from nova_ironic_ring.core.values import kinds
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
+
+_SIZE = pools.Size(1024, 10, 1)
+
+#: When the time of a cloud begins.
+EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+@dataclasses.dataclass
+class Node:
+    """A node of Ironic.
+
+    :ivar instance: the UUID of the instance on it, if there is one
+    :ivar group: its conductor group
+    :ivar shard: its shard, if it has one
+    :ivar kind: what the scheduler may ask of it
+    :ivar is_ready: whether something can be built on it, if it is free
+    """
+
+    instance: str | None = None
+    group: str = ''
+    shard: str | None = None
+    kind: pools.Kind | None = pools.Kind('CUSTOM_BAREMETAL')
+    is_ready: bool = True
+
+    def said(self) -> pools.Node:
+        """What Ironic says of it."""
+        return pools.Node(self.kind, self.instance, self.is_ready, _SIZE)
+
+
+@dataclasses.dataclass
+class Row:
+    """The record of a node.
+
+    :ivar owner: the name of the service that the node is recorded for
+    :ivar giver: canonical name of the service that has written the offer
+    :ivar taker: to whom the node is offered, as :class:`model.Row` has it
+    :ivar pool: the name of the pool, if it is one
+    :ivar sayer: canonical name of the service that has written last_pass and
+        scope
+    :ivar last_pass: what that one says of its passes
+    :ivar scope: the nodes that it says it divides
+    :ivar by_shards: whether it says that it divides them by their shards
+    :ivar held: the codes of the shards that it says it holds
+    :ivar ring: by which ring it lets others take its instances in pools
+    :ivar counted: how many nodes it says there are
+    """
+
+    owner: str
+    giver: str | None = None
+    taker: str | None = None
+    sayer: str | None = None
+    last_pass: model.LastPass | None = None
+    pool: str | None = None
+    scope: model.Scope | None = None
+    by_shards: bool = False
+    held: frozenset[str] = frozenset()
+    ring: str | None = None
+    counted: model.Counted | None = None
+
+    def say(self, host: str, said: model.LastPass) -> None:
+        """Write what a service says of its passes.
+
+        :param host: the name of the service
+        :param said: what it says
+        """
+        self._say_as(host)
+        self.last_pass = said
+
+    def says_more_than(self, other: 'Row') -> bool:
+        """Say whether it tells more of its owner's passes than another row.
+
+        :param other: the other row of the same owner
+        """
+        mine, theirs = self.own_last_pass, other.own_last_pass
+        return mine is not None and (theirs is None or (
+            mine.at or model.NEVER) > (theirs.at or model.NEVER))
+
+    @property
+    def own_last_pass(self) -> model.LastPass | None:
+        """What the owner of the node says of its passes."""
+        return self.last_pass if (
+            self.sayer == model.canonical(self.owner)) else None
+
+    def say_settings(self, current: settings.Settings,
+                     held: frozenset[str] | None) -> None:
+        """Write which nodes a service divides.
+
+        :param current: its settings
+        :param held: the codes of the shards that it holds, if it divides nodes
+            by their shards
+        """
+        self._say_as(current.host)
+        self.scope, self.by_shards = current.scope, current.by_shards
+        self.held = held or frozenset()
+
+    def _say_as(self, host: str) -> None:
+        if self.sayer != model.canonical(host):
+            self.sayer = model.canonical(host)
+            self.last_pass = self.scope = self.ring = self.counted = None
+            self.by_shards, self.held = False, frozenset()
+
+
+@dataclasses.dataclass
+class Cloud:
+    """Nova, Ironic and Placement in memory.
+
+    :ivar now: the present time, in seconds
+    :ivar services: by canonical name
+    :ivar nodes: by UUID
+    :ivar rows: by the node's UUID
+    :ivar instances: by UUID
+    :ivar allocations: the instances that have an allocation of a node, by the
+        node's UUID; those on the node itself are not among them
+    :ivar other_drivers: canonical names of the hosts with another driver
+    :ivar inventories: what was written of pools, by the provider's UUID
+    :ivar providers: the nodes that have a provider, as far as trackers have
+        made them
+    """
+
+    now: float = 0.0
+    services: dict[str, model.Service] = dataclasses.field(
+        default_factory=dict)
+    nodes: dict[str, Node] = dataclasses.field(default_factory=dict)
+    rows: dict[str, Row] = dataclasses.field(default_factory=dict)
+    instances: dict[str, model.Instance] = dataclasses.field(
+        default_factory=dict)
+    deleted: dict[str, model.Instance] = dataclasses.field(
+        default_factory=dict)
+    allocations: dict[str, set[str]] = dataclasses.field(default_factory=dict)
+    other_drivers: frozenset[str] = frozenset()
+    inventories: dict[str, pools.Inventory] = dataclasses.field(
+        default_factory=dict)
+    providers: set[str] = dataclasses.field(default_factory=set)
+
+    def beat(self, host: str) -> None:
+        """Write the heartbeat of a service.
+
+        :param host: its name
+        """
+        name = model.canonical(host)
+        seen = EPOCH + datetime.timedelta(seconds=self.now)
+        known = self.services.get(name)
+        self.services[name] = dataclasses.replace(
+            known, last_seen=seen) if known else model.Service(host, seen)
+
+
+class Nova:
+    """Nova's records, as one service reads and writes them."""
+
+    def __init__(self, cloud: Cloud, host: str) -> None:
+        """Choose the cloud.
+
+        :param cloud: the cloud
+        :param host: the name of the service
+        """
+        self.cloud = cloud
+        self.host = host
+        #: A row of each service, by canonical name.
+        self.samples: dict[str, str] = {}
+
+    def ring_services(self) -> list[model.Service]:
+        owners = set(map(model.canonical, self._owners()))
+        found = [name for name, service in self.cloud.services.items()
+                 if name in owners and not service.disabled]
+        self.samples = self._kept(found) | self._sample(
+            set(found) - self._kept(found).keys())
+        said = {name: _read(self.cloud.rows[node])
+                for name, node in self.samples.items()}
+        return [dataclasses.replace(
+            self.cloud.services[name], last_pass=said[name].last_pass,
+            is_asked=True, scope=said[name].scope,
+            by_shards=said[name].by_shards, held=said[name].held)
+            for name in found]
+
+    def _kept(self, hosts: Collection[str]) -> dict[str, str]:
+        """Return the rows that were read before and can be read again.
+
+        :param hosts: canonical names of services
+        """
+        return {name: node for name, node in self.samples.items()
+                if name in hosts and node in self.cloud.rows
+                and model.canonical(self.cloud.rows[node].owner) == name
+                and self.cloud.rows[node].sayer in (None, name)}
+
+    def _sample(self, hosts: Collection[str]) -> dict[str, str]:
+        """Choose a row of each service, which says most.
+
+        :param hosts: the names of the services, in any case
+        :returns: the UUIDs, by canonical name, of those that have one
+        """
+        if not hosts:
+            return {}
+        wanted = set(map(model.canonical, hosts))
+        names = {owner: name for owner in self._owners()
+                 if (name := model.canonical(owner)) in wanted}
+        found: dict[str, str] = {}
+        for node, row in self.cloud.rows.items():
+            owner = names.get(row.owner)
+            if owner is not None and (owner not in found or (
+                    row.last_pass is not None and row.says_more_than(
+                        self.cloud.rows[found[owner]]))):
+                found[owner] = node
+        return found
+
+    def _owners(self) -> set[str]:
+        """Return the names of all owners of rows, as they are spelled."""
+        return {row.owner for row in self.cloud.rows.values()}
+
+    def last_passes(self, hosts: Collection[str]
+                    ) -> dict[str, model.LastPass]:
+        # The row that is read of each from now on is the one that says most.
+        samples = self._sample(hosts)
+        self.samples |= samples
+        return {host: said for host, node in samples.items()
+                if (said := _read(self.cloud.rows[node]).last_pass)
+                is not None}
+
+    def say_last_pass(self, node: str, said: model.LastPass) -> None:
+        row = self.cloud.rows.get(node)
+        if row is not None and row.owner == self.host:
+            row.say(self.host, said)
+
+    def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
+        return {host: _read(self.cloud.rows[node]).scope
+                for host, node in self._sample(hosts).items()}
+
+    def say_settings(self, node: str, current: settings.Settings,
+                     held: frozenset[str] | None) -> None:
+        row = self.cloud.rows.get(node)
+        if row is not None and row.owner == self.host:
+            row.say_settings(current, held)
+
+    def all_services(self) -> list[model.Service]:
+        return list(self.cloud.services.values())
+
+    def service(self, host: str) -> model.Service | None:
+        return self.cloud.services.get(model.canonical(host))
+
+    def rows_of(self, host: str) -> dict[str, model.Row]:
+        spelled = _spelled(host, self._owners())
+        return {node: _read(row) for node, row in self.cloud.rows.items()
+                if row.owner in spelled}
+
+    def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:
+        return {node: _read(self.cloud.rows[node]) for node in nodes
+                if node in self.cloud.rows}
+
+    def pools_of(self, host: str) -> frozenset[str]:
+        spelled = _spelled(host, self._owners())
+        return frozenset(
+            row.pool for row in self.cloud.rows.values()
+            if row.pool and row.owner in spelled)
+
+    def instances_of(self, host: str) -> frozenset[str]:
+        spelled = _spelled(host, {
+            instance.host for instance in self.cloud.instances.values()
+            if instance.host is not None})
+        return frozenset(
+            uuid for uuid, instance in self.cloud.instances.items()
+            if instance.host in spelled)
+
+    def instances(self, uuids: Iterable[str]) -> dict[str, model.Instance]:
+        return {uuid: self.cloud.instances[uuid] for uuid in uuids
+                if uuid in self.cloud.instances}
+
+    def deleted_instances(self, uuids: Iterable[str]
+                          ) -> dict[str, model.Instance]:
+        return {uuid: self.cloud.deleted[uuid] for uuid in uuids
+                if uuid in self.cloud.deleted}
+
+    def instances_on(self, node: str) -> frozenset[str]:
+        return frozenset(
+            uuid for uuid, instance in self.cloud.instances.items()
+            if instance.node == node)
+
+    def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
+        return self.cloud.other_drivers & set(map(model.canonical, hosts))
+
+    def delete_row(self, node: str, owner: str) -> bool:
+        row = self.cloud.rows.get(node)
+        if row is None or row.owner != owner:
+            return False
+        del self.cloud.rows[node]
+        return True
+
+    def set_instance_host(self, instance: str, expected: ports.Expected
+                          ) -> bool:
+        found = self.cloud.instances.get(instance)
+        if found is None or (found.host, found.node, found.task) != (
+                expected.host, expected.node, expected.task):
+            return False
+        self.cloud.instances[instance] = dataclasses.replace(
+            found, host=self.host)
+        return True
+
+    def place_instance(self, instance: str, expected: ports.Expected,
+                       place: str) -> bool:
+        row = self.cloud.rows.get(pools.provider(place))
+        if row is None or row.owner != self.host or (
+                not self.set_instance_host(instance, expected)):
+            return False
+        self.cloud.instances[instance] = dataclasses.replace(
+            self.cloud.instances[instance], node=place)
+        return True
+
+    def end_unshelve(self, instance: str) -> bool:
+        found = self.cloud.instances.get(instance)
+        if found is None or found.host is not None or not found.is_unshelving:
+            return False
+        self.cloud.instances[instance] = dataclasses.replace(found, task=None)
+        return True
+
+    def end_build(self, instance: str, host: str | None) -> bool:
+        found = self.cloud.instances.get(instance)
+        if found is None or not found.is_building or (
+                found.host_name not in (
+                    None, host and model.canonical(host))):
+            return False
+        self.cloud.instances[instance] = dataclasses.replace(
+            found, host=None, node=None, is_building=False, task=None,
+            is_given_up=True)
+        return True
+
+
+class Ironic:
+    """What Ironic has."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        """Choose the cloud.
+
+        :param cloud: the cloud
+        """
+        self.cloud = cloud
+
+    def nodes(self, scope: settings.Scope,
+              shards: Collection[str] | None = None
+              ) -> dict[str, str | None]:
+        return {uuid: node.instance for uuid, node in self.cloud.nodes.items()
+                if (scope.conductor_group is None
+                    or scope.conductor_group.lower() == node.group.lower())
+                and (not scope.shard or scope.shard == node.shard)
+                and (shards is None or node.shard is None
+                     or node.shard in shards)}
+
+    def more(self, scope: settings.Scope, shards: Collection[str]
+             ) -> dict[str, str | None]:
+        return {node: instance for node, instance
+                in Ironic.nodes(self, scope, shards).items()
+                if self.cloud.nodes[node].shard is not None}
+
+    def named(self, scope: settings.Scope, nodes: Collection[str]
+              ) -> dict[str, str | None]:
+        return {node: instance for node, instance
+                in Ironic.nodes(self, scope).items() if node in nodes}
+
+    def shards(self, scope: settings.Scope) -> frozenset[str]:
+        return frozenset(
+            shard for node in Ironic.nodes(self, scope)
+            if (shard := self.cloud.nodes[node].shard) is not None)
+
+    def places(self, nodes: Iterable[str]) -> dict[str, str]:
+        return {node: shard for node in nodes if node in self.cloud.nodes
+                and (shard := self.cloud.nodes[node].shard) is not None}
+
+    def uuids(self, scope: settings.Scope) -> frozenset[str]:
+        return frozenset(Ironic.nodes(self, scope))
+
+    def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
+        wanted = set(instances)
+        return {uuid: node.instance for uuid, node in self.cloud.nodes.items()
+                if node.instance in wanted}
+
+    def is_deleted(self, node: str) -> bool:
+        return node not in self.cloud.nodes
+
+    def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
+        return {node: self.cloud.nodes[node].said() for node in nodes}
+
+    def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
+        return {node: said for node in self.nodes(scope)
+                if (said := self.cloud.nodes[node].said()).is_free}
+
+    def find(self, node: str) -> pools.Node | None:
+        found = self.cloud.nodes.get(node)
+        return None if found is None else found.said()
+
+    def reserve(self, node: str, instance: str, kind: pools.Kind,
+                rule: kinds.Rule = kinds.Rule()) -> bool:
+        found = self.cloud.nodes.get(node)
+        # As Ironic, which has each instance on one node.
+        if found is None or not found.said().is_free or (
+                rule.kind(found.kind) != kind or self.nodes_of([instance])):
+            return False
+        found.instance = instance
+        return True
+
+
+class Placement:
+    """What Placement has."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        """Choose the cloud.
+
+        :param cloud: the cloud
+        """
+        self.cloud = cloud
+
+    def consumers(self, node: str) -> frozenset[str]:
+        found = self.cloud.nodes.get(node)
+        return frozenset(self.cloud.allocations.get(node, ())) | (
+            {found.instance} if found and found.instance
+            and node in self.providers_of(found.instance) else set())
+
+    def providers_of(self, instance: str) -> set[str]:
+        """Name the providers on which the allocation of an instance rests.
+
+        One that nobody has written is on the node, unless Nova has the
+        instance in a pool.
+
+        :param instance: its UUID
+        """
+        written = {provider for provider, consumers
+                   in self.cloud.allocations.items() if instance in consumers}
+        known = self.cloud.instances.get(instance)
+        if written or known and pools.is_pool(known.node):
+            return written
+        return {uuid for uuid, node in self.cloud.nodes.items()
+                if node.instance == instance}
+
+    def free(self, instance: str) -> None:
+        for consumers in self.cloud.allocations.values():
+            consumers.discard(instance)
+
+    def move(self, instance: str, sources: Collection[str],
+             target: str) -> bool:
+        having = self.providers_of(instance)
+        if not having or having == {target}:
+            return True
+        taken = self.cloud.allocations.setdefault(target, set())
+        room = self.cloud.inventories.get(target)
+        if len(having) != 1 or not having <= set(sources) or (
+                room and len(taken) >= room.total - room.reserved):
+            return False
+        self.cloud.allocations.get(having.pop(), set()).discard(instance)
+        taken.add(instance)
+        return True
+
+    def write(self, pool: pools.Pool, found: pools.Inventory) -> None:
+        self.cloud.inventories[pool.uuid] = found
+
+    def reserve_all(self, pool: str) -> None:
+        uuid = pools.uuid_of(pool)
+        if uuid in self.cloud.inventories:
+            self.cloud.inventories[uuid] = dataclasses.replace(
+                self.cloud.inventories[uuid],
+                reserved=self.cloud.inventories[uuid].total)
+
+    def reread(self, place: str) -> None:
+        """Do nothing: here, nobody remembers a provider."""
+
+    def make_room(self, place: str, pool: str) -> None:
+        provider = pools.provider(place)
+        found = self.cloud.inventories.get(provider)
+        if found is None:
+            return
+        used = len(self.cloud.allocations.get(provider, ()))
+        self.cloud.inventories[provider] = found.with_room(used)
+
+    def forget_provider(self, node: str) -> None:
+        """Do nothing: here, nobody remembers a provider."""
+
+    def delete_provider(self, node: str) -> None:
+        self.cloud.allocations.pop(node, None)
+        self.cloud.providers.discard(node)
+
+    def drop_provider(self, node: str) -> bool:
+        if self.consumers(node):
+            return False
+        self.delete_provider(node)
+        return True
+
+
+class Process:
+    """What a service knows of itself."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        """Choose the cloud.
+
+        :param cloud: the cloud
+        """
+        self.cloud = cloud
+        #: The nodes tracked by Nova's resource tracker.
+        self.tracked_nodes: set[str] = set()
+        #: The instances whose build waits for its turn.
+        self.waiting: set[str] = set()
+
+    def now(self) -> float:
+        return self.cloud.now
+
+    def wall_time(self) -> datetime.datetime:
+        return EPOCH + datetime.timedelta(seconds=self.cloud.now)
+
+    def longest_gap(self) -> float:
+        return 0.0
+
+    def is_ending(self) -> bool:
+        return False
+
+    def tracked(self) -> frozenset[str]:
+        return frozenset(self.tracked_nodes)
+
+    def waiting_builds(self) -> Container[str]:
+        return frozenset(self.waiting)
+
+
+class Tracker:
+    """What Nova's resource tracker does with the nodes of a pass."""
+
+    def __init__(self, cloud: Cloud, process: Process, world: ports.Ports,
+                 current: settings.Settings) -> None:
+        """Choose the service.
+
+        :param cloud: the cloud
+        :param process: what the service knows of itself
+        :param world: the service's ports
+        :param current: the service's settings
+        """
+        self.cloud = cloud
+        self.process = process
+        self.world = world
+        self.current = current
+        #: What the service remembers.
+        self.memory = observation.Memory()
+
+    def drop(self) -> None:
+        """Let go of the nodes that another service has by now."""
+        self.process.tracked_nodes &= self.world.nova.rows_of(
+            self.current.host).keys()
+
+    def track(self, result: passes.Result) -> None:
+        """Do with all nodes what the tracker does after a pass.
+
+        :param result: what has come of the pass
+        """
+        self.drop()
+        for node in result.listed:
+            self.take(node, result)
+
+    def look(self, listed: tracking.Listed) -> tracking.Looked:
+        """Look at a node once more, and remember what comes of it.
+
+        :param listed: the node
+        """
+        looked = tracking.look(
+            self.world, self.memory, listed, self.current.me)
+        self.memory = looked.memory
+        return looked
+
+    def take(self, node: str, result: passes.Result
+             ) -> Sequence[takeover.Takeover]:
+        """Record a listed node for the service, and write what it says there.
+
+        :param node: the node's UUID
+        :param result: what has come of the pass
+        :returns: instances that have become this service's by it
+        """
+        step = result.plan.steps[node]
+        is_tracked = node in self.process.tracked_nodes
+        looked = self.look(tracking.Listed(node, step, is_tracked))
+        if looked.is_lost:
+            return ()
+        if not is_tracked:
+            self.record(node)
+            self.process.tracked_nodes.add(node)
+        row = self.cloud.rows.get(node)
+        if row is not None:
+            row.giver = None if step.offer is None else self.current.me
+            row.taker = step.offer
+            row.say(self.current.host, result.work.of(node, self.current))
+            row.say_settings(self.current, result.memory.held)
+        return looked.taken
+
+    def count(self, result: pool_passes.Result) -> None:
+        """Record the pools of a pass, and remove those that are no more.
+
+        :param result: what has come of the pass
+        """
+        host, nova = self.current.host, self.world.nova
+        for name in sorted(pool_passes.deleted(
+                self.world, result.memory, nova.pools_of(host))):
+            del self.cloud.rows[pools.uuid_of(name)]
+        for pool in result.found.values():
+            row = self.cloud.rows.setdefault(
+                pool.uuid, Row(host, pool=pool.name))
+            row.say(host, result.work.of(pool.uuid, self.current))
+            row.say_settings(self.current, result.memory.held)
+            row.ring = result.consent
+            row.counted = result.counted(pool)
+            self.cloud.inventories[pool.uuid] = pool.inventory()
+
+    def record(self, node: str) -> None:
+        """Make the service the owner of a node, whoever has it.
+
+        :param node: the node's UUID
+        """
+        row = self.cloud.rows.get(node)
+        self.cloud.providers.add(node)
+        if node in self.cloud.nodes and self.cloud.nodes[node].instance:
+            # Nova's driver reserves a node that has an instance.
+            self.cloud.inventories[node] = pools.Inventory()
+        if row is None:
+            self.cloud.rows[node] = Row(self.current.host)
+        else:
+            row.owner = self.current.host
+
+
+def connect(cloud: Cloud, current: settings.Settings) -> Tracker:
+    """Return the tracker of a service, which has the service's ports.
+
+    :param cloud: the cloud
+    :param current: the service's settings
+    """
+    process = Process(cloud)
+    world = ports.Ports(Nova(cloud, current.host), Ironic(cloud),
+                        Placement(cloud), process)
+    return Tracker(cloud, process, world, current)
+
+
+def _spelled(host: str, names: Collection[str]) -> set[str]:
+    """Return those of some names that are a service's, however spelled.
+
+    :param host: the name of the service
+    :param names: the names, each of which there is once
+    """
+    wanted = model.canonical(host)
+    return {name for name in names if model.canonical(name) == wanted}
+
+
+def _read(row: Row) -> model.Row:
+    owner = model.canonical(row.owner)
+    return model.Row(
+        row.owner, row.taker if row.giver == owner else None,
+        row.last_pass if row.sayer == owner else None, row.pool,
+        row.scope if row.sayer == owner else None,
+        row.by_shards and row.sayer == owner,
+        row.held if row.sayer == owner else frozenset(),
+        row.ring if row.sayer == owner else None,
+        row.counted if row.sayer == owner else None)

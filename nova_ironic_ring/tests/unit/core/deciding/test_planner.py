@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+import dataclasses
+from typing import Any
+
+from oslotest import base
+
+from nova_ironic_ring.core.deciding.decisions import Decision
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.peers import disputes
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers.trust import Trust
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.tests.unit.core.base import desired
+from nova_ironic_ring.tests.unit.core.base import NODES
+
+State = membership.State
+
+
+def _membership(**states: State) -> membership.Membership:
+    return membership.Membership(
+        frozenset(host for host, state in states.items()
+                  if state is State.MEMBER), states,
+        dict.fromkeys(states, 0.0))
+
+
+class PlannerTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.current = settings.Settings('me')
+        self.memory = observation.Memory()
+        self.mine = sorted(desired('me', 'a', 'b'))
+        self.theirs = sorted(set(NODES) - set(self.mine))
+        self.see(me=State.MEMBER, a=State.MEMBER, b=State.MEMBER)
+
+    def see(self, trust: Trust = Trust.FULL, is_ending: bool = False,
+            **states: State) -> None:
+        """See the services in these states, and own what is for this one."""
+        known = _membership(**states)
+        self.seen = observation.Observation(
+            0, observation.Standing(
+                known, trust, ring.Ring(known.members, 32), is_ending),
+            dict.fromkeys(NODES), {
+                node: model.Row('me') for node in self.mine})
+
+    def change(self, **fields: Any) -> None:
+        """Change what is seen."""
+        self.seen = dataclasses.replace(self.seen, **fields)
+
+    def place(self, node: str, instance: str) -> None:
+        """See an instance on a node."""
+        self.change(nodes={**self.seen.nodes, node: instance})
+
+    def decide(self) -> planner.Plan:
+        """Decide, and see that it comes out alike the second time."""
+        found = planner.decide(self.seen, self.memory, self.current)
+        self.assertEqual(found, planner.decide(
+            self.seen, self.memory, self.current))
+        self.plan, self.memory = found
+        return self.plan
+
+    def decision(self, node: str) -> Decision:
+        """Return the decision on a node."""
+        return self.plan.steps[node].decision
+
+
+class NeedsTestCase(PlannerTestCase):
+    """What is read beyond what every pass reads."""
+
+    def _needs(self) -> planner.Needs:
+        return planner.needs(self.seen, self.current)
+
+    def test_nothing(self):
+        self.assertEqual(planner.Needs([], {}, [], []), self._needs())
+
+    def test_rows_of_free_nodes_for_this_service(self):
+        first, second, *others = self.mine
+        self.change(rows={node: model.Row('me') for node in others})
+        self.assertEqual([first, second], self._needs().rows)
+        # One with an instance is not this service's to take.
+        self.place(first, 'theirs')
+        self.assertEqual([second], self._needs().rows)
+        self.current = dataclasses.replace(self.current, follows=True)
+        self.assertEqual([first, second], self._needs().rows)
+
+    def test_instances_of_others(self):
+        self.place(self.mine[0], 'theirs')
+        self.place(self.mine[1], 'mine')
+        self.place(self.theirs[0], 'of no concern')
+        self.change(instances=observation.Instances(frozenset({'mine'})))
+        self.assertEqual({'theirs': self.mine[0]}, self._needs().of_others)
+
+    def test_misplaced_instances(self):
+        self.place(self.mine[0], 'here')
+        self.place(self.theirs[0], 'there')
+        self.place(self.theirs[1], 'theirs')
+        self.change(instances=observation.Instances(
+            frozenset({'here', 'there'})))
+        self.assertEqual([], self._needs().misplaced)
+        self.current = dataclasses.replace(self.current, follows=True)
+        self.assertEqual(['there'], self._needs().misplaced)
+
+    def test_free_nodes_for_others(self):
+        node = self.theirs[0]
+        self.change(rows={**self.seen.rows, node: model.Row('me')})
+        self.assertEqual([node], self._needs().offered)
+        self.place(node, 'theirs')
+        self.assertEqual([], self._needs().offered)
+
+    def test_ring_without_members(self):
+        self.see(me=State.DISABLED)
+        self.place(self.mine[0], 'theirs')
+        self.assertEqual(planner.Needs([], {}, [], []), self._needs())
+
+    def test_at_once(self):
+        self.current = dataclasses.replace(self.current, cooperative=False)
+        self.change(rows={})
+        self.place(self.mine[0], 'theirs')
+        self.assertEqual(planner.Needs(), self._needs())
+
+
+class DecideTestCase(PlannerTestCase):
+
+    def test_a_step_for_each_node(self):
+        self.assertEqual(set(NODES), set(self.decide().steps))
+        self.assertEqual([], self.plan.happened)
+        for node in self.mine:
+            self.assertEqual(
+                planner.Step(Decision.KEEP, Decision.KEEP.value, None,
+                             planner.Claim(None, True, 'me', False)),
+                self.plan.steps[node])
+        for node in self.theirs:
+            self.assertEqual(
+                planner.Step(Decision.LEAVE, Decision.LEAVE.value),
+                self.plan.steps[node])
+
+    def test_what_it_is_given_stays_as_it_was(self):
+        node = self.mine[0]
+        self.change(rows={**self.seen.rows, node: model.Row('a')})
+        before = dataclasses.replace(
+            self.memory, waits={node: observation.Wait('a', -999)})
+        kept = dataclasses.replace(before, waits=dict(before.waits))
+        planner.decide(self.seen, before, self.current)
+        self.assertEqual(kept, before)
+
+    def test_wait_is_remembered_and_ends(self):
+        node = self.mine[0]
+        self.change(rows={**self.seen.rows, node: model.Row('a')})
+        self.decide()
+        self.assertEqual({node: observation.Wait('a', 0)}, self.memory.waits)
+        self.change(at=120)
+        self.decide()
+        self.assertIs(Decision.TAKE_SILENT, self.decision(node))
+        self.assertEqual({}, self.memory.waits)
+        self.assertEqual({node: 'a'}, self.memory.disputes.taken)
+        self.assertEqual(
+            [events.NodeTaken(node, 'a', Decision.TAKE_SILENT)],
+            self.plan.happened)
+
+    def test_node_that_is_offered_while_an_instance_is_built_for_it(self):
+        node = self.theirs[0]
+        self.current = dataclasses.replace(self.current, follows=True)
+        self.change(rows={**self.seen.rows, node: model.Row('me')},
+                    instances=observation.Instances(
+                        frozenset({'mine', 'new'}), frozenset({'mine'})))
+        self.place(node, 'mine')
+        self.decide()
+        self.assertIs(Decision.OFFER_INSTANCE, self.decision(node))
+        self.assertEqual(self.seen.standing.ring.owner(node),
+                         self.plan.steps[node].offer)
+        self.change(instances=dataclasses.replace(
+            self.seen.instances, building=frozenset({node})))
+        self.decide()
+        self.assertEqual('', self.plan.steps[node].offer)
+
+    def test_claims(self):
+        kept, held, offered, new, instance = self.mine[:5]
+        self.change(rows={
+            kept: model.Row('Me'), held: model.Row('gone'),
+            offered: model.Row('a', 'me')},
+            instances=observation.Instances(frozenset({'mine'})))
+        self.place(instance, 'mine')
+        self.decide()
+        for node, claim in (
+                (kept, planner.Claim(None, True, 'Me', False)),
+                # The owner is dead, and its builds are to be ended.
+                (held, planner.Claim(None, True, 'gone', True)),
+                # Nothing may be on its way to be built there.
+                (offered, planner.Claim(None, True, 'a', False, True)),
+                (new, planner.Claim(None, True, None, True)),
+                (instance, planner.Claim('mine'))):
+            self.assertEqual(claim, self.plan.steps[node].claim)
+
+    def test_owner_that_has_joined_since_the_ring_was_made(self):
+        # It is alive, and will be a member: its nodes are not taken.
+        node = self.mine[0]
+        self.change(
+            rows={**self.seen.rows, node: model.Row('e')},
+            others=observation.Others(_membership(e=State.MEMBER)))
+        self.memory = dataclasses.replace(
+            self.memory, waits={node: observation.Wait('e', -999)},
+            disputes=disputes.Disputes({node: 'e'}))
+        self.change(tracked={node})
+        self.decide()
+        self.assertIs(Decision.WAIT, self.decision(node))
+        self.assertEqual([], self.plan.happened)
+
+    def test_stranger_that_lives_is_not_waited_for(self):
+        node = self.mine[0]
+        self.change(
+            rows={**self.seen.rows, node: model.Row('e')},
+            others=observation.Others(_membership(e=State.NOT_A_PEER)))
+        self.decide()
+        self.assertIs(Decision.TAKE_ABANDONED, self.decision(node))
+        self.assertFalse(self.plan.steps[node].claim.is_abandoned)
+
+    def test_dispute(self):
+        node = self.mine[0]
+        self.change(rows={**self.seen.rows, node: model.Row('a')},
+                    tracked={node})
+        self.memory = dataclasses.replace(
+            self.memory, disputes=disputes.Disputes({node: 'a'}))
+        seen, memory = self.seen, self.memory
+        plan, after = planner.decide(seen, memory, self.current)
+        self.assertEqual([events.DisputeFound('a', [node])], plan.happened)
+        self.assertTrue(after.disputes.is_with('a', 1199))
+        self.assertFalse(after.disputes.is_with('a', 1200))
+        self.assertIs(Decision.WAIT, plan.steps[node].decision)
+        # After a blackout others had good reason to take the node.
+        standing = dataclasses.replace(seen.standing, trust=Trust.BLACKOUT)
+        plan, after = planner.decide(
+            dataclasses.replace(seen, standing=standing), memory,
+            self.current)
+        self.assertEqual([], plan.happened)
+        self.assertEqual({}, after.disputes.taken)
+
+    def test_offered_node_may_go_to_anybody(self):
+        node = self.theirs[0]
+        self.change(rows={**self.seen.rows, node: model.Row('me')})
+        for building in frozenset({node}), frozenset():
+            self.memory = dataclasses.replace(
+                self.memory, disputes=disputes.Disputes({node: 'b'}))
+            self.change(instances=observation.Instances(building=building))
+            self.decide()
+            self.assertIs(bool(building), self.plan.steps[node].offer == '')
+            self.assertEqual({}, self.memory.disputes.taken)
+
+    def test_instance_is_taken_only_where_nova_has_it(self):
+        node = self.mine[0]
+        self.see(me=State.MEMBER, a=State.MEMBER, b=State.FORCED_DOWN)
+        self.place(node, 'theirs')
+        for record, other_drivers, expected in (
+                (model.Instance('B', node), set(), Decision.FAIL_OVER),
+                (model.Instance('a', node), set(), Decision.LEAVE_INSTANCE),
+                (model.Instance(None, node), set(),
+                 Decision.LEAVE_INSTANCE),
+                (model.Instance('b', self.mine[1]), set(),
+                 Decision.LEAVE_INSTANCE),
+                (model.Instance('b', None), set(), Decision.LEAVE_INSTANCE),
+                (model.Instance('B', node), {'b'}, Decision.LEAVE_INSTANCE),
+                (model.Instance('b', node), {'a'}, Decision.FAIL_OVER),
+                (None, set(), Decision.LEAVE_INSTANCE)):
+            self.change(instances=observation.Instances(
+                of_others={'theirs': record} if record else {},
+                other_drivers=frozenset(other_drivers)))
+            self.decide()
+            self.assertIs(expected, self.decision(node), record)
+
+    def test_at_once(self):
+        self.current = dataclasses.replace(self.current, cooperative=False)
+        self.change(rows={}, instances=observation.Instances(
+            frozenset({'mine'})))
+        self.place(self.theirs[0], 'mine')
+        self.place(self.mine[0], 'theirs')
+        before = self.memory
+        self.decide()
+        self.assertIs(before, self.memory)
+        for node, step in self.plan.steps.items():
+            if node in (self.theirs[0], self.mine[0]):
+                continue
+            self.assertEqual(
+                planner.Step(Decision.KEEP, Decision.KEEP.value,
+                             claim=planner.Claim())
+                if node in self.mine else
+                planner.Step(Decision.LEAVE, Decision.LEAVE.value), step)
+        self.assertEqual(planner.Claim('mine'),
+                         self.plan.steps[self.theirs[0]].claim)
+        self.assertIs(Decision.LEAVE_INSTANCE, self.decision(self.mine[0]))
+
+
+class NewcomerTestCase(PlannerTestCase):
+    """A service without a node takes one, and waits for its peers."""
+
+    def setUp(self):
+        super().setUp()
+        current = ring.Ring({'a', 'b'}, 32)
+        self.change(rows={node: model.Row(str(current.owner(node)))
+                          for node in self.mine})
+
+    def _takes(self) -> list[str]:
+        self.decide()
+        return [node for node, step in self.plan.steps.items()
+                if step.decision.takes or step.decision.takes_instance]
+
+    def test_one_node_without_consent(self):
+        (node,) = self._takes()
+        self.assertIs(Decision.TAKE_FIRST, self.decision(node))
+        self.assertIn(node, self.mine)
+        self.assertEqual({node: self.seen.rows[node].owner},
+                         self.memory.disputes.taken)
+        self.assertEqual({}, self.memory.waits)
+
+    def test_what_may_be_taken_anyway_is_preferred(self):
+        rows = dict(self.seen.rows)
+        new, gone, offered = self.mine[2:5]
+        del rows[new]
+        rows[gone] = model.Row('gone')
+        rows[offered] = model.Row('a', 'me')
+        self.change(rows=rows)
+        (node,) = self._takes()
+        self.assertIn(node, (new, gone, offered))
+        for other in {new, gone, offered} - {node}:
+            self.assertIs(Decision.WAIT, self.decision(other))
+            self.assertIn('one node first', self.plan.steps[other].why)
+
+    def test_instance_of_a_dead_service(self):
+        self.see(me=State.MEMBER, a=State.MEMBER, b=State.FORCED_DOWN)
+        self.change(rows=dict.fromkeys(NODES, model.Row('a')))
+        for number in 0, 1:
+            self.place(self.mine[number], f'i{number}')
+        self.change(instances=observation.Instances(of_others={
+            f'i{number}': model.Instance('b', self.mine[number])
+            for number in (0, 1)}))
+        (node,) = self._takes()
+        self.assertIs(Decision.FAIL_OVER, self.decision(node))
+        (other,) = set(self.mine[:2]) - {node}
+        self.assertIs(Decision.LEAVE_INSTANCE, self.decision(other))
+
+    def test_other_newcomers_have_the_first_right_to_some(self):
+        everyone = ['me', 'a', 'b', *(f'n{number}' for number in range(5))]
+        (before,) = self._takes()
+        self.assertNotIn(before, desired(*everyone))
+        self.change(others=observation.Others(_membership(
+            **dict.fromkeys(everyone, State.MEMBER))))
+        (node,) = self._takes()
+        self.assertIn(node, desired(*everyone))
+
+    def test_each_begins_with_another_one(self):
+        self.change(rows={})
+        alone = ring.Ring({'me'}, 32)
+        first = set()
+        for host in 'me', 'you', 'they':
+            self.current = settings.Settings(host)
+            known = _membership(**{host: State.MEMBER})
+            self.change(standing=dataclasses.replace(
+                self.seen.standing, membership=known,
+                ring=alone.rebuilt(known.members, 32)))
+            first.update(self._takes())
+        self.assertEqual(3, len(first))
+
+    def test_alone(self):
+        self.see(me=State.MEMBER)
+        self.change(rows={}, others=observation.Others(
+            self.seen.standing.membership, True))
+        self.assertEqual(NODES, self._takes())
+
+    def test_alone_and_only_started(self):
+        self.see(Trust.STARTING, me=State.MEMBER)
+        self.change(rows={}, others=observation.Others(
+            self.seen.standing.membership, True))
+        self.assertEqual(NODES, self._takes())
+
+    def test_dispute(self):
+        self.memory = dataclasses.replace(
+            self.memory, disputes=disputes.Disputes(
+                dict.fromkeys(self.mine, 'a')))
+        self.change(tracked=set(self.mine),
+                    rows=dict.fromkeys(self.mine, model.Row('a')))
+        self.assertEqual([], self._takes())
+
+    def test_nothing(self):
+        for values in ({'me': State.MEMBER, 'trust': Trust.STARTING},
+                       {'me': State.MEMBER, 'trust': Trust.BLACKOUT},
+                       {'me': State.MEMBER, 'is_ending': True},
+                       {'me': State.DISABLED}):
+            self.see(**{'a': State.MEMBER, 'b': State.MEMBER, **values})
+            self.change(rows={node: model.Row('a') for node in self.mine})
+            self.assertEqual([], self._takes(), values)

@@ -1,0 +1,646 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tests of what a service does between two passes."""
+
+from collections.abc import Callable
+import dataclasses
+
+import ddt
+import fixtures
+
+from nova_ironic_ring.core.deciding.decisions import Decision
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.passing import reaction
+from nova_ironic_ring.core.peers.membership import State
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers.trust import Trust
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.tests.unit.core import base
+from nova_ironic_ring.tests.unit.core.base import desired
+
+
+def _fail() -> None:
+    raise ConnectionError('no answer')
+
+
+class _ReactionTestCase(base.PassTestCase):
+    """An instance of b is on a node that is for me once b is dead."""
+
+    def setUp(self):
+        super().setUp()
+        self.node = min(desired('me', 'a') - desired('me', 'a', 'b'))
+        self.place(self.node, 'theirs', 'b')
+        self.run_pass()
+
+    def react(self) -> reaction.Result:
+        """Look at the services between two passes."""
+        self.asked.clear()
+        try:
+            self.reacted = reaction.run(
+                self.tracker.world, self.memory, self.current)
+        except look.UnansweredError as error:
+            self.memory = error.memory
+            raise
+        self.memory = self.reacted.memory
+        return self.reacted
+
+    def react_for(self, seconds: float) -> None:
+        """Look at the services for some time, as often as they are heard."""
+        every = self.current.report_interval
+        for _ in range(round(seconds / every)):
+            self.wait(every)
+            self.react()
+
+    def assertTaken(self, *instances: str) -> None:
+        self.assertEqual(list(instances), [
+            each.instance for each in self.reacted.taken])
+
+    def happened_now(self, kind: type) -> list:
+        return [each for each in self.reacted.happened
+                if isinstance(each, kind)]
+
+
+class QuietTestCase(_ReactionTestCase):
+
+    def test_what_is_asked(self):
+        self.react()
+        self.assertEqual(
+            ['ring_services', 'instances_of'],
+            [each for each in self.asked
+             if each not in ('now', 'longest_gap', 'is_ending')])
+
+    def test_nothing_happens(self):
+        before = self.memory
+        self.wait(1)
+        self.react()
+        self.assertTaken()
+        self.assertEqual([], self.reacted.happened)
+        self.assertEqual({}, self.reacted.steps)
+        self.assertEqual(
+            dataclasses.replace(before, watch=self.memory.watch),
+            self.memory)
+
+    def test_instances_of_others_are_read_once(self):
+        self.place(min(self.owned()), 'other', 'a')
+        self.run_pass()
+        self.join('e')
+        self.react()
+        self.assertIn('instances', self.asked)
+        self.react()
+        self.assertNotIn('instances', self.asked)
+
+    def test_what_nova_does_not_have_is_read_once(self):
+        self.cloud.nodes[min(self.owned())].instance = 'unknown'
+        self.run_pass()
+        self.react()
+        self.assertIn('instances', self.asked)
+        self.react()
+        self.assertNotIn('instances', self.asked)
+        # Something else is on the node by now.
+        self.cloud.nodes[min(self.owned())].instance = None
+        self.run_pass()
+        self.react()
+        self.assertEqual(frozenset(), self.memory.nowhere)
+
+    def test_handover_at_once(self):
+        self.configure(cooperative=False)
+        self.force_down('b')
+        self.react()
+        self.assertEqual([], self.asked)
+        self.assertTaken()
+
+
+class FailoverTestCase(_ReactionTestCase):
+
+    def test_forced_down(self):
+        self.force_down('b')
+        self.react()
+        self.assertTaken('theirs')
+        self.assertNotIn('nodes', self.asked)
+        self.assertEqual('me', self.cloud.instances['theirs'].host)
+        self.assertNotIn(self.node, self.cloud.rows)
+        self.assertIs(
+            Decision.FAIL_OVER, self.reacted.steps[self.node].decision)
+        self.assertEqual(
+            [events.InstanceTaken(self.node, 'theirs', 'b', True)],
+            self.happened_now(events.InstanceTaken))
+
+    def test_once(self):
+        self.force_down('b')
+        self.react()
+        self.react()
+        self.assertTaken()
+
+    def test_the_next_pass_lists_the_node(self):
+        self.force_down('b')
+        self.react()
+        self.assertIn(self.node, self.run_pass())
+        self.assertIs(Decision.KEEP_INSTANCE, self.decisions()[self.node])
+        self.assertEqual('me', self.cloud.rows[self.node].owner)
+
+    def test_the_tracker_may_take_the_node_before(self):
+        self.force_down('b')
+        self.react()
+        plan = dataclasses.replace(self.result.plan, steps={
+            **self.result.plan.steps, **self.reacted.steps})
+        self.tracker.take(
+            self.node, dataclasses.replace(self.result, plan=plan))
+        self.assertEqual('me', self.cloud.rows[self.node].owner)
+
+    def test_absent_for_long(self):
+        self.configure(failover_after=100)
+        # It has been heard of since this service has started.
+        self.react_for(20)
+        self.alive.discard('b')
+        self.react_for(90)
+        self.assertTaken()
+        self.assertIs(State.ABSENT,
+                      self.memory.standing.membership.state('b'))
+        self.react_for(10)
+        self.assertTaken('theirs')
+
+    def test_absent_is_not_dead(self):
+        self.alive.discard('b')
+        self.react_for(1000)
+        self.assertTaken()
+        self.assertEqual('b', self.cloud.instances['theirs'].host)
+
+    def test_service_that_was_deleted(self):
+        self.alive.discard('b')
+        del self.cloud.services['b']
+        self.react()
+        self.assertIn('all_services', self.asked)
+        self.assertTaken('theirs')
+
+    def test_disabled_and_forced_down(self):
+        self.change('b', disabled=True)
+        self.run_pass()
+        self.force_down('b')
+        self.react()
+        self.assertTaken('theirs')
+
+    def test_disabled_service_keeps_them(self):
+        self.change('b', disabled=True)
+        self.react()
+        self.assertTaken()
+
+    def test_another_is_faster(self):
+        self.force_down('b')
+        self.before['delete_row'] = lambda: self.record(self.node, 'a')
+        self.react()
+        self.assertTaken()
+        self.assertEqual({}, self.reacted.steps)
+        self.assertEqual('b', self.cloud.instances['theirs'].host)
+        self.assertNotIn('theirs', self.memory.instances)
+
+    def test_instance_that_has_gone_since_the_listing(self):
+        del self.cloud.instances['theirs']
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+        self.assertIn(self.node, self.cloud.rows)
+
+    def test_instance_that_is_on_another_node_by_now(self):
+        self.cloud.instances['theirs'] = model.Instance('b', 'other')
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+        self.assertEqual(
+            [events.InstanceElsewhere(self.node, 'theirs', 'b')],
+            self.happened_now(events.InstanceElsewhere))
+        self.react()
+        self.run_pass()
+        self.assertEqual([], self.happened(events.InstanceElsewhere))
+
+    def test_free_nodes_are_left_to_the_pass(self):
+        self.force_down('b')
+        before = self.owned()
+        self.react()
+        self.assertEqual(before, self.owned())
+
+    def test_newcomer_takes_nothing(self):
+        for node in self.owned():
+            self.record(node, 'a')
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+
+    def test_pinned(self):
+        self.configure(fails_over=False)
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+
+    def test_service_that_ends(self):
+        self.tracker.process.is_ending = lambda: True
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+
+    def test_nodes_of_another_scope(self):
+        self.force_down('b')
+        self.configure(scope=settings.Scope(shard='another'))
+        self.react()
+        self.assertTaken()
+
+    def test_before_the_first_pass(self):
+        self.memory = observation.Memory()
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+
+
+class OffersTestCase(_ReactionTestCase):
+    """Nodes that the last pass waits for are offered since then."""
+
+    def setUp(self):
+        super().setUp()
+        self.waited = sorted(desired('me', 'a', 'b'))[:5]
+        for node in self.waited:
+            self.record(node, 'a')
+        self.run_pass()
+        self.first, self.second, *_ = self.waited
+
+    def track(self) -> None:
+        """Have the tracker record what the last look says."""
+        self.tracker.current = self.current
+        for node in self.reacted.steps:
+            self.tracker.take(node, dataclasses.replace(
+                self.result, plan=planner.Plan(self.reacted.steps)))
+
+    def assertOffered(self, *nodes: str) -> None:
+        self.assertEqual(
+            {node: Decision.TAKE_OFFERED for node in nodes},
+            {node: step.decision
+             for node, step in self.reacted.steps.items()})
+        self.assertEqual(
+            [events.NodeTaken(node, 'a', Decision.TAKE_OFFERED)
+             for node in nodes], self.happened_now(events.NodeTaken))
+
+    def test_nothing_is_offered(self):
+        self.react()
+        self.assertOffered()
+        self.assertEqual(
+            ['ring_services', 'instances_of', 'rows'],
+            [each for each in self.asked
+             if each not in ('now', 'longest_gap', 'is_ending')])
+
+    def test_it_is_taken_with_consent(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.assertOffered(self.first)
+        self.assertTaken()
+        self.assertNotIn('nodes', self.asked)
+        self.track()
+        self.assertEqual('me', self.cloud.rows[self.first].owner)
+
+    def test_offer_to_another(self):
+        self.record(self.first, 'a', taker='b')
+        self.record(self.second, 'a', taker='')
+        self.react()
+        self.assertOffered()
+
+    def test_once(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.react()
+        self.assertOffered()
+
+    def test_the_next_pass_says_nothing_again(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        # The tracker has not come to it.
+        self.assertIn(self.first, self.run_pass())
+        self.assertEqual([], self.happened(events.NodeTaken))
+        self.assertEqual(frozenset(), self.memory.taking)
+        self.assertEqual('me', self.cloud.rows[self.first].owner)
+        self.run_pass()
+        self.assertIs(Decision.KEEP, self.decisions()[self.first])
+
+    def test_offer_that_is_withdrawn(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.record(self.first, 'a', taker='')
+        self.run_pass()
+        self.assertEqual('a', self.cloud.rows[self.first].owner)
+        self.assertIn(self.first, self.memory.waits)
+
+    def test_the_pass_that_takes_it_by_force_says_so(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.record(self.first, 'a')
+        self.force_down('a')
+        self.run_pass()
+        self.assertIn(
+            events.NodeTaken(self.first, 'a', Decision.TAKE_ABANDONED),
+            self.happened(events.NodeTaken))
+
+    def test_another_has_taken_it_meanwhile(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.record(self.first, 'b')
+        self.track()
+        self.assertEqual('b', self.cloud.rows[self.first].owner)
+
+    def test_the_owner_is_to_build_on_it(self):
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.cloud.allocations[self.first] = {'build'}
+        self.track()
+        self.assertEqual('a', self.cloud.rows[self.first].owner)
+
+    def test_builds_of_an_owner_that_is_disabled_go_on(self):
+        self.change('a', disabled=True)
+        for node in self.waited:
+            self.record(node, 'a')
+        self.run_pass()
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        claim = self.reacted.steps[self.first].claim
+        self.assertEqual((False, True),
+                         (claim.is_abandoned, claim.is_handed_over))
+
+    def test_row_that_has_gone(self):
+        del self.cloud.rows[self.first]
+        self.react()
+        self.assertOffered()
+
+    def test_instance_on_it_since_the_last_listing(self):
+        self.place(self.first, 'new', 'a')
+        self.run_pass()
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.assertOffered()
+
+    def test_it_is_for_another_by_now(self):
+        node = min(desired('me', 'a', 'b') - desired('me', 'a', 'b', 'e'))
+        self.record(node, 'a')
+        self.run_pass()
+        self.record(node, 'a', taker='me')
+        self.join('e')
+        self.react()
+        self.assertIn(node, self.memory.waits)
+        self.assertOffered()
+
+    def test_newcomer(self):
+        for node in self.owned():
+            self.record(node, 'a')
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.assertOffered()
+
+    def test_service_that_ends(self):
+        self.tracker.process.is_ending = lambda: True
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.assertOffered()
+
+    def test_no_trust(self):
+        self.record(self.first, 'a', taker='me')
+        self.before['rows_of'] = lambda: setattr(
+            self.tracker.process, 'longest_gap', lambda: 1000)
+        self.react()
+        self.assertOffered()
+        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+        self.react()
+        self.assertOffered()
+
+    def test_nova_does_not_answer(self):
+        self.before['rows'] = _fail
+        self.assertRaises(look.UnansweredError, self.react)
+        self.assertIsNotNone(self.memory.confidence.bad_at)
+
+    def test_instances_come_first(self):
+        self.record(self.first, 'a', taker='me')
+        self.force_down('b')
+        self.react()
+        self.assertTaken('theirs')
+        self.assertEqual({self.node}, self.reacted.steps.keys())
+        self.react()
+        self.assertOffered(self.first)
+
+    def test_no_more_at_once_than_the_tracker_comes_to(self):
+        for node in self.waited:
+            self.record(node, 'a', taker='me')
+        self.useFixture(fixtures.MockPatchObject(reaction, '_NODES', 2))
+        self.react()
+        self.assertOffered(*self.waited[:2])
+        self.react()
+        self.assertOffered()
+        self.assertNotIn('rows', self.asked)
+        self.tracker.process.tracked_nodes.add(self.waited[0])
+        self.react()
+        self.assertOffered(self.waited[2])
+
+    def test_rows_are_read_in_turn(self):
+        self.useFixture(fixtures.MockPatchObject(reaction, '_ROWS', 2))
+        self.record(self.waited[-1], 'a', taker='me')
+        for _ in range(3):
+            self.wait(self.current.report_interval)
+            self.react()
+            if self.reacted.steps:
+                break
+        self.assertOffered(self.waited[-1])
+
+
+class PauseTestCase(_ReactionTestCase):
+    """When it is looked again."""
+
+    SETTINGS = settings.Settings('me', down_time=60, report_interval=10)
+
+    def react_until(self, done: Callable[[], object]) -> float:
+        """Look, and wait as long as is said, until something is true.
+
+        :returns: the seconds since the last heartbeat of b
+        """
+        while not done():
+            self.wait(reaction.pause(self.memory, self.current))
+            self.react()
+        return self.cloud.now - self.heard
+
+    def silence(self, after: float) -> None:
+        """Have b be heard of for the last time, some time before a look."""
+        self.react()
+        self.react_for(20)
+        self.wait(10 - after)
+        self.heard = self.cloud.now
+        self.alive.discard('b')
+        self.wait(after)
+        self.react()
+
+    def is_absent(self) -> bool:
+        return self.memory.standing.membership.state('b') is State.ABSENT
+
+    def test_all_are_well(self):
+        self.react_for(30)
+        self.assertEqual(10, reaction.pause(self.memory, self.current))
+
+    def test_absent(self):
+        for after in 0.5, 5, 9.5:
+            self.alive.add('b')
+            self.silence(after)
+            # Of these, the first look has come so long after the heartbeat.
+            self.assertLess(self.react_until(self.is_absent), 60 + after + 0.3)
+
+    def test_looks_that_come_a_little_early(self):
+        self.silence(5)
+        self.wait(59.99)
+        self.react()
+        self.assertFalse(self.is_absent())
+        self.assertEqual(0.2, reaction.pause(self.memory, self.current))
+
+    def test_dead(self):
+        self.configure(failover_after=95)
+        self.silence(5)
+        self.assertLess(self.react_until(lambda: self.reacted.taken),
+                        95 + 5 + 0.3)
+
+    def test_service_that_is_long_dead(self):
+        self.configure(failover_after=95)
+        self.silence(5)
+        self.react_until(lambda: self.reacted.taken)
+        self.react_for(130)
+        self.assertEqual(10, reaction.pause(self.memory, self.current))
+
+    def test_service_that_was_not_heard_of_since_the_start(self):
+        nodes = self.memory.nodes
+        self.restart()
+        self.memory = dataclasses.replace(self.memory, nodes=nodes)
+        self.alive.discard('b')
+        self.react()
+        self.heard = self.cloud.now
+        self.assertLess(self.react_until(self.is_absent), 120 + 0.3)
+
+
+@ddt.ddt
+class TrustTestCase(_ReactionTestCase):
+    """What a look between passes changes of what is believed."""
+
+    SETTINGS = settings.Settings('me', down_time=60, report_interval=10,
+                                 failover_after=60)
+
+    def test_start(self):
+        nodes = self.memory.nodes
+        self.restart()
+        self.memory = dataclasses.replace(self.memory, nodes=nodes)
+        self.force_down('b')
+        self.react()
+        self.assertIs(Trust.STARTING, self.memory.standing.trust)
+        self.assertTaken()
+        self.wait(10)
+        self.react()
+        self.assertIs(Trust.FULL, self.memory.standing.trust)
+        self.assertTaken('theirs')
+
+    def test_restart_in_an_outage(self):
+        """Who has not been heard since the start gets twice the time."""
+        nodes = self.memory.nodes
+        self.restart()
+        self.memory = dataclasses.replace(self.memory, nodes=nodes)
+        self.alive = {'me', 'a'}
+        self.react_for(120)
+        self.assertTaken()
+        self.assertIn('b', self.memory.standing.membership.members)
+        self.react_for(10)
+        self.assertTaken('theirs')
+
+    def test_outage_of_all(self):
+        """Who comes back last from an outage is not taken for dead."""
+        self.alive = set()
+        self.react_for(50)
+        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+        self.alive = {'me', 'a'}
+        self.react_for(60)
+        self.assertIs(State.MEMBER,
+                      self.memory.standing.membership.state('b'))
+        self.alive.add('b')
+        self.react_for(60)
+        self.assertIs(Trust.FULL, self.memory.standing.trust)
+        self.assertIs(State.MEMBER,
+                      self.memory.standing.membership.state('b'))
+        self.assertEqual('b', self.cloud.instances['theirs'].host)
+
+    def test_own_gap(self):
+        self.tracker.process.longest_gap = lambda: 36
+        self.force_down('b')
+        self.react()
+        self.assertTaken()
+        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+
+    def test_stands_still_after_the_look(self):
+        self.force_down('b')
+
+        def stand_still():
+            self.tracker.process.longest_gap = lambda: 36
+        self.before['rows_of'] = stand_still
+        self.react()
+        self.assertTaken()
+        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+
+    @ddt.data('ring_services', 'instances_of', 'rows_of', 'rows')
+    def test_nova_does_not_answer(self, call):
+        self.force_down('b')
+        self.before[call] = _fail
+        self.assertRaises(look.UnansweredError, self.react)
+        self.assertIsNotNone(self.memory.confidence.bad_at)
+        self.react()
+        self.assertTaken()
+        self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
+
+    def test_blackout_that_no_pass_sees_ends_waits(self):
+        node = min(desired('me', 'a', 'b'))
+        self.record(node, 'a')
+        self.run_pass()
+        self.assertIn(node, self.memory.waits)
+        self.tracker.process.longest_gap = lambda: 36
+        self.react()
+        self.assertEqual({}, self.memory.waits)
+
+    def test_waits_go_on_otherwise(self):
+        node = min(desired('me', 'a', 'b'))
+        self.record(node, 'a')
+        self.run_pass()
+        waits = self.memory.waits
+        self.react_for(30)
+        self.assertEqual(waits, self.memory.waits)
+
+    def test_passes_are_measured_by_passes(self):
+        self.run_passes(300, 100)
+        cycle = self.memory.work_watch.cycle
+        self.assertEqual(100, cycle)
+        self.react_for(50)
+        self.assertEqual(cycle, self.memory.work_watch.cycle)
+        self.wait(50)
+        self.run_pass()
+        self.assertEqual(100, self.memory.work_watch.cycle)
+
+    def test_service_whose_passes_fail_goes_on_failing(self):
+        standing = self.memory.standing
+        members = standing.membership
+        self.memory = dataclasses.replace(
+            self.memory, standing=dataclasses.replace(
+                standing, membership=dataclasses.replace(
+                    members, members=members.members - {'b'},
+                    states={**members.states, 'b': State.NOT_WORKING})))
+        self.react()
+        now = self.memory.standing.membership
+        self.assertIs(State.NOT_WORKING, now.state('b'))
+        self.assertEqual({'me', 'a'}, now.members)
+        self.assertTaken()
+        self.force_down('b')
+        self.react()
+        self.assertIs(State.FORCED_DOWN,
+                      self.memory.standing.membership.state('b'))
+        self.assertTaken('theirs')
+
+    def test_members_change(self):
+        self.join('e')
+        self.react()
+        self.assertEqual({'me', 'a', 'b', 'e'},
+                         self.memory.standing.ring.members)
+        self.assertEqual(1, len(self.happened_now(events.MembersChanged)))
+        self.run_pass()
+        self.assertEqual([], self.happened(events.MembersChanged))

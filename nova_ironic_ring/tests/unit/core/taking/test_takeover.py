@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+
+import ddt
+from oslotest import base
+
+from nova_ironic_ring.core.deciding.decisions import Decision
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
+
+PATIENCE = 120
+
+
+class _Nova(clouds.Nova):
+    """Nova, where something happens just before a call."""
+
+    before: dict[tuple[str, str], Callable[[], object]] = {}
+
+    def _tell(self, call: str, about: str = '') -> None:
+        self.before.pop((call, about), lambda: None)()
+
+    def rows(self, nodes):
+        self._tell('rows')
+        return super().rows(nodes)
+
+    def instances(self, uuids):
+        self._tell('instances')
+        return super().instances(uuids)
+
+    def delete_row(self, node, owner):
+        self._tell('delete_row', node)
+        return super().delete_row(node, owner)
+
+    def set_instance_host(self, instance, expected):
+        self._tell('set_instance_host', instance)
+        return super().set_instance_host(instance, expected)
+
+
+def _fail() -> None:
+    raise ConnectionError('no answer')
+
+
+class TakeoverTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = clouds.Cloud()
+        for number in '1', '2', '3':
+            self.cloud.nodes[f'n{number}'] = clouds.Node(f'i{number}')
+            self.cloud.rows[f'n{number}'] = clouds.Row('Dead')
+            self.cloud.instances[f'i{number}'] = model.Instance(
+                'Dead', f'n{number}', task='rebooting')
+        #: What each service reads in the beginning.
+        self.seen = dict(self.cloud.instances)
+        self.without_row: dict[str, float] = {}
+        self.world = self._world('me')
+        assert isinstance(self.world.nova, _Nova)
+        self.before = self.world.nova.before = {}
+
+    def _world(self, host: str) -> ports.Ports:
+        connected = clouds.connect(self.cloud, settings.Settings(host)).world
+        return ports.Ports(
+            _Nova(self.cloud, host), connected.ironic, connected.placement,
+            connected.process)
+
+    def _request(self, *nodes: str, decision: Decision = Decision.FAIL_OVER
+                 ) -> takeover.Request:
+        return takeover.Request(
+            dict.fromkeys(nodes, decision),
+            {node: each.instance for node, each in self.cloud.nodes.items()},
+            self.seen, PATIENCE)
+
+    def _take(self, *nodes: str, world: ports.Ports | None = None,
+              decision: Decision = Decision.FAIL_OVER) -> takeover.Outcome:
+        outcome = takeover.take_over(
+            world or self.world, self._request(*nodes, decision=decision),
+            self.without_row)
+        self.without_row = dict(outcome.without_row)
+        return outcome
+
+    def _hosts(self) -> dict[str, str | None]:
+        return {uuid: instance.host
+                for uuid, instance in self.cloud.instances.items()}
+
+
+class FailOverTestCase(TakeoverTestCase):
+
+    def test_row_and_instance(self):
+        outcome = self._take('n1', 'n2')
+        self.assertEqual(
+            (takeover.Takeover('n1', 'i1', 'Dead', 'rebooting', True),
+             takeover.Takeover('n2', 'i2', 'Dead', 'rebooting', True)),
+            outcome.taken)
+        self.assertEqual(frozenset(), outcome.lost)
+        self.assertEqual(
+            (events.InstanceTaken('n1', 'i1', 'Dead', True),
+             events.InstanceTaken('n2', 'i2', 'Dead', True)),
+            outcome.happened)
+        # The tracker brings the rows back.
+        self.assertEqual({'n3'}, set(self.cloud.rows))
+        self.assertEqual({'i1': 'me', 'i2': 'me', 'i3': 'Dead'},
+                         self._hosts())
+
+    def test_task_as_it_is_by_now(self):
+        self.cloud.instances['i1'] = model.Instance(
+            'Dead', 'n1', task='deleting')
+        self.assertEqual('deleting', self._take('n1').taken[0].task)
+
+    def test_nothing_to_take(self):
+        self.before['rows', ''] = _fail
+        self.without_row['n1'] = 0
+        self.assertEqual(takeover.Outcome(), self._take())
+        self.assertEqual({}, self.without_row)
+
+    def test_rows_are_read_before_instances(self):
+        # Another has deleted the row and changed the instance in between: the
+        # row that is there by now is that one's, and must not be deleted.
+        def take_and_record() -> None:
+            self._take('n1', world=self._world('other'))
+            self.cloud.rows['n1'] = clouds.Row('other')
+        for call in 'rows', 'instances':
+            self.cloud.rows['n1'] = clouds.Row('Dead')
+            self.cloud.instances['i1'] = model.Instance('Dead', 'n1')
+            self.before[call, ''] = take_and_record
+            outcome = self._take('n1')
+            self.assertEqual({'n1'}, outcome.lost)
+            self.assertEqual('other', self.cloud.instances['i1'].host)
+            self.assertEqual('other', self.cloud.rows['n1'].owner)
+
+    def test_row_that_another_was_faster_with(self):
+        self.before['delete_row', 'n1'] = lambda: self.cloud.rows.pop('n1')
+        outcome = self._take('n1', 'n2')
+        self.assertEqual({'n1'}, outcome.lost)
+        self.assertEqual('Dead', self.cloud.instances['i1'].host)
+
+    def test_row_that_has_another_owner_by_now(self):
+        self.before['delete_row', 'n1'] = (
+            lambda: self.cloud.rows.update(n1=clouds.Row('other')))
+        self.assertEqual({'n1'}, self._take('n1').lost)
+        self.assertEqual('other', self.cloud.rows['n1'].owner)
+
+    def test_instance_that_another_was_faster_with(self):
+        for found in (model.Instance('other', 'n1'),
+                      model.Instance('Dead', 'n2'), None):
+            self.cloud.rows['n1'] = clouds.Row('Dead')
+            self.cloud.instances['i1'] = model.Instance('Dead', 'n1')
+
+            def change(found=found) -> None:
+                del self.cloud.instances['i1']
+                if found:
+                    self.cloud.instances['i1'] = found
+            self.before['set_instance_host', 'i1'] = change
+            self.assertEqual({'n1'}, self._take('n1').lost)
+            self.assertEqual(found, self.cloud.instances.get('i1'))
+
+    def test_task_that_a_user_has_asked_for_meanwhile(self):
+        # It is in the queue of the dead service: the recovery has to know it.
+        def rescue() -> None:
+            self.cloud.instances['i1'] = model.Instance(
+                'Dead', 'n1', task='rescuing')
+        self.before['set_instance_host', 'i1'] = rescue
+        self.assertEqual(['rescuing'], [
+            each.task for each in self._take('n1').taken])
+        self.assertEqual('me', self.cloud.instances['i1'].host)
+
+    def test_instance_that_has_another_service_already(self):
+        # Then its row is left alone as well.
+        for found in model.Instance('other', 'n1'), None:
+            self.cloud.instances.pop('i1')
+            if found:
+                self.cloud.instances['i1'] = found
+            self.assertEqual({'n1'}, self._take('n1').lost)
+            self.assertIn('n1', self.cloud.rows)
+            self.cloud.instances['i1'] = model.Instance('Dead', 'n1')
+
+    def test_two_services_at_any_time(self):
+        # The other does all of it just before each call.
+        for call in (('rows', ''), ('instances', ''), ('delete_row', 'n1'),
+                     ('set_instance_host', 'i1')):
+            self.cloud.rows['n1'] = clouds.Row('Dead')
+            self.cloud.instances['i1'] = model.Instance('Dead', 'n1')
+            others = []
+
+            def take(others=others) -> None:
+                others.append(takeover.take_over(
+                    self._world('other'), self._request('n1'),
+                    {'n1': -PATIENCE}))
+            self.before[call] = take
+            outcome = self._take('n1')
+            takers = [name for name, each in (
+                ('me', outcome), ('other', others[0])) if each.taken]
+            self.assertEqual([self.cloud.instances['i1'].host], takers, call)
+
+    def test_row_that_is_missing(self):
+        # Another may be at it, unless it has died over it.
+        del self.cloud.rows['n1']
+        self.assertEqual({'n1'}, self._take('n1').lost)
+        self.assertEqual({'n1': 0}, self.without_row)
+        self.cloud.now = PATIENCE - 1
+        self.assertEqual({'n1'}, self._take('n1').lost)
+        self.cloud.now = PATIENCE
+        self.assertEqual(frozenset(), self._take('n1').lost)
+        self.assertEqual('me', self.cloud.instances['i1'].host)
+
+    def test_row_that_comes_back(self):
+        row = self.cloud.rows.pop('n1')
+        self._take('n1')
+        self.cloud.rows['n1'] = row
+        self.cloud.instances['i1'] = model.Instance('other', 'n1')
+        self.cloud.now = PATIENCE
+        self._take('n1')
+        self.assertEqual({}, self.without_row)
+        # It counts from anew.
+        del self.cloud.rows['n1']
+        self.cloud.instances['i1'] = model.Instance('Dead', 'n1')
+        self.assertEqual({'n1'}, self._take('n1').lost)
+
+    def test_one_failure_does_not_stop_the_others(self):
+        for call in (('delete_row', 'n1'), ('set_instance_host', 'i2')):
+            self.before[call] = _fail
+        outcome = self._take('n1', 'n2', 'n3')
+        self.assertEqual(['n3'], [each.node for each in outcome.taken])
+        self.assertEqual({'n1', 'n2'}, outcome.lost)
+        self.assertEqual(
+            ['i1', 'i2'],
+            [each.instance for each in outcome.happened
+             if isinstance(each, events.InstanceNotTaken)])
+        # The second has lost its row, and is taken when nobody else has.
+        self.assertEqual({'n2'}, self._take('n2').lost)
+        self.cloud.now = PATIENCE
+        self.assertEqual(frozenset(), self._take('n2').lost)
+
+    def test_so_many_at_a_time(self):
+        for number in range(4, 600):
+            self.cloud.nodes[f'n{number}'] = clouds.Node(f'i{number}')
+            self.cloud.rows[f'n{number}'] = clouds.Row('Dead')
+            self.cloud.instances[f'i{number}'] = model.Instance(
+                'Dead', f'n{number}')
+        self.seen = dict(self.cloud.instances)
+        # Those that another may be at do not stand in the way.
+        for number in range(4, 20):
+            del self.cloud.rows[f'n{number}']
+        outcome = self._take(*self.cloud.nodes)
+        self.assertEqual(500, len(outcome.taken))
+        self.assertEqual(99, len(outcome.lost))
+
+    def test_nova_does_not_answer(self):
+        for call in 'rows', 'instances':
+            self.before[call, ''] = _fail
+            self.assertRaises(ConnectionError, self._take, 'n1')
+            self.assertEqual('Dead', self.cloud.rows['n1'].owner)
+
+    def test_instance_without_a_service(self):
+        self.seen['i1'] = model.Instance(None, 'n1')
+        self.assertEqual(takeover.Outcome(), self._take('n1'))
+
+
+@ddt.ddt
+class FollowTestCase(TakeoverTestCase):
+
+    def _follow(self, *nodes: str) -> takeover.Outcome:
+        return self._take(*nodes, decision=Decision.TAKE_INSTANCE)
+
+    def setUp(self):
+        super().setUp()
+        for number in '1', '2', '3':
+            self.cloud.instances[f'i{number}'] = self.seen[
+                f'i{number}'] = model.Instance('Dead', f'n{number}')
+
+    def test_instance_alone(self):
+        outcome = self._follow('n1')
+        self.assertEqual(
+            (takeover.Takeover('n1', 'i1', 'Dead', None, False),),
+            outcome.taken)
+        self.assertEqual(
+            (events.InstanceTaken('n1', 'i1', 'Dead', False),),
+            outcome.happened)
+        # The row follows in the tracker.
+        self.assertEqual('Dead', self.cloud.rows['n1'].owner)
+
+    @ddt.data(model.Instance('Dead', 'n1', task='rebooting'),
+              model.Instance('other', 'n1'),
+              model.Instance('Dead', 'n2'))
+    def test_instance_that_is_not_as_it_was(self, found):
+        self.cloud.instances['i1'] = found
+        outcome = self._follow('n1')
+        self.assertEqual(({'n1'}, ()), (outcome.lost, outcome.taken))
+        self.assertEqual(found, self.cloud.instances['i1'])
+
+    def test_one_failure_does_not_stop_the_others(self):
+        self.before['set_instance_host', 'i2'] = _fail
+        outcome = takeover.take_over(self.world, takeover.Request(
+            {'n1': Decision.FAIL_OVER, 'n2': Decision.TAKE_INSTANCE,
+             'n3': Decision.TAKE_INSTANCE},
+            {node: each.instance for node, each in self.cloud.nodes.items()},
+            self.seen, PATIENCE), {})
+        # Those have to be looked after.
+        self.assertEqual(['n1', 'n3'],
+                         [each.node for each in outcome.taken])
+        self.assertEqual({'n2'}, outcome.lost)
+        self.assertIn('i2', [
+            each.instance for each in outcome.happened
+            if isinstance(each, events.InstanceNotTaken)])
+
+    @ddt.data(*(each for each in Decision if not each.takes_instance))
+    def test_other_decisions(self, decision):
+        self.assertEqual(takeover.Outcome(),
+                         self._take('n1', decision=decision))

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from nova_ironic_ring.core.deciding.decisions import Decision
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking import tracking
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.world import cloud as clouds
+from nova_ironic_ring.tests.unit.core import base
+from nova_ironic_ring.tests.unit.core.base import desired
+from nova_ironic_ring.tests.unit.core.base import NODES
+
+NEW = '11111111-1111-1111-1111-111111111111'
+
+
+class LastLookTestCase(base.PassTestCase):
+    """What is looked at once more before Nova's tracker takes a node."""
+
+    def _take(self, node: str) -> None:
+        """Have the tracker take a node that it does not track."""
+        self.tracker.process.tracked_nodes.discard(node)
+        self.tracker.take(node, self.result)
+
+    def test_free_node_that_another_has_taken_meanwhile(self):
+        self.join('e')
+        self.decide()
+        node = min(node for node, step in self.result.plan.steps.items()
+                   if step.offer)
+        self.record(node, 'e')
+        self._take(node)
+        self.assertEqual('e', self.cloud.rows[node].owner)
+
+    def test_new_node_that_another_was_faster_with(self):
+        self.cloud.nodes[NEW] = clouds.Node()
+        self.force_down('a')
+        self.force_down('b')
+        self.assertIn(NEW, self.decide().listed)
+        self.record(NEW, 'a')
+        self._take(NEW)
+        self.assertEqual('a', self.cloud.rows[NEW].owner)
+
+    def test_row_that_is_deleted_meanwhile(self):
+        self.decide()
+        node = min(self.owned())
+        del self.cloud.rows[node]
+        self._take(node)
+        self.assertNotIn(node, self.cloud.rows)
+
+    def test_owner_in_another_case_is_another_owner(self):
+        self.record(min(desired('me', 'a', 'b')), 'a', 'me')
+        self.tracker.drop()
+        node = min(desired('me', 'a', 'b'))
+        self.decide()
+        self.record(node, 'A', 'me')
+        self._take(node)
+        self.assertEqual('A', self.cloud.rows[node].owner)
+
+    def test_instance_that_another_has_taken_meanwhile(self):
+        node = min(self.owned())
+        self.place(node, 'mine', 'ME')
+        self.decide()
+        step = self.result.plan.steps[node]
+        tracking.claim(self.tracker.world, node, step, 'me')
+        self.cloud.instances['mine'] = model.Instance('a', node)
+        self.assertRaises(tracking.NodeLostError, tracking.claim,
+                          self.tracker.world, node, step, 'me')
+        del self.cloud.instances['mine']
+        self.assertRaises(tracking.NodeLostError, tracking.claim,
+                          self.tracker.world, node, step, 'me')
+
+    def test_node_that_is_not_listed(self):
+        self.decide()
+        node = min(set(NODES) - self.owned())
+        self.assertRaises(
+            tracking.NodeLostError, tracking.claim, self.tracker.world, node,
+            self.result.plan.steps[node], 'me')
+        self.assertRaises(
+            tracking.NodeLostError, tracking.claim, self.tracker.world, node,
+            planner.Step(Decision.KEEP, 'so'), 'me')
+
+    def test_provider_is_read_anew(self):
+        self.run_pass()
+        self.assertNotIn('forget_provider', self.asked)
+        node = min(self.owned())
+        self._take(node)
+        self.assertEqual(1, self.asked.count('forget_provider'))
+        # After it is known that the node is still to be taken.
+        self.assertLess(self.asked.index('rows'),
+                        self.asked.index('forget_provider'))
+
+    def test_at_once_nobody_asks_for_the_owner(self):
+        self.configure(cooperative=False)
+        self.decide()
+        node = min(self.owned())
+        self.record(node, 'a')
+        self._take(node)
+        self.assertEqual('me', self.cloud.rows[node].owner)
+
+
+class HandoverTestCase(base.PassTestCase):
+    """What is looked for when a node has come from a service that lives."""
+
+    def setUp(self):
+        super().setUp()
+        self.node, self.other = sorted(self.owned())[:2]
+        self.asked.clear()
+
+    def _look(self, node: str, is_tracked: bool = True,
+              claim: planner.Claim | None = None) -> tracking.Looked:
+        looked = tracking.look(
+            self.tracker.world, self.memory, tracking.Listed(
+                node, planner.Step(Decision.TAKE_OFFERED, 'so', claim=claim),
+                is_tracked), 'me')
+        self.memory = looked.memory
+        return looked
+
+    def _hand_over(self, node: str) -> tracking.Looked:
+        """Have a node come from the service a."""
+        self.record(node, 'a', 'me')
+        looked = self._look(node, False, planner.Claim(
+            checks_owner=True, owner='a', is_handed_over=True))
+        self.record(node, 'me')
+        return looked
+
+    def test_giver_is_remembered_until_its_builds_are_looked_for(self):
+        self.assertFalse(self._hand_over(self.node).is_lost)
+        self.assertEqual({self.node: 'a'}, self.memory.handovers.givers)
+        self.cloud.allocations[self.node] = {'build'}
+        self._look(self.node)
+        self.assertEqual(
+            observation.Handovers({}, (observation.LeftBuild(
+                self.node, 'a', frozenset({'build'})),)),
+            self.memory.handovers)
+
+    def test_node_that_its_owner_is_to_build_on(self):
+        self.cloud.allocations[self.node] = {'build'}
+        self.assertTrue(self._hand_over(self.node).is_lost)
+        self.assertEqual({self.node}, self.memory.in_use)
+        self.assertEqual({}, self.memory.handovers.givers)
+
+    def test_placement_that_does_not_answer_is_asked_once_a_pass(self):
+        for node in self.node, self.other:
+            self._hand_over(node)
+        self.asked.clear()
+        # Of the two nodes, for the first only.
+        self.before['consumers'] = self._fail
+        (happened,) = self._look(self.node).happened
+        self.assertIsInstance(happened, events.HandoversUnknown)
+        self.assertEqual((), self._look(self.other).happened)
+        self.assertEqual(['consumers'], self.asked)
+        self.assertEqual(
+            {self.node: 'a', self.other: 'a'}, self.memory.handovers.givers)
+        # The next pass begins anew.
+        self.run_pass()
+        self.assertFalse(self.memory.handovers.is_unanswered)
+        self.assertEqual({}, self.memory.handovers.givers)
+
+    def _fail(self) -> None:
+        raise ConnectionError('no answer')
