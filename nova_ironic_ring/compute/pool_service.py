@@ -46,7 +46,7 @@ class PoolService(service.Service):
         self._sizes: Mapping[str, pools.Size] = {}
         #: What has come of the last pass: replaced as a whole, for threads
         #: read it.
-        self.result = pool_passes.Result()
+        self.result = pool_passes.PoolPassResult()
         #: Whether compute nodes can go that the last pass has not listed.
         self._gone: Mapping[str, bool] = {}
 
@@ -62,7 +62,7 @@ class PoolService(service.Service):
             'pools left out': {name: {'nodes': len(pool.nodes)}
                                for name, pool in self.result.left_out.items()}}
 
-    def run_pass(self) -> pool_passes.Result:
+    def run_pass(self) -> pool_passes.PoolPassResult:
         """Run a pass, and log what happens in it.
 
         :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
@@ -263,7 +263,7 @@ class PoolService(service.Service):
         try:
             names |= self.world.nova.pools_of(self.settings.host)
             names -= self.result.found.keys()
-            found = pool_passes.deleted(self.world, self.memory, names)
+            found = pool_passes.close_unlisted(self.world, self.memory, names)
         except Exception as error:
             # Nova would give up the rest of its pass.
             LOG.error('Whether pool %(pool)s is still used cannot be told: '
@@ -271,7 +271,7 @@ class PoolService(service.Service):
             found = frozenset()
         return {name: name in found for name in names}
 
-    def _read_sizes(self, result: pool_passes.Result
+    def _read_sizes(self, result: pool_passes.PoolPassResult
                     ) -> Mapping[str, pools.Size]:
         """Read the flavors of instances that are not known yet."""
         wanted = {str(pool.nodes[node].instance)

@@ -447,7 +447,7 @@ class RingService(Service):
     def __init__(self, driver: upstream.NovaIronicDriver) -> None:
         super().__init__(driver)
         #: What has come of the last pass.
-        self.result = passes.Result()
+        self.result = passes.PassResult()
 
     @property
     def orphans(self) -> frozenset[str]:
@@ -459,7 +459,7 @@ class RingService(Service):
         return {'decisions': {decision.name: count
                               for decision, count in counts.items()}}
 
-    def run_pass(self) -> passes.Result:
+    def run_pass(self) -> passes.PassResult:
         """Run a pass, and log what happens in it.
 
         :raises nova.exception.VirtDriverNotReady: if Ironic does not answer

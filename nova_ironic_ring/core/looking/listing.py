@@ -2,8 +2,8 @@
 
 """The nodes and the instances that every pass lists.
 
-With ``listing = shards`` that are the nodes of some shards, and it is decided
-here of which.
+With ``listing = shards`` a pass lists the nodes of some shards only. Which
+shards these are is decided here.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ class Beginning:
     unasked: frozenset[str] = frozenset()
 
 
-def begin(this: look.Run, before: observation.Memory) -> Beginning:
+def begin(this: look.Pass, before: observation.Memory) -> Beginning:
     """Read the services, the nodes, and *then* this service's instances.
 
     The listing of nodes takes seconds, and an instance that appears meanwhile
@@ -68,7 +68,7 @@ def begin(this: look.Run, before: observation.Memory) -> Beginning:
         listed.nodes, listed.mine, narrowed, listed.unasked)
 
 
-def _look_at_scope(this: look.Run, memory: observation.Memory,
+def _look_at_scope(this: look.Pass, memory: observation.Memory,
                    nodes: model.Nodes) -> observation.Memory:
     """Say once that there is no node in the scope.
 
@@ -98,7 +98,7 @@ class _Listed:
     unasked: frozenset[str] = frozenset()
 
 
-def _list_all(this: look.Run, memory: observation.Memory
+def _list_all(this: look.Pass, memory: observation.Memory
               ) -> tuple[_Listed, observation.Memory]:
     """List all nodes of the scope."""
     with look.asking(this, look.Port.IRONIC, memory):
@@ -109,15 +109,15 @@ def _list_all(this: look.Run, memory: observation.Memory
         if this.current.scope.is_limited:
             nodes = _with_own(this, nodes, mine)
     return _Listed(nodes, mine), dataclasses.replace(
-        memory, shards=observation.Asked(), held=None, said=memory.held)
+        memory, shards=observation.Asked(), held=None, held_before=memory.held)
 
 
-def _list_shards(this: look.Run, memory: observation.Memory
+def _list_shards(this: look.Pass, memory: observation.Memory
                  ) -> tuple[_Listed, observation.Memory]:
     """List the nodes of some shards, and those without one.
 
-    That are the shards which the ring gives to this service, and those in
-    which it has nodes or instances still. Nodes of its own that are in none of
+    These are the shards which the ring gives to this service, and those in
+    which it still has nodes or instances. Nodes of its own that are in none of
     these are asked for by their names.
     """
     world, current, before = this.world, this.current, memory.standing.ring
@@ -160,12 +160,12 @@ def _list_shards(this: look.Run, memory: observation.Memory
     is_sure = memory.standing.trust is trust.Trust.FULL
     return _Listed(nodes, mine, unasked), dataclasses.replace(
         memory, standing=dataclasses.replace(memory.standing, ring=ring),
-        shards=observation.Asked(asked, used), said=memory.held,
+        shards=observation.Asked(asked, used), held_before=memory.held,
         held=ring.deal.to_say(current.me) if is_sure
         else ring.deal.held.get(current.me, frozenset()))
 
 
-def at_gained_shards(this: look.Run, memory: observation.Memory
+def at_gained_shards(this: look.Pass, memory: observation.Memory
                      ) -> observation.Memory:
     """List the shards that have become this service's since its last pass.
 
@@ -192,7 +192,7 @@ def at_gained_shards(this: look.Run, memory: observation.Memory
             memory.standing, ring=ring.placed({**ring.places, **places})))
 
 
-def _with_own(this: look.Run, nodes: model.Nodes, mine: frozenset[str]
+def _with_own(this: look.Pass, nodes: model.Nodes, mine: frozenset[str]
               ) -> model.Nodes:
     """Add the nodes of this service's instances that were not listed.
 

@@ -47,7 +47,7 @@ class UnansweredError(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class Pass:
     """What all parts of a pass share.
 
     :ivar world: the ports
@@ -68,7 +68,7 @@ class Port(enum.Enum):
 
 
 @contextlib.contextmanager
-def asking(this: Run, port: Port, memory: observation.Memory
+def asking(this: Pass, port: Port, memory: observation.Memory
            ) -> Iterator[None]:
     """Remember what was seen until Nova or Ironic could not be asked.
 
@@ -88,7 +88,7 @@ def asking(this: Run, port: Port, memory: observation.Memory
             else memory.unanswered(), this.happened) from error
 
 
-def between_passes(this: Run, before: observation.Memory
+def between_passes(this: Pass, before: observation.Memory
                    ) -> observation.Memory:
     """Read the services, and nothing else.
 
@@ -108,7 +108,7 @@ def between_passes(this: Run, before: observation.Memory
         memory, waits={}, disputes=memory.disputes.forgotten())
 
 
-def at_services(this: Run, before: observation.Memory, is_pass: bool
+def at_services(this: Pass, before: observation.Memory, is_pass: bool
                 ) -> tuple[observation.Memory, bool]:
     """Look at the services, which makes the ring.
 
@@ -184,7 +184,7 @@ def at_services(this: Run, before: observation.Memory, is_pass: bool
     return memory, own is not None
 
 
-def _deal(this: Run, before: observation.Memory,
+def _deal(this: Pass, before: observation.Memory,
           members: membership.Membership, services: Sequence[model.Service]
           ) -> tuple[shards.Deal | None, frozenset[str]]:
     """Say who holds shards, if all members divide the nodes by these.
@@ -210,7 +210,7 @@ def _deal(this: Run, before: observation.Memory,
             if current.by_shards and not differ else None), frozenset(differ)
 
 
-def _look_anew(this: Run, services: Sequence[model.Service]) -> None:
+def _look_anew(this: Pass, services: Sequence[model.Service]) -> None:
     """Have another row read of a service whose row does not say its scope.
 
     Another may say it by now, as after Nova's own driver. It is one service at
@@ -225,7 +225,7 @@ def _look_anew(this: Run, services: Sequence[model.Service]) -> None:
         this.world.nova.last_passes([silent[turn % len(silent)]])
 
 
-def at_all_services(this: Run, memory: observation.Memory
+def at_all_services(this: Pass, memory: observation.Memory
                     ) -> tuple[observation.Others, observation.Memory]:
     """Look at all services of Nova, also those that are not in the ring.
 
@@ -243,7 +243,7 @@ def at_all_services(this: Run, memory: observation.Memory
     return others, dataclasses.replace(memory, watch=watch)
 
 
-def _with_scopes(this: Run, memory: observation.Memory,
+def _with_scopes(this: Pass, memory: observation.Memory,
                  services: Sequence[model.Service], watch: membership.Watch
                  ) -> Sequence[model.Service]:
     """Have services that are not in the ring say which nodes they divide.
@@ -264,7 +264,7 @@ def _with_scopes(this: Run, memory: observation.Memory,
         if service.name in scopes else service for service in services]
 
 
-def at_silent_owners(this: Run, memory: observation.Memory,
+def at_silent_owners(this: Pass, memory: observation.Memory,
                      rows: Mapping[str, model.Row]) -> observation.Memory:
     """Say once which services that cannot be peers go on to have its nodes.
 
@@ -294,7 +294,7 @@ def _list_differs(before: membership.Membership, now: membership.Membership
         yield events.PeerListDiffers(now.unlisted, now.elsewhere)
 
 
-def _look_at_work(this: Run, before: observation.Memory,
+def _look_at_work(this: Pass, before: observation.Memory,
                   services: Sequence[model.Service], watch: membership.Watch
                   ) -> membership.WorkWatch:
     """Look at what the services say of their passes.
@@ -309,7 +309,7 @@ def _look_at_work(this: Run, before: observation.Memory,
         membership.State.NOT_WORKING))
 
 
-def _assess(this: Run, before: observation.Memory,
+def _assess(this: Pass, before: observation.Memory,
             services: Sequence[model.Service], watch: membership.Watch
             ) -> tuple[membership.Membership, membership.WorkWatch]:
     """Say what the services are.
@@ -361,7 +361,7 @@ def _work_changed(before: observation.Memory, memory: observation.Memory
             yield events.PassesWork(host)
 
 
-def _timeout_is_short(this: Run, before: observation.Memory,
+def _timeout_is_short(this: Pass, before: observation.Memory,
                       memory: observation.Memory) -> Iterator[events.Event]:
     """Say if the handover timeout has become too short, or is found to be.
 
@@ -392,7 +392,7 @@ class Had:
     in_pools: bool = False
 
 
-def at_missing_nodes(this: Run, memory: observation.Memory, had: Had,
+def at_missing_nodes(this: Pass, memory: observation.Memory, had: Had,
                      listed: Collection[str]) -> observation.Memory:
     """Find out whether too many nodes have vanished to believe it.
 
@@ -418,7 +418,7 @@ def at_missing_nodes(this: Run, memory: observation.Memory, had: Had,
     return dataclasses.replace(memory, vanished=guard)
 
 
-def at_own_heartbeat(this: Run, memory: observation.Memory
+def at_own_heartbeat(this: Pass, memory: observation.Memory
                      ) -> observation.Memory:
     """Trust nothing where this service has stood still since it looked.
 

@@ -15,7 +15,7 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 
 
-def instances(this: look.Run, memory: observation.Memory,
+def instances(this: look.Pass, memory: observation.Memory,
               wanted: Mapping[str, str], rows: Mapping[str, model.Row]
               ) -> tuple[dict[str, model.Instance], frozenset[str]]:
     """Find out which services the instances of others belong to.
@@ -68,7 +68,7 @@ def elsewhere(known: Container[str], nodes: model.Nodes,
             or instance.host_name in other_drivers)]
 
 
-def services(this: look.Run, memory: observation.Memory,
+def services(this: look.Pass, memory: observation.Memory,
              hosts: Iterable[str], are_needed: bool = False
              ) -> tuple[observation.Others, observation.Memory]:
     """Look at all services where one of these is not known to the ring.

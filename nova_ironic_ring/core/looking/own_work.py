@@ -61,7 +61,7 @@ class Work:
         return model.LastPass(current.pass_interval)
 
 
-def say_scope(this: look.Run, rows: Mapping[str, model.Row],
+def say_scope(this: look.Pass, rows: Mapping[str, model.Row],
               listed: Container[str], memory: observation.Memory) -> None:
     """Have all rows of this service say which nodes it divides by now.
 
@@ -93,11 +93,11 @@ def say_scope(this: look.Run, rows: Mapping[str, model.Row],
 
 def _is_old(row: model.Row, memory: observation.Memory) -> bool:
     """Say whether the tracker has failed to write what was held before."""
-    return memory.said is not None and row.held not in (
-        memory.said, memory.held)
+    return memory.held_before is not None and row.held not in (
+        memory.held_before, memory.held)
 
 
-def say(this: look.Run, listed: Mapping[str, bool],
+def say(this: look.Pass, listed: Mapping[str, bool],
         memory: observation.Memory, rows: dict[str, model.Row]
         ) -> tuple[Work, observation.Memory]:
     """Choose the row that is to say when the last good pass was.

@@ -47,7 +47,7 @@ UnansweredError = look.UnansweredError
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class PassResult:
     """What has come of a pass.
 
     :ivar plan: what was decided, and corrected where a takeover failed
@@ -71,7 +71,7 @@ class Result:
 
 
 def run(world: ports.Ports, before: observation.Memory,
-        current: settings.Settings) -> Result:
+        current: settings.Settings) -> PassResult:
     """Run a pass.
 
     :param world: the ports
@@ -79,7 +79,7 @@ def run(world: ports.Ports, before: observation.Memory,
     :param current: its settings
     :raises UnansweredError: if Nova or Ironic could not be asked
     """
-    this = look.Run(world, current)
+    this = look.Pass(world, current)
     begun = listing.begin(this, before)
     memory, nodes = begun.memory, begun.nodes
     with look.asking(this, look.Port.NOVA, memory):
@@ -108,7 +108,7 @@ def run(world: ports.Ports, before: observation.Memory,
         other_drivers=seen.instances.other_drivers)
 
     with look.asking(this, look.Port.NOVA, memory):
-        request = takeover.Request(
+        request = takeover.DecidedTakeovers(
             {node: step.decision for node, step in plan.steps.items()
              if step.decision.takes_instance},
             nodes, seen.instances.of_others, current.handover_timeout)
@@ -135,14 +135,14 @@ def run(world: ports.Ports, before: observation.Memory,
         node: plan.steps[node].decision is decisions.Decision.KEEP_INSTANCE
         for node in listed}, memory, rows)
     this.happened.append(_count(plan))
-    return Result(
+    return PassResult(
         plan, memory, listed, (*outcome.taken, *from_pools, *settled),
         # Nova refuses to start a new service that names instances.
         _orphans(plan, seen, current) if begun.is_recorded else frozenset(),
         this.happened, said)
 
 
-def _observe(this: look.Run, memory: observation.Memory,
+def _observe(this: look.Pass, memory: observation.Memory,
              seen: observation.Observation
              ) -> tuple[observation.Observation, observation.Memory]:
     """Read what the decisions depend on beyond what every pass reads."""
@@ -166,7 +166,7 @@ def _observe(this: look.Run, memory: observation.Memory,
         instances=instances), memory
 
 
-def _building(this: look.Run, seen: observation.Observation,
+def _building(this: look.Pass, seen: observation.Observation,
               needs: planner.Needs) -> frozenset[str]:
     """Name the nodes to be offered that something is to be built on here.
 
@@ -200,12 +200,12 @@ class _FromPools:
         has half taken over
     """
 
-    request: takeover.Request
+    request: takeover.DecidedTakeovers
     own: Sequence[str]
 
 
 def _take_out_of_pools(
-    this: look.Run, plan: planner.Plan, memory: observation.Memory,
+    this: look.Pass, plan: planner.Plan, memory: observation.Memory,
     asked: _FromPools
 ) -> tuple[planner.Plan, observation.Memory, tuple[takeover.Takeover, ...]]:
     """Take over the instances of dead services that are in pools.
@@ -215,7 +215,7 @@ def _take_out_of_pools(
     wanted = takeover.in_pools(asked.request)
     if not wanted:
         return plan, memory, ()
-    outcome = pool_return.Outcome()
+    outcome = pool_return.TakenFromPools()
     try:
         known, memory = look.at_all_services(this, memory)
         sources = {
@@ -241,7 +241,7 @@ def _take_out_of_pools(
         {each.instance for each in wanted}), outcome.taken)
 
 
-def _look_at_givers(this: look.Run, memory: observation.Memory,
+def _look_at_givers(this: look.Pass, memory: observation.Memory,
                     plan: planner.Plan, nodes: model.Nodes
                     ) -> observation.Memory:
     """Find the builds of services that have died since they gave a node.
@@ -272,7 +272,7 @@ def _look_at_givers(this: look.Run, memory: observation.Memory,
         handovers=dataclasses.replace(later.handovers, builds=waiting))
 
 
-def _look_at_unclaimed(this: look.Run, memory: observation.Memory
+def _look_at_unclaimed(this: look.Pass, memory: observation.Memory
                        ) -> observation.Memory:
     """End the builds that no service has claimed since this one started.
 
@@ -291,7 +291,7 @@ def _look_at_unclaimed(this: look.Run, memory: observation.Memory
 
 
 def _clean_up_after_dead_services(
-    this: look.Run, memory: observation.Memory, own: pool_return.Own
+    this: look.Pass, memory: observation.Memory, own: pool_return.Own
 ) -> tuple[observation.Memory, tuple[takeover.Takeover, ...]]:
     """End builds and remove records that dead services have left.
 
@@ -304,7 +304,7 @@ def _clean_up_after_dead_services(
         settled = builds.look_again(world, memory.left_builds)
         this.happened.extend(settled.happened)
         memory = dataclasses.replace(memory, left_builds=settled.left)
-        seen = leftovers.Seen(memory.standing, own, this.current)
+        seen = leftovers.Circumstances(memory.standing, own, this.current)
         if leftovers.is_due(memory.cleaning, at, seen):
             memory = dataclasses.replace(
                 memory, cleaning=dataclasses.replace(

@@ -36,7 +36,7 @@ _Nodes = pool_failover.Nodes
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class PoolPassResult:
     """What has come of a pass.
 
     :ivar found: the pools of this service, by name
@@ -84,7 +84,7 @@ class Result:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Seen(pool_missing.Seen):
+class _SeenRecords(pool_missing.SeenNodes):
     """What was read.
 
     :ivar records: the records of nodes
@@ -108,7 +108,7 @@ def _none_released(pool: str) -> frozenset[str]:
 
 def run(world: ports.Ports, before: observation.Memory,
         current: settings.Settings,
-        released: pool_failover.Released = _none_released) -> Result:
+        released: pool_failover.Released = _none_released) -> PoolPassResult:
     """Run a pass.
 
     What is read, is read in the order of :func:`passes.run`, for the same
@@ -121,7 +121,7 @@ def run(world: ports.Ports, before: observation.Memory,
         since they were listed
     :raises UnansweredError: if Nova or Ironic could not be asked
     """
-    this = look.Run(world, current)
+    this = look.Pass(world, current)
     begun = listing.begin(this, before)
     memory = begun.memory
     with look.asking(this, look.Port.IRONIC, memory):
@@ -149,7 +149,7 @@ def run(world: ports.Ports, before: observation.Memory,
     for name in pool_failover.to_be_reread(memory, found):
         world.placement.reread(name)
     memory = pool_failover.next_turn(memory)
-    taken, outcome = claimed.instances, pool_takeover.Outcome()
+    taken, outcome = claimed.instances, pool_takeover.TakenIntoPools()
     if memory.standing.trust is trust.Trust.FULL and (
             not memory.standing.is_ending):
         with look.asking(this, look.Port.NOVA, memory):
@@ -173,7 +173,7 @@ def run(world: ports.Ports, before: observation.Memory,
         this, counted, memory, dict(seen.records.own))
     this.happened.extend(_count(
         memory.pooled, limited, current.pools_limit))
-    return Result(
+    return PoolPassResult(
         found, dataclasses.replace(
             memory, pooled=dataclasses.replace(
                 memory.pooled, pools=found, occupied={
@@ -189,11 +189,11 @@ def run(world: ports.Ports, before: observation.Memory,
         pool_missing.asked(current, memory), limited.left_out)
 
 
-def deleted(world: ports.Ports, memory: observation.Memory,
-            names: Iterable[str]) -> frozenset[str]:
-    """Name the compute nodes that are not listed whose records can go.
+def close_unlisted(world: ports.Ports, memory: observation.Memory,
+                   names: Iterable[str]) -> frozenset[str]:
+    """Reserve the pools that are not listed, and name those that can go.
 
-    With them go their providers, and by Nova's code the allocations of all
+    Their records go then. With them go their providers, and by Nova's code the allocations of all
     instances that Nova has on them. One that is no pool is a node that this
     service has had with another driver: it goes in a pass. However many there
     are, Nova is asked once.
@@ -202,13 +202,14 @@ def deleted(world: ports.Ports, memory: observation.Memory,
     :param memory: what this service remembers of the pass that has not listed
         them
     :param names: the names of the compute nodes
+    :returns: the names of those that nothing is in, and nothing comes into
     """
     current, pooled = memory.settings, memory.pooled
     if current is None or memory.vanished.is_closed:
         return frozenset()
     left = [name for name in names if pools.is_of(current.host, name)
             and name not in pooled.pools]
-    return pool_takeover.unused(world, left, lambda: _in_use(
+    return pool_takeover.reserve_unused(world, left, lambda: _in_use(
         world, memory, current.host)) if left else frozenset()
 
 
@@ -225,9 +226,9 @@ def _in_use(world: ports.Ports, memory: observation.Memory, host: str
         instance.node for instance in found.values()}
 
 
-def _observe(this: look.Run, memory: observation.Memory,
+def _observe(this: look.Pass, memory: observation.Memory,
              begun: listing.Beginning, nodes: _Nodes
-             ) -> tuple[_Seen, observation.Memory]:
+             ) -> tuple[_SeenRecords, observation.Memory]:
     """Read what Nova has of this service, and of instances beside it."""
     nova, mine = this.world.nova, begun.mine
     places = {uuid: place for uuid, place in memory.pooled.places.items()
@@ -253,7 +254,7 @@ def _observe(this: look.Run, memory: observation.Memory,
         if node not in own)
     records = pool_records.Records(
         own, nova.rows(looked_for) if looked_for else {}, services)
-    seen = _Seen(nodes, mine, places | {
+    seen = _SeenRecords(nodes, mine, places | {
         uuid: instance.node for uuid, instance in unknown.items()},
         frozenset(pools.recorded(own)), of_others, members,
         records=records, narrowed=begun.narrowed, free=free, here=here,
@@ -263,7 +264,7 @@ def _observe(this: look.Run, memory: observation.Memory,
             memory.pooled, places=settled)), own)
 
 
-def _free(this: look.Run, memory: observation.Memory, nodes: _Nodes
+def _free(this: look.Pass, memory: observation.Memory, nodes: _Nodes
           ) -> frozenset[str]:
     """Name the free nodes that are for this service."""
     owner = memory.standing.ring.owner
@@ -272,7 +273,7 @@ def _free(this: look.Run, memory: observation.Memory, nodes: _Nodes
                      and owner(uuid) == this.current.me)
 
 
-def _of_others_here(this: look.Run, memory: observation.Memory,
+def _of_others_here(this: look.Pass, memory: observation.Memory,
                     nodes: _Nodes, mine: frozenset[str]) -> frozenset[str]:
     """Name the instances of others on nodes that are for this service."""
     owner = memory.standing.ring.owner
@@ -282,7 +283,7 @@ def _of_others_here(this: look.Run, memory: observation.Memory,
         and owner(uuid) == this.current.me)
 
 
-def _of_others(this: look.Run, memory: observation.Memory,
+def _of_others(this: look.Pass, memory: observation.Memory,
                found: frozenset[str]) -> dict[str, model.Instance]:
     """Find out whether instances have a service.
 
@@ -301,7 +302,7 @@ def _of_others(this: look.Run, memory: observation.Memory,
     return known | (this.world.nova.instances(unknown) if unknown else {})
 
 
-def _pools(this: look.Run, memory: observation.Memory, seen: _Seen,
+def _pools(this: look.Pass, memory: observation.Memory, seen: _SeenRecords,
            consumers: pool_takeover.Consumers) -> pool_limit.Limited:
     """Put the nodes that count for this service into its pools."""
     host = this.current.host
@@ -343,7 +344,7 @@ def _used(found: Mapping[str, pools.Pool], share: pools.Share,
         or not pool.nodes.keys().isdisjoint(share.coming)}
 
 
-def _first_pool(this: look.Run, memory: observation.Memory, seen: _Seen
+def _first_pool(this: look.Pass, memory: observation.Memory, seen: _SeenRecords
                 ) -> dict[str, pools.Pool]:
     """Make a pool without nodes of a service that has none.
 
@@ -374,7 +375,7 @@ def _completed(pool: pools.Pool, memory: observation.Memory,
         is_hidden=is_hidden and not pool.nodes)
 
 
-def _share(this: look.Run, memory: observation.Memory, seen: _Seen
+def _share(this: look.Pass, memory: observation.Memory, seen: _SeenRecords
            ) -> pools.Share:
     """Say which nodes count for this service.
 
@@ -411,7 +412,8 @@ def _share(this: look.Run, memory: observation.Memory, seen: _Seen
                        frozenset(coming))
 
 
-def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
+def _reclaim(this: look.Pass, seen: _SeenRecords,
+             found: Mapping[str, pools.Pool],
              released: pool_failover.Released) -> None:
     """Take back what another has half taken over from this service."""
     missing = {name: held for name, pool in found.items() if (
@@ -449,7 +451,7 @@ def _reclaim(this: look.Run, seen: _Seen, found: Mapping[str, pools.Pool],
                 instances, sources | held.keys()))
 
 
-def _replaced(seen: _Seen, outcome: pool_takeover.Outcome
+def _replaced(seen: _SeenRecords, outcome: pool_takeover.TakenIntoPools
               ) -> dict[str, model.Row]:
     """Name the records of nodes that count in pools.
 
@@ -472,7 +474,7 @@ def _replaced(seen: _Seen, outcome: pool_takeover.Outcome
     return rows | own
 
 
-def _settle(this: look.Run, memory: observation.Memory, seen: _Seen
+def _settle(this: look.Pass, memory: observation.Memory, seen: _SeenRecords
             ) -> tuple[takeover.Takeover, ...]:
     """Settle what lost services have left that is on no node of Ironic.
 

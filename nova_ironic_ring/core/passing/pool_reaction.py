@@ -24,7 +24,7 @@ from nova_ironic_ring.core.values import settings
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class PoolReactionResult:
     """What has come of a look between two passes.
 
     :ivar memory: what is to be remembered
@@ -41,7 +41,7 @@ class Result:
 
 def run(world: ports.Ports, before: observation.Memory,
         current: settings.Settings, released: pool_failover.Released
-        ) -> Result:
+        ) -> PoolReactionResult:
     """Look at the services, and take over the instances of dead ones.
 
     No pass may run at the same time.
@@ -54,13 +54,13 @@ def run(world: ports.Ports, before: observation.Memory,
     """
     found = before.pooled.pools
     if not current.cooperative:
-        return Result(before, found)
-    this = look.Run(world, current)
+        return PoolReactionResult(before, found)
+    this = look.Pass(world, current)
     observed, memory = reaction.observe(this, before)
     memory = pool_failover.noticed(before, memory, current)
     if observed is None or memory.standing.is_ending or (
             memory.standing.trust is not trust.Trust.FULL):
-        return Result(memory, found, happened=this.happened)
+        return PoolReactionResult(memory, found, happened=this.happened)
     seen = _seen(memory, observed)
     with look.asking(this, look.Port.NOVA, memory):
         wanted = pool_failover.wanted(this, memory, seen)
@@ -70,16 +70,16 @@ def run(world: ports.Ports, before: observation.Memory,
             for name, pool in found.items()}, wanted)
     found = pool_failover.with_taken(found, outcome)
     memory = pool_failover.forget(memory, wanted)
-    return Result(
+    return PoolReactionResult(
         dataclasses.replace(memory, pooled=dataclasses.replace(
             memory.pooled, pools=found)), found, outcome.taken, this.happened)
 
 
 def _seen(memory: observation.Memory, observed: observation.Observation
-          ) -> pool_failover.Seen:
+          ) -> pool_failover.SeenInstances:
     """Say what was seen as a pass says it."""
     known = memory.pooled.occupied
-    return pool_failover.Seen(
+    return pool_failover.SeenInstances(
         {node: known[node] for node, instance in observed.nodes.items()
          if node in known and known[node].instance == instance},
         observed.instances.mine, {}, frozenset(pools.recorded(observed.rows)),
@@ -87,7 +87,8 @@ def _seen(memory: observation.Memory, observed: observation.Observation
         memory.standing.membership.joined(observed.others.membership))
 
 
-def _with_nodes(found: Mapping[str, pools.Pool], seen: pool_failover.Seen,
+def _with_nodes(found: Mapping[str, pools.Pool],
+                seen: pool_failover.SeenInstances,
                 wanted: pool_failover.Wanted) -> dict[str, pools.Pool]:
     """Count the nodes of the instances that are to be taken over."""
     more = {}

@@ -36,7 +36,7 @@ _NODES = 20
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class ReactionResult:
     """What has come of a look between two passes.
 
     :ivar memory: what is to be remembered
@@ -54,7 +54,7 @@ class Result:
 
 
 def run(world: ports.Ports, before: observation.Memory,
-        current: settings.Settings) -> Result:
+        current: settings.Settings) -> ReactionResult:
     """Look at the services, take over from dead ones, take what is offered.
 
     No pass may run at the same time.
@@ -65,8 +65,8 @@ def run(world: ports.Ports, before: observation.Memory,
     :raises UnansweredError: if Nova could not be asked
     """
     if not current.cooperative:
-        return Result(before)
-    this = look.Run(world, current)
+        return ReactionResult(before)
+    this = look.Pass(world, current)
     seen, memory = observe(this, before)
     if seen is not None:
         done = _take_over(this, seen, memory)
@@ -75,7 +75,7 @@ def run(world: ports.Ports, before: observation.Memory,
             return done
         memory = done.memory
     steps, memory = _offered(this, memory)
-    return Result(memory, steps, happened=this.happened)
+    return ReactionResult(memory, steps, happened=this.happened)
 
 
 def pause(memory: observation.Memory, current: settings.Settings) -> float:
@@ -99,26 +99,26 @@ def pause(memory: observation.Memory, current: settings.Settings) -> float:
     return max(_SHORTEST, min(current.report_interval, left))
 
 
-def _take_over(this: look.Run, seen: observation.Observation,
-               memory: observation.Memory) -> Result:
+def _take_over(this: look.Pass, seen: observation.Observation,
+               memory: observation.Memory) -> ReactionResult:
     """Take over the instances of dead services that are for this one."""
     world, current = this.world, this.current
     # What is to be remembered of a plan is for all nodes, and all rows.
     plan, _ = planner.decide(seen, memory, current)
     with look.asking(this, look.Port.NOVA, memory):
-        outcome = takeover.take_over(world, takeover.Request(
+        outcome = takeover.take_over(world, takeover.DecidedTakeovers(
             {node: step.decision for node, step in plan.steps.items()
              if step.decision.takes_instance},
             seen.nodes, seen.instances.of_others, current.handover_timeout),
             memory.without_row)
     this.happened.extend(outcome.happened)
     plan, memory = takeover.corrected(plan, memory, outcome)
-    return Result(
+    return ReactionResult(
         memory, {each.node: plan.steps[each.node] for each in outcome.taken},
         outcome.taken, this.happened)
 
 
-def _offered(this: look.Run, memory: observation.Memory
+def _offered(this: look.Pass, memory: observation.Memory
              ) -> tuple[dict[str, planner.Step], observation.Memory]:
     """Find nodes that the last pass waits for, and that are offered by now."""
     nova, current = this.world.nova, this.current
@@ -152,7 +152,7 @@ def _offered(this: look.Run, memory: observation.Memory
         memory, taking=memory.taking.union(offered))
 
 
-def _in_turn(this: look.Run, memory: observation.Memory) -> list[str]:
+def _in_turn(this: look.Pass, memory: observation.Memory) -> list[str]:
     """Name nodes that are waited for, in each look those that come next."""
     waits = sorted(memory.waits.keys() - memory.taking)
     if len(waits) <= _ROWS:
@@ -162,7 +162,7 @@ def _in_turn(this: look.Run, memory: observation.Memory) -> list[str]:
     return (waits + waits)[first:first + _ROWS]
 
 
-def observe(this: look.Run, before: observation.Memory
+def observe(this: look.Pass, before: observation.Memory
             ) -> tuple[observation.Observation | None, observation.Memory]:
     """Look at the services, and read what is known of dead ones' instances.
 
@@ -185,7 +185,7 @@ def observe(this: look.Run, before: observation.Memory
     return dataclasses.replace(seen, standing=memory.standing), memory
 
 
-def _observe(this: look.Run, memory: observation.Memory
+def _observe(this: look.Pass, memory: observation.Memory
              ) -> tuple[observation.Observation | None, observation.Memory]:
     """Read what the decisions on instances of dead services depend on.
 

@@ -292,7 +292,8 @@ class Memory:
         which this service has nodes or instances
     :ivar held: the codes of the shards that this service says it holds; None
         where nodes are not divided by their shards
-    :ivar said: the same of the pass before
+    :ivar held_before: the codes of the shards that it said it held in the pass
+        before; None where nodes were not divided by their shards
     :ivar silent: what services have that cannot be peers
     :ivar empty: the scope that was said to have no node; None if it has one
     """
@@ -322,7 +323,7 @@ class Memory:
     nodes: model.Nodes = dataclasses.field(default_factory=dict)
     shards: Asked = Asked()
     held: frozenset[str] | None = None
-    said: frozenset[str] | None = None
+    held_before: frozenset[str] | None = None
     silent: Silent = Silent()
     empty: model.Scope | None = None
 

@@ -31,7 +31,7 @@ _PASSES = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class Circumstances:
     """What the search needs.
 
     :ivar standing: how this service stands with the others
@@ -67,7 +67,8 @@ class Cleaned:
     taken: tuple[takeover.Takeover, ...] = ()
 
 
-def is_due(before: observation.Cleaning, at: float, seen: Seen) -> bool:
+def is_due(before: observation.Cleaning, at: float, seen: Circumstances
+           ) -> bool:
     """Say whether it is time to look.
 
     :param before: what is remembered
@@ -81,7 +82,7 @@ def is_due(before: observation.Cleaning, at: float, seen: Seen) -> bool:
 
 
 def clean(world: ports.Ports, before: observation.Cleaning,
-          watch: membership.Watch, seen: Seen) -> Cleaned:
+          watch: membership.Watch, seen: Circumstances) -> Cleaned:
     """Remove the records.
 
     :param world: the ports
@@ -126,7 +127,7 @@ class _There:
     Where nodes are divided by their shards, nobody lists all of them.
     """
 
-    def __init__(self, world: ports.Ports, seen: Seen) -> None:
+    def __init__(self, world: ports.Ports, seen: Circumstances) -> None:
         self._world = world
         self.seen = seen
         self._uuids: frozenset[str] | None = None
@@ -168,7 +169,8 @@ class _Lost:
     fails_over: bool
 
 
-def _rows(world: ports.Ports, host: str, seen: Seen) -> dict[str, model.Row]:
+def _rows(world: ports.Ports, host: str, seen: Circumstances
+          ) -> dict[str, model.Row]:
     """Read the records of a lost service, if it was a peer.
 
     It may as well have had another driver, and its rows are not of Ironic's
@@ -178,8 +180,8 @@ def _rows(world: ports.Ports, host: str, seen: Seen) -> dict[str, model.Row]:
             if seen.settings.shares(row.scope)}
 
 
-def _settle_pools(world: ports.Ports, lost: _Lost, seen: Seen
-                  ) -> pool_takeover.Outcome:
+def _settle_pools(world: ports.Ports, lost: _Lost, seen: Circumstances
+                  ) -> pool_takeover.TakenIntoPools:
     """Settle what is in the pools of one lost service, and on no node.
 
     Of each pool, the service does so that the ring maps the pool to.
@@ -202,18 +204,18 @@ def _settle_pools(world: ports.Ports, lost: _Lost, seen: Seen
             continue
         taken += outcome.taken
         happened += outcome.happened
-    return pool_takeover.Outcome(tuple(taken), tuple(happened))
+    return pool_takeover.TakenIntoPools(tuple(taken), tuple(happened))
 
 
-def _take_unfinished(world: ports.Ports, lost: _Lost, seen: Seen
-                     ) -> pool_takeover.Outcome:
+def _take_unfinished(world: ports.Ports, lost: _Lost, seen: Circumstances
+                     ) -> pool_takeover.TakenIntoPools:
     """Take over what a dead service has to finish without a machine.
 
     Whoever takes its node does so by the allocation; there may be none. Of
     each, the service does so that the ring maps the node to.
     """
     if not lost.fails_over:
-        return pool_takeover.Outcome()
+        return pool_takeover.TakenIntoPools()
     instances = world.nova.instances_of(lost.host)
     found = {
         uuid: instance for uuid, instance
@@ -223,7 +225,7 @@ def _take_unfinished(world: ports.Ports, lost: _Lost, seen: Seen
         and seen.nodes.get(str(instance.node), uuid) != uuid
         and seen.standing.ring.owner(str(instance.node)) == seen.settings.me}
     if not found:
-        return pool_takeover.Outcome()
+        return pool_takeover.TakenIntoPools()
     # On another node, its owner may have written that there.
     deployed = {uuid for node, uuid in world.ironic.nodes_of(found).items()
                 if uuid in found and pools.has(found[uuid], node)}
@@ -242,7 +244,7 @@ def _take_unfinished(world: ports.Ports, lost: _Lost, seen: Seen
         taken.append(takeover.Takeover(
             node, uuid, host, instance.task, True))
         happened.append(events.InstanceTaken(node, uuid, host, True))
-    return pool_takeover.Outcome(tuple(taken), tuple(happened))
+    return pool_takeover.TakenIntoPools(tuple(taken), tuple(happened))
 
 
 def _clean_of(world: ports.Ports, lost: _Lost, before: vanished.Guard,
@@ -287,7 +289,7 @@ def look_at_missing(world: ports.Ports, memory: observation.Memory, node: str
         the log
     """
     if pools.is_pool(node):
-        return pool_takeover.is_unused(world, node), memory, []
+        return pool_takeover.reserve_if_unused(world, node), memory, []
     if memory.vanished.is_closed or not world.ironic.is_deleted(node):
         return False, memory, []
     instances = _instances_of(world, node)

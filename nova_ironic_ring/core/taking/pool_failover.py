@@ -37,7 +37,7 @@ Released = Callable[[str], frozenset[str]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class SeenInstances:
     """What was read of instances and their services.
 
     :ivar nodes: what Ironic says of its nodes, by UUID
@@ -125,11 +125,11 @@ def consent(memory: observation.Memory, current: settings.Settings
         and standing.trust is trust.Trust.FULL) else None
 
 
-_Seen = TypeVar('_Seen', bound=Seen)
+_AnySeen = TypeVar('_AnySeen', bound=SeenInstances)
 
 
-def ask_consent(this: look.Run, memory: observation.Memory, seen: _Seen
-                ) -> _Seen:
+def ask_consent(this: look.Pass, memory: observation.Memory, seen: _AnySeen
+                ) -> _AnySeen:
     """Find out which instances of services that live may be taken from them.
 
     These are read once more: nothing may be under way with them.
@@ -160,7 +160,7 @@ def ask_consent(this: look.Run, memory: observation.Memory, seen: _Seen
         for uuid, instance in seen.of_others.items()})
 
 
-def decide(this: look.Run, memory: observation.Memory, seen: Seen,
+def decide(this: look.Pass, memory: observation.Memory, seen: SeenInstances,
            node: str) -> decisions.Decision:
     """Decide on the instance of another on a node, by the table for nodes.
 
@@ -185,7 +185,7 @@ def decide(this: look.Run, memory: observation.Memory, seen: Seen,
     )).decision
 
 
-def wanted(this: look.Run, memory: observation.Memory, seen: Seen
+def wanted(this: look.Pass, memory: observation.Memory, seen: SeenInstances
            ) -> Wanted:
     """Name the instances to be taken over, by the pool of their nodes.
 
@@ -216,8 +216,8 @@ def wanted(this: look.Run, memory: observation.Memory, seen: Seen
     return found
 
 
-def take_over(this: look.Run, seen: Seen, counted: Counted, named: Wanted
-              ) -> pool_takeover.Outcome:
+def take_over(this: look.Pass, seen: SeenInstances, counted: Counted,
+              named: Wanted) -> pool_takeover.TakenIntoPools:
     """Take over what is to be taken over.
 
     An error does not fail the pass, here and in what follows: instances may
@@ -229,7 +229,7 @@ def take_over(this: look.Run, seen: Seen, counted: Counted, named: Wanted
     :param named: what is to be taken over
     """
     if not named:
-        return pool_takeover.Outcome()
+        return pool_takeover.TakenIntoPools()
     hosts = {each.host for batch in named.values() for each in batch
              if not each.is_own}
     try:
@@ -240,14 +240,15 @@ def take_over(this: look.Run, seen: Seen, counted: Counted, named: Wanted
         first = next(each for batch in named.values() for each in batch)
         this.happened.append(events.InstanceNotTaken(
             first.instance, first.host, error))
-        return pool_takeover.Outcome()
-    outcome = pool_takeover.take_over(this.world, pool_takeover.Request(
-        named, counted, seen.recorded, providers))
+        return pool_takeover.TakenIntoPools()
+    outcome = pool_takeover.take_over(
+        this.world, pool_takeover.WantedTakeovers(
+            named, counted, seen.recorded, providers))
     this.happened.extend(outcome.happened)
     return outcome
 
 
-def _without(this: look.Run, named: Wanted, other_drivers: frozenset[str]
+def _without(this: look.Pass, named: Wanted, other_drivers: frozenset[str]
              ) -> Wanted:
     """Leave instances to services that run another driver."""
     for batch in named.values():
@@ -261,7 +262,7 @@ def _without(this: look.Run, named: Wanted, other_drivers: frozenset[str]
     return {pool: batch for pool, batch in left.items() if batch}
 
 
-def _providers(this: look.Run, seen: Seen, hosts: Iterable[str]
+def _providers(this: look.Pass, seen: SeenInstances, hosts: Iterable[str]
                ) -> frozenset[str]:
     """Name the providers of the pools that something is taken over from.
 
@@ -296,7 +297,7 @@ def forget(memory: observation.Memory, named: Wanted) -> observation.Memory:
 
 
 def with_taken(found: Mapping[str, pools.Pool],
-               outcome: pool_takeover.Outcome) -> dict[str, pools.Pool]:
+               outcome: pool_takeover.TakenIntoPools) -> dict[str, pools.Pool]:
     """Count the nodes of instances that were taken over as used.
 
     Those of instances without an allocation stay reserved.

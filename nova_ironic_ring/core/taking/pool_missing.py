@@ -26,7 +26,7 @@ _BELIEVED = datetime.timedelta(hours=1)
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen(pool_failover.Seen):
+class SeenNodes(pool_failover.SeenInstances):
     """What was read, and which nodes are not looked for.
 
     :ivar unasked: the nodes that Ironic was not asked for any more
@@ -54,7 +54,7 @@ def asked(current: settings.Settings, memory: observation.Memory) -> str:
     )).encode()).hexdigest()[:16]
 
 
-def begun(this: look.Run, memory: observation.Memory,
+def begun(this: look.Pass, memory: observation.Memory,
           own: Mapping[str, model.Row]) -> observation.Memory:
     """Go on from what the rows say, where this service has only started.
 
@@ -68,7 +68,7 @@ def begun(this: look.Run, memory: observation.Memory,
         memory.pooled, started=_started(this, memory, own)))
 
 
-def _with_gone(this: look.Run, memory: observation.Memory,
+def _with_gone(this: look.Pass, memory: observation.Memory,
                own: Mapping[str, model.Row]) -> observation.Memory:
     """Remember how many nodes were believed deleted before the start.
 
@@ -89,7 +89,7 @@ def _with_gone(this: look.Run, memory: observation.Memory,
         pooled=dataclasses.replace(memory.pooled, gone_at=gone_at))
 
 
-def _started(this: look.Run, memory: observation.Memory,
+def _started(this: look.Pass, memory: observation.Memory,
              own: Mapping[str, model.Row]) -> Mapping[str, model.Counted]:
     """Say how many nodes there were when this service was started.
 
@@ -111,7 +111,7 @@ def _started(this: look.Run, memory: observation.Memory,
             if counted.asked == wanted}
 
 
-def guard(this: look.Run, memory: observation.Memory, seen: Seen,
+def guard(this: look.Pass, memory: observation.Memory, seen: SeenNodes,
           share: pools.Share
           ) -> tuple[dict[str, pools.Node], observation.Memory]:
     """Find out which of the nodes that counted and are missing count still.
@@ -149,7 +149,7 @@ def guard(this: look.Run, memory: observation.Memory, seen: Seen,
 
 
 def with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
-                 seen: Seen, consumers: pool_takeover.Consumers
+                 seen: SeenNodes, consumers: pool_takeover.Consumers
                  ) -> dict[str, pools.Pool]:
     """Count the nodes that pools had when this service was started.
 
@@ -178,7 +178,7 @@ def with_missing(found: Mapping[str, pools.Pool], memory: observation.Memory,
     return whole
 
 
-def _had(memory: observation.Memory, seen: Seen, before: Collection[str],
+def _had(memory: observation.Memory, seen: SeenNodes, before: Collection[str],
          share: pools.Share) -> look.Had:
     """Say which nodes this service has had.
 

@@ -51,7 +51,7 @@ class Claimed:
     instances: tuple[takeover.Takeover, ...] = ()
 
 
-def claim(this: look.Run, memory: observation.Memory, records: Records,
+def claim(this: look.Pass, memory: observation.Memory, records: Records,
           free: Collection[str]) -> tuple[Claimed, observation.Memory]:
     """Decide which free nodes to take from the services that have them.
 
@@ -96,7 +96,7 @@ def claim(this: look.Run, memory: observation.Memory, records: Records,
                    tuple(instances)), memory
 
 
-def remove(this: look.Run, memory: observation.Memory,
+def remove(this: look.Pass, memory: observation.Memory,
            rows: Mapping[str, model.Row]) -> observation.Memory:
     """Remove the records of nodes that are in pools, with their providers.
 
@@ -126,7 +126,7 @@ def remove(this: look.Run, memory: observation.Memory,
             if rows[node].owner_name != this.current.me)))
 
 
-def _drop_again(this: look.Run, nodes: Collection[str]) -> None:
+def _drop_again(this: look.Pass, nodes: Collection[str]) -> None:
     """Remove the providers of nodes whose records have gone in the last pass.
 
     The tracker of the former owner may just have been about to write one. A

@@ -98,7 +98,7 @@ def take_back(world: ports.Ports, own: Own, left: Collection[str]
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class TakenFromPools:
     """What has come of the takeovers from pools of dead services.
 
     :ivar taken: what was taken over
@@ -112,7 +112,7 @@ class Outcome:
 
 
 def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
-              me: str, sources: Collection[str]) -> Outcome:
+              me: str, sources: Collection[str]) -> TakenFromPools:
     """Take over instances that are in pools of dead services.
 
     The record of a node is what two takers cannot both have.
@@ -151,7 +151,7 @@ def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
         except Exception as error:
             happened.append(events.InstanceNotTaken(
                 each.instance, each.host, error))
-    return Outcome(tuple(taken), frozenset(prepared), tuple(happened))
+    return TakenFromPools(tuple(taken), frozenset(prepared), tuple(happened))
 
 
 @dataclasses.dataclass(frozen=True)

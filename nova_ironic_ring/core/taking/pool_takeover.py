@@ -59,7 +59,7 @@ class Wanted:
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class WantedTakeovers:
     """What is to be taken over in a pass.
 
     :ivar wanted: the instances, by the name of the pool that has their nodes
@@ -75,7 +75,7 @@ class Request:
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class TakenIntoPools:
     """What has come of the takeovers of a pass.
 
     :ivar taken: what was taken over
@@ -90,7 +90,7 @@ class Outcome:
     allocated: frozenset[str] = frozenset()
 
 
-def take_over(world: ports.Ports, request: Request) -> Outcome:
+def take_over(world: ports.Ports, request: WantedTakeovers) -> TakenIntoPools:
     """Take over what is wanted.
 
     :param world: the ports
@@ -121,8 +121,8 @@ def take_over(world: ports.Ports, request: Request) -> Outcome:
             # Nothing of it is half done but what another pass finishes.
             happened.append(events.InstanceNotTaken(
                 wanted[0].instance, wanted[0].host, error))
-    return Outcome(tuple(taken), tuple(happened), frozenset(moved),
-                   frozenset(allocated))
+    return TakenIntoPools(tuple(taken), tuple(happened), frozenset(moved),
+                          frozenset(allocated))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _readable(world: ports.Ports, wanted: list[Wanted]
             and (instance.is_idle or not each.has_to_be_idle)]
 
 
-def _allocated(world: ports.Ports, request: Request,
+def _allocated(world: ports.Ports, request: WantedTakeovers,
                batch: list[tuple[Wanted, model.Instance]]) -> frozenset[str]:
     """Name the instances that have an allocation to be moved.
 
@@ -168,7 +168,7 @@ def _allocated(world: ports.Ports, request: Request,
         or each.instance in world.placement.consumers(each.node))
 
 
-def _of_pool(world: ports.Ports, batch: _Batch, request: Request
+def _of_pool(world: ports.Ports, batch: _Batch, request: WantedTakeovers
              ) -> Iterator[tuple[events.Event, str | None]]:
     """Take over what is wanted into one pool.
 
@@ -343,14 +343,15 @@ class Left:
     target: str | None
 
 
-def is_unused(world: ports.Ports, pool: str) -> bool:
-    """Say whether a pool has neither instances nor allocations, and gets none.
+def reserve_if_unused(world: ports.Ports, pool: str) -> bool:
+    """Reserve a pool that has neither instances nor allocations.
 
-    One that has none is reserved, and looked at again: the scheduler may have
-    sent a build there since the first look.
+    The pool is looked at again then: the scheduler may have sent a build there
+    since the first look.
 
     :param world: the ports
     :param pool: its name
+    :returns: whether it has none, and gets none
     """
     if not _is_empty(world, pool):
         return False
@@ -358,16 +359,18 @@ def is_unused(world: ports.Ports, pool: str) -> bool:
     return _is_empty(world, pool)
 
 
-def unused(world: ports.Ports, names: Iterable[str],
-           in_use: Callable[[], Collection[str | None]]) -> frozenset[str]:
-    """Name the pools that have neither instances nor allocations.
+def reserve_unused(world: ports.Ports, names: Iterable[str],
+                   in_use: Callable[[], Collection[str | None]]
+                   ) -> frozenset[str]:
+    """Reserve the pools that have neither instances nor allocations.
 
-    As :func:`is_unused` has it, of many pools of one service.
+    As :func:`reserve_if_unused` does it, of many pools of one service.
 
     :param world: the ports
     :param names: the names of pools
     :param in_use: names the compute nodes that Nova has instances on; it is
         asked once, when nothing more can come into the pools
+    :returns: the names of those that have none, and get none
     """
     empty = [name for name in names
              if not world.placement.consumers(pools.uuid_of(name))]
@@ -385,7 +388,7 @@ def _is_empty(world: ports.Ports, pool: str) -> bool:
 
 
 def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
-           ) -> Outcome:
+           ) -> TakenIntoPools:
     """Settle what is not on a node of Ironic in the pool of a lost service.
 
     A build that was on its way there ends, and so does an unshelving. What was
@@ -441,7 +444,7 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
                 events.InstanceNotTaken(uuid, left.host, error)
                 if instance.is_to_be_finished else events.BuildNotEnded(
                     left.pool, uuid, left.host, error))
-    return Outcome(tuple(taken), tuple(happened))
+    return TakenIntoPools(tuple(taken), tuple(happened))
 
 
 def _take(world: ports.Ports, left: Left, uuid: str, instance: model.Instance

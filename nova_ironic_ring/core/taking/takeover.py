@@ -42,7 +42,7 @@ class Takeover:
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class DecidedTakeovers:
     """What is to be taken over in a pass.
 
     :ivar decisions: by the node's UUID; the nodes where it is another decision
@@ -60,7 +60,7 @@ class Request:
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class TakenOver:
     """What has come of the takeovers of a pass.
 
     :ivar taken: what was taken over
@@ -75,8 +75,8 @@ class Outcome:
     happened: tuple[events.Event, ...] = ()
 
 
-def take_over(world: ports.Ports, request: Request,
-              without_row: Mapping[str, float]) -> Outcome:
+def take_over(world: ports.Ports, request: DecidedTakeovers,
+              without_row: Mapping[str, float]) -> TakenOver:
     """Take over what was decided on.
 
     :param world: the ports
@@ -92,14 +92,14 @@ def take_over(world: ports.Ports, request: Request,
     followed, happened = _follow(
         world, [each for each in wanted if not each.is_dead])
     taken = (*failed_over.taken, *followed)
-    return Outcome(
+    return TakenOver(
         taken,
         frozenset(each.node for each in wanted)
         - {each.node for each in taken} - apart,
         failed_over.without_row, (*failed_over.happened, *happened))
 
 
-def in_pools(request: Request) -> list[Takeover]:
+def in_pools(request: DecidedTakeovers) -> list[Takeover]:
     """Name what was decided on that is in pools of dead services.
 
     :param request: what was decided
@@ -108,7 +108,7 @@ def in_pools(request: Request) -> list[Takeover]:
             if each.is_dead and _is_in_pool(request, each)]
 
 
-def _wanted(request: Request) -> Iterator[Takeover]:
+def _wanted(request: DecidedTakeovers) -> Iterator[Takeover]:
     for node, decision in request.decisions.items():
         instance = request.nodes[node]
         if not decision.takes_instance or instance is None:
@@ -119,7 +119,7 @@ def _wanted(request: Request) -> Iterator[Takeover]:
                            decision is decisions.Decision.FAIL_OVER)
 
 
-def _is_in_pool(request: Request, each: Takeover) -> bool:
+def _is_in_pool(request: DecidedTakeovers, each: Takeover) -> bool:
     return pools.is_pool(request.instances[each.instance].node)
 
 
@@ -148,7 +148,7 @@ def _follow(world: ports.Ports, wanted: list[Takeover]
 
 
 def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,
-               before: Mapping[str, float]) -> Outcome:
+               before: Mapping[str, float]) -> TakenOver:
     """Take over the instances of dead services.
 
     Two services cannot both do so with one: the first step is to delete the
@@ -156,7 +156,7 @@ def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,
     resource tracker brings the very row back in the same pass.
     """
     if not wanted:
-        return Outcome()
+        return TakenOver()
     # Another taker deletes the row, and then changes the instance: so the rows
     # are read first.
     rows = world.nova.rows(sorted(each.node for each in wanted))
@@ -182,7 +182,7 @@ def _fail_over(world: ports.Ports, wanted: list[Takeover], patience: float,
             # The next pass sees how far it has come.
             happened.append(events.InstanceNotTaken(
                 each.instance, each.host, error))
-    return Outcome(tuple(taken), frozenset(), without_row, tuple(happened))
+    return TakenOver(tuple(taken), frozenset(), without_row, tuple(happened))
 
 
 def _take(world: ports.Ports, wanted: Takeover, row: model.Row | None,
@@ -218,8 +218,8 @@ def _is_as_wanted(wanted: Takeover, instance: model.Instance | None) -> bool:
         wanted.host, wanted.node)
 
 
-def corrected(plan: planner.Plan, memory: observation.Memory, outcome: Outcome
-              ) -> tuple[planner.Plan, observation.Memory]:
+def corrected(plan: planner.Plan, memory: observation.Memory,
+              outcome: TakenOver) -> tuple[planner.Plan, observation.Memory]:
     """Return plan and memory corrected where a takeover failed.
 
     :param plan: what was decided

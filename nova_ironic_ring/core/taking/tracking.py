@@ -41,7 +41,7 @@ class Listed:
 
 
 @dataclasses.dataclass(frozen=True)
-class Looked:
+class LastLook:
     """What has come of the last look at a node.
 
     :ivar memory: what is to be remembered
@@ -57,7 +57,7 @@ class Looked:
 
 
 def look(world: ports.Ports, before: observation.Memory, listed: Listed,
-         me: str) -> Looked:
+         me: str) -> LastLook:
     """Look at a node once more before Nova's tracker records it.
 
     Of a node that is tracked already, the builds are looked for that the
@@ -74,15 +74,15 @@ def look(world: ports.Ports, before: observation.Memory, listed: Listed,
     try:
         settled = claim(world, node, listed.step, me)
     except NodeInUseError:
-        return Looked(before.with_node_in_use(node), is_lost=True)
+        return LastLook(before.with_node_in_use(node), is_lost=True)
     except NodeLostError:
-        return Looked(before, is_lost=True)
+        return LastLook(before, is_lost=True)
     handovers, claimed = before.handovers, listed.step.claim
     if claimed is not None and claimed.is_handed_over and (
             claimed.owner is not None):
         handovers = dataclasses.replace(
             handovers, givers=handovers.givers.having(node, claimed.owner))
-    return Looked(
+    return LastLook(
         dataclasses.replace(
             before, left_builds=(*before.left_builds, *settled.left),
             handovers=handovers),
@@ -129,18 +129,18 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
 
 
 def _look_at_handover(world: ports.Ports, before: observation.Memory,
-                      node: str) -> Looked:
+                      node: str) -> LastLook:
     handovers = before.handovers
     if handovers.is_unanswered:
         # The next pass looks for them, not each node again.
-        return Looked(before)
+        return LastLook(before)
     try:
         handovers = builds.look_at_handover(world, handovers, node)
     except Exception as error:
-        return Looked(
+        return LastLook(
             dataclasses.replace(before, handovers=dataclasses.replace(
                 handovers, is_unanswered=True)),
             happened=(events.HandoversUnknown(error),))
     if handovers is before.handovers:
-        return Looked(before)
-    return Looked(dataclasses.replace(before, handovers=handovers))
+        return LastLook(before)
+    return LastLook(dataclasses.replace(before, handovers=handovers))

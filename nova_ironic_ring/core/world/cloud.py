@@ -559,7 +559,7 @@ class Tracker:
         self.process.tracked_nodes &= self.world.nova.rows_of(
             self.current.host).keys()
 
-    def track(self, result: passes.Result) -> None:
+    def track(self, result: passes.PassResult) -> None:
         """Do with all nodes what the tracker does after a pass.
 
         :param result: what has come of the pass
@@ -568,7 +568,7 @@ class Tracker:
         for node in result.listed:
             self.take(node, result)
 
-    def look(self, listed: tracking.Listed) -> tracking.Looked:
+    def look(self, listed: tracking.Listed) -> tracking.LastLook:
         """Look at a node once more, and remember what comes of it.
 
         :param listed: the node
@@ -578,7 +578,7 @@ class Tracker:
         self.memory = looked.memory
         return looked
 
-    def take(self, node: str, result: passes.Result
+    def take(self, node: str, result: passes.PassResult
              ) -> Sequence[takeover.Takeover]:
         """Record a listed node for the service, and write what it says there.
 
@@ -602,13 +602,13 @@ class Tracker:
             row.say_settings(self.current, result.memory.held)
         return looked.taken
 
-    def count(self, result: pool_passes.Result) -> None:
+    def count(self, result: pool_passes.PoolPassResult) -> None:
         """Record the pools of a pass, and remove those that are no more.
 
         :param result: what has come of the pass
         """
         host, nova = self.current.host, self.world.nova
-        for name in sorted(pool_passes.deleted(
+        for name in sorted(pool_passes.close_unlisted(
                 self.world, result.memory, nova.pools_of(host))):
             del self.cloud.rows[pools.uuid_of(name)]
         for pool in result.found.values():

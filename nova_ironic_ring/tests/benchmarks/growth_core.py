@@ -118,7 +118,7 @@ class _Service:
         self.tracker.memory = forecast.start(cloud, self.current)
         self.tracker.process.tracked_nodes = set(
             self.tracker.world.nova.rows_of(host))
-        self.result = passes.Result()
+        self.result = passes.PassResult()
 
     def decide(self) -> None:
         """Run a pass, of which the tracker makes nothing yet."""

@@ -54,7 +54,7 @@ class ReapingTestCase(base.BaseTestCase):
             ring.world, nova=records.Nova(self.nova.context()))
         # As a pass has found it on a node that is for this service.
         ring.memory = dataclasses.replace(ring.memory, nodes={NODE: DELETED})
-        ring.result = passes.Result(orphans=frozenset({DELETED}))
+        ring.result = passes.PassResult(orphans=frozenset({DELETED}))
         self.driver.node_cache = {OTHER: mock.Mock(id=OTHER, instance_id=None)}
 
     def _shut_down(self, context, instance, bdms, requested_networks=None,
@@ -97,7 +97,7 @@ class ReapingTestCase(base.BaseTestCase):
         ring = self.driver.ring_service
         ring.memory = dataclasses.replace(
             ring.memory, nodes={NODE: nova_database.INSTANCE})
-        ring.result = passes.Result(
+        ring.result = passes.PassResult(
             orphans=frozenset({nova_database.INSTANCE}))
         self._reap()
         self.assertEqual([], self.reaped)

@@ -171,7 +171,7 @@ class PassTestCase(WithTracker, base.BaseTestCase):
         for host in sorted(self.alive & self.cloud.services.keys()):
             self.cloud.beat(host)
 
-    def decide(self) -> passes.Result:
+    def decide(self) -> passes.PassResult:
         """Run a pass, of which Nova's tracker makes nothing yet."""
         self.asked.clear()
         try:
@@ -179,7 +179,7 @@ class PassTestCase(WithTracker, base.BaseTestCase):
                 self.tracker.world, self.memory, self.current)
         except passes.UnansweredError as error:
             self.memory = error.memory
-            self.result = passes.Result(happened=error.happened)
+            self.result = passes.PassResult(happened=error.happened)
             raise
         self.memory = self.result.memory
         return self.result

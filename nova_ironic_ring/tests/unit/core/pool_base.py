@@ -40,7 +40,7 @@ class Service:
         self.tracker = clouds.connect(cloud, self.current)
         self.world = self.tracker.world
         self.memory = observation.Memory()
-        self.result = pool_passes.Result()
+        self.result = pool_passes.PoolPassResult()
 
     def run_pass(self, released=lambda pool: frozenset()):
         try:

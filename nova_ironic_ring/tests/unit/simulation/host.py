@@ -267,7 +267,7 @@ class Tracker(clouds.Tracker):
     def memory(self, memory: observation.Memory) -> None:
         self._service.memory = memory
 
-    def look(self, listed: tracking.Listed) -> tracking.Looked:
+    def look(self, listed: tracking.Listed) -> tracking.LastLook:
         """Look at a node once more, and remember what comes of it.
 
         :param listed: the node
@@ -275,7 +275,7 @@ class Tracker(clouds.Tracker):
         with self._service.locked():
             return super().look(listed)
 
-    def take(self, node: str, result: passes.Result
+    def take(self, node: str, result: passes.PassResult
              ) -> Sequence[takeover.Takeover]:
         """Record a listed node for the service, and write what it says there.
 
@@ -403,7 +403,7 @@ class Host:
         self.group = group
         self.peers = peers
         self.memory = observation.Memory()
-        self.result = passes.Result()
+        self.result = passes.PassResult()
         self.lives = True
         self.is_receiving = False
         self.is_cut_off = False

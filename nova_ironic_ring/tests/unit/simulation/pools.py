@@ -303,7 +303,7 @@ class Service:
             follows=world.follows,
             failover_after=times.FAILOVER_AFTER)
         self.memory = observation.Memory()
-        self.result = pool_passes.Result()
+        self.result = pool_passes.PoolPassResult()
         self.recent = recent_nodes.RecentNodes()
         self.lives = True
         self.is_receiving = False
@@ -468,7 +468,7 @@ class Service:
     def _track(self) -> None:
         """Do what the resource tracker does with the pools."""
         cloud = self.world.cloud
-        for name in sorted(pool_passes.deleted(
+        for name in sorted(pool_passes.close_unlisted(
                 self.ports, self.memory,
                 self.ports.nova.pools_of(self.name))):
             uuid = pools.uuid_of(name)

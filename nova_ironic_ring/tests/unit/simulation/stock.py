@@ -49,5 +49,5 @@ class StockHost(host.Host):
         listed = {node: instance for node, instance in nodes.items()
                   if (points.owner(node) == self.me if instance is None
                       else instance in mine)}
-        self.result = passes.Result(
+        self.result = passes.PassResult(
             planner.Plan(dict.fromkeys(listed, keep)), self.memory, listed)

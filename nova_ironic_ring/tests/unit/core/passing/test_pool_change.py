@@ -34,7 +34,7 @@ class RingService(core_base.WithTracker):
         self.current = settings.Settings(host, **options)
         self.tracker = clouds.connect(cloud, self.current)
         self.world = self.tracker.world
-        self.result = passes.Result()
+        self.result = passes.PassResult()
 
     def run_pass(self):
         self.tracker.current = self.current

@@ -347,7 +347,7 @@ class MembersTestCase(pool_base.PoolPassTestCase):
         found = self.services['b'].result.found
         self.assertEqual({name}, set(found))
         self.assertEqual(pools.Inventory(1, 1), found[name].inventory())
-        self.assertFalse(pool_passes.deleted(
+        self.assertFalse(pool_passes.close_unlisted(
             self.services['b'].world, self.services['b'].memory, [name]))
 
     def test_free_nodes_of_an_absent_one_count_for_the_others(self):
@@ -519,8 +519,8 @@ class ScopeTestCase(pool_base.PoolPassTestCase):
             self.assertIs(
                 membership.State.FORCED_DOWN,
                 look.at_all_services(
-                    look.Run(self.services[name].world,
-                             self.services[name].current),
+                    look.Pass(self.services[name].world,
+                              self.services[name].current),
                     self.services[name].memory)[0].membership.state('d'))
         self.run_passes(3)
         self.assertEqual('c', self.cloud.instances['i'].host)
@@ -573,7 +573,7 @@ class DeletedTestCase(pool_base.PoolPassTestCase):
 
     def is_deleted(self, name):
         service = self.services['a']
-        return name in pool_passes.deleted(
+        return name in pool_passes.close_unlisted(
             service.world, service.memory, [name])
 
     def test_pool_without_nodes_and_instances(self):
@@ -610,7 +610,7 @@ class DeletedTestCase(pool_base.PoolPassTestCase):
                 f'nova_ironic_ring.core.world.cloud.Nova.{name}',
                 self.counted(asked, name, getattr(world.nova, name))))
         self.assertEqual(
-            set(names) - {names[7], names[8]}, pool_passes.deleted(
+            set(names) - {names[7], names[8]}, pool_passes.close_unlisted(
                 world, self.services['a'].memory, names))
         self.assertEqual(['instances', 'instances_of'], sorted(asked))
 

@@ -35,7 +35,7 @@ class _ReactionTestCase(base.PassTestCase):
         self.place(self.node, 'theirs', 'b')
         self.run_pass()
 
-    def react(self) -> reaction.Result:
+    def react(self) -> reaction.ReactionResult:
         """Look at the services between two passes."""
         self.asked.clear()
         try:

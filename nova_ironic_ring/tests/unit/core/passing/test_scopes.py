@@ -56,7 +56,7 @@ class _Service(core_base.WithTracker):
             watch=membership.Watch.of_one_look(
                 cloud.services.values(), clouds.EPOCH + datetime.timedelta(
                     seconds=cloud.now), current.down_time))
-        self.result = passes.Result()
+        self.result = passes.PassResult()
 
     def decide(self) -> None:
         self.result = passes.run(

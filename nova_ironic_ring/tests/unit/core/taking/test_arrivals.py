@@ -46,7 +46,7 @@ class ArrivalTestCase(base.BaseTestCase):
         self.assertIs(decisions.Decision.TAKE_FOR_BUILD, step.decision)
         self.assertEqual('', step.offer)
         # As the resource tracker does with each node that is listed.
-        self.tracker.take('node', passes.Result(
+        self.tracker.take('node', passes.PassResult(
             planner.Plan({'node': step})))
         row = self.cloud.rows['node']
         self.assertEqual(('me', 'me', ''), (row.owner, row.giver, row.taker))

@@ -36,7 +36,7 @@ class DueTestCase(base.PassTestCase):
     def test_due(self, values, trust, looked_at, expected):
         self.assertIs(expected, leftovers.is_due(
             observation.Cleaning(looked_at), 600,
-            leftovers.Seen(
+            leftovers.Circumstances(
                 observation.Standing(trust=trust), {},
                 dataclasses.replace(settings.Settings('me'), **values))))
 

@@ -38,7 +38,7 @@ class HiddenTestCase(HidingTestCase):
         found = self.services['a'].pool.inventory()
         # But for the one with an allocation.
         self.assertEqual(found.total - 1, found.reserved)
-        self.assertFalse(pool_passes.deleted(
+        self.assertFalse(pool_passes.close_unlisted(
             self.services['a'].world, self.services['a'].memory,
             ['a.CUSTOM_BAREMETAL.01234567']))
         self.cloud.nodes.update(hidden)

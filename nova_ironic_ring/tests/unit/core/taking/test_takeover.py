@@ -68,14 +68,14 @@ class TakeoverTestCase(base.BaseTestCase):
             connected.process)
 
     def _request(self, *nodes: str, decision: Decision = Decision.FAIL_OVER
-                 ) -> takeover.Request:
-        return takeover.Request(
+                 ) -> takeover.DecidedTakeovers:
+        return takeover.DecidedTakeovers(
             dict.fromkeys(nodes, decision),
             {node: each.instance for node, each in self.cloud.nodes.items()},
             self.seen, PATIENCE)
 
     def _take(self, *nodes: str, world: ports.Ports | None = None,
-              decision: Decision = Decision.FAIL_OVER) -> takeover.Outcome:
+              decision: Decision = Decision.FAIL_OVER) -> takeover.TakenOver:
         outcome = takeover.take_over(
             world or self.world, self._request(*nodes, decision=decision),
             self.without_row)
@@ -113,7 +113,7 @@ class FailOverTestCase(TakeoverTestCase):
     def test_nothing_to_take(self):
         self.before['rows', ''] = _fail
         self.without_row['n1'] = 0
-        self.assertEqual(takeover.Outcome(), self._take())
+        self.assertEqual(takeover.TakenOver(), self._take())
         self.assertEqual({}, self.without_row)
 
     def test_rows_are_read_before_instances(self):
@@ -256,13 +256,13 @@ class FailOverTestCase(TakeoverTestCase):
 
     def test_instance_without_a_service(self):
         self.seen['i1'] = model.Instance(None, 'n1')
-        self.assertEqual(takeover.Outcome(), self._take('n1'))
+        self.assertEqual(takeover.TakenOver(), self._take('n1'))
 
 
 @ddt.ddt
 class FollowTestCase(TakeoverTestCase):
 
-    def _follow(self, *nodes: str) -> takeover.Outcome:
+    def _follow(self, *nodes: str) -> takeover.TakenOver:
         return self._take(*nodes, decision=Decision.TAKE_INSTANCE)
 
     def setUp(self):
@@ -293,7 +293,7 @@ class FollowTestCase(TakeoverTestCase):
 
     def test_one_failure_does_not_stop_the_others(self):
         self.before['set_instance_host', 'i2'] = _fail
-        outcome = takeover.take_over(self.world, takeover.Request(
+        outcome = takeover.take_over(self.world, takeover.DecidedTakeovers(
             {'n1': Decision.FAIL_OVER, 'n2': Decision.TAKE_INSTANCE,
              'n3': Decision.TAKE_INSTANCE},
             {node: each.instance for node, each in self.cloud.nodes.items()},
@@ -308,5 +308,5 @@ class FollowTestCase(TakeoverTestCase):
 
     @ddt.data(*(each for each in Decision if not each.takes_instance))
     def test_other_decisions(self, decision):
-        self.assertEqual(takeover.Outcome(),
+        self.assertEqual(takeover.TakenOver(),
                          self._take('n1', decision=decision))

@@ -107,7 +107,7 @@ class HandoverTestCase(base.PassTestCase):
         self.asked.clear()
 
     def _look(self, node: str, is_tracked: bool = True,
-              claim: planner.Claim | None = None) -> tracking.Looked:
+              claim: planner.Claim | None = None) -> tracking.LastLook:
         looked = tracking.look(
             self.tracker.world, self.memory, tracking.Listed(
                 node, planner.Step(Decision.TAKE_OFFERED, 'so', claim=claim),
@@ -115,7 +115,7 @@ class HandoverTestCase(base.PassTestCase):
         self.memory = looked.memory
         return looked
 
-    def _hand_over(self, node: str) -> tracking.Looked:
+    def _hand_over(self, node: str) -> tracking.LastLook:
         """Have a node come from the service a."""
         self.record(node, 'a', 'me')
         looked = self._look(node, False, planner.Claim(

@@ -156,8 +156,8 @@ class PlacementTestCase(CloudTestCase):
         self.assertEqual(frozenset(), placement.consumers('2'))
 
 
-def _result(node: str, step: planner.Step) -> passes.Result:
-    return passes.Result(planner.Plan({node: step}))
+def _result(node: str, step: planner.Step) -> passes.PassResult:
+    return passes.PassResult(planner.Plan({node: step}))
 
 
 class TrackerTestCase(CloudTestCase):
