@@ -193,10 +193,10 @@ def close_unlisted(world: ports.Ports, memory: observation.Memory,
                    names: Iterable[str]) -> frozenset[str]:
     """Reserve the pools that are not listed, and name those that can go.
 
-    Their records go then. With them go their providers, and by Nova's code the allocations of all
-    instances that Nova has on them. One that is no pool is a node that this
-    service has had with another driver: it goes in a pass. However many there
-    are, Nova is asked once.
+    Their records go then, and with them their providers, and by Nova's code
+    the allocations of all instances that Nova has on them. One that is no pool
+    is a node that this service has had with another driver: it goes in a pass.
+    However many there are, Nova is asked once.
 
     :param world: the ports
     :param memory: what this service remembers of the pass that has not listed

@@ -2,14 +2,14 @@
 
 """Gives an instance in a pool of one service that lives to that of another.
 
-An operator does so. The steps are those of a takeover, in the same order: the
-pool has room, the allocation is moved, the instance is changed. Where this
-ends before the last step, the service that has the allocation gives it back in
-its next pass.
+An operator does so. Where this ends before the instance is changed, the
+service that has the allocation gives it back in its next pass.
 """
 
 import dataclasses
 
+from nova_ironic_ring.core.taking import transfer
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 
@@ -39,13 +39,12 @@ def give(nova: ports.Nova, placement: ports.Placement, gift: Gift) -> bool:
     :returns: False if something is being done with it by now, or others have
         been faster; all is as before then
     """
-    source, target = pools.uuid_of(gift.source), pools.uuid_of(gift.target)
-    placement.make_room(gift.target, gift.source)
-    if not placement.move(gift.instance, {source}, target):
-        return False
-    if nova.place_instance(gift.instance, ports.Expected(
-            gift.host, gift.source), gift.target):
-        return True
-    placement.make_room(gift.source, gift.target)
-    placement.move(gift.instance, {target}, source)
-    return False
+    wanted = transfer.Transfer(
+        gift.instance, model.Instance(gift.host, gift.source),
+        {pools.uuid_of(gift.source)}, gift.target, gift.source)
+    outcome = transfer.transfer(nova, placement, wanted)
+    if outcome is transfer.Outcome.LOST:
+        transfer.move(placement, dataclasses.replace(
+            wanted, sources={pools.uuid_of(gift.target)}, place=gift.source,
+            pool=gift.target))
+    return outcome is transfer.Outcome.DONE

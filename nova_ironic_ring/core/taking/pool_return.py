@@ -3,13 +3,10 @@
 """Brings instances out of pools, back to records of their nodes.
 
 A service with the ring driver finds instances in pools where it has had the
-pool driver before, or where another service that has it is dead. Each step is
-safe to be the last one:
-
-1. The node is recorded for this service. Nova's resource tracker makes record
-   and provider, and reserves the provider, for there is an instance on it.
-2. The provider gets room, and the allocation is moved to it.
-3. Host, node and compute node of the instance are changed together.
+pool driver before, or where another service that has it is dead. First the
+node is recorded for this service: Nova's resource tracker makes record and
+provider, and reserves the provider, for there is an instance on the node. Then
+the instance is transferred (:mod:`nova_ironic_ring.core.taking.transfer`).
 """
 
 from collections.abc import Collection, Mapping
@@ -18,6 +15,7 @@ import itertools
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.taking import transfer
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
@@ -85,10 +83,12 @@ def take_back(world: ports.Ports, own: Own, left: Collection[str]
                     node is None or node not in own.rows):
                 continue
             try:
-                way = _Way(pool, frozenset({pools.uuid_of(pool)}), node, True)
-                if not _move(world, uuid, way):
+                outcome = transfer.transfer(
+                    world.nova, world.placement, transfer.Transfer(
+                        uuid, instance, {pools.uuid_of(pool)}, node, pool))
+                if outcome is transfer.Outcome.NOT_MOVED:
                     happened.append(events.AllocationNotMoved(uuid, node))
-                elif _place(world, uuid, instance, way):
+                elif outcome is transfer.Outcome.DONE:
                     happened.append(events.InstanceMoved(uuid, pool, node))
             except Exception as error:
                 # The next pass sees how far it has come.
@@ -139,12 +139,16 @@ def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
                 if row is None or world.nova.delete_row(each.node, row.owner):
                     prepared.add(each.node)
                 continue
-            way = _Way(str(instance.node), frozenset(map(pools.uuid_of, {
-                str(instance.node), *sources})), each.node)
-            if not _move(world, each.instance, way):
+            pool = str(instance.node)
+            outcome = transfer.transfer(
+                world.nova, world.placement, transfer.Transfer(
+                    each.instance, instance,
+                    frozenset(map(pools.uuid_of, {pool, *sources})),
+                    each.node, pool))
+            if outcome is transfer.Outcome.NOT_MOVED:
                 happened.append(
                     events.AllocationNotMoved(each.instance, each.node))
-            elif _place(world, each.instance, instance, way):
+            elif outcome is transfer.Outcome.DONE:
                 taken.append(dataclasses.replace(each, task=instance.task))
                 happened.append(events.InstanceTaken(
                     each.node, each.instance, each.host, True))
@@ -152,36 +156,3 @@ def take_over(world: ports.Ports, wanted: Collection[takeover.Takeover],
             happened.append(events.InstanceNotTaken(
                 each.instance, each.host, error))
     return TakenFromPools(tuple(taken), frozenset(prepared), tuple(happened))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Way:
-    """The way of an instance to its node.
-
-    :ivar pool: the name of the pool that it comes from
-    :ivar sources: UUIDs of the providers that its allocation may be of
-    :ivar node: the UUID of the node, which this service has a record of
-    :ivar is_own: whether the instance is this service's, and has to be idle
-    """
-
-    pool: str
-    sources: frozenset[str]
-    node: str
-    is_own: bool = False
-
-
-def _move(world: ports.Ports, uuid: str, way: _Way) -> bool:
-    """Move an allocation, if nobody was faster."""
-    world.placement.make_room(way.node, way.pool)
-    is_there = world.placement.move(uuid, way.sources, way.node)
-    # The tracker's client knows the provider as it was before.
-    world.placement.forget_provider(way.node)
-    return is_there
-
-
-def _place(world: ports.Ports, uuid: str, instance: model.Instance,
-           way: _Way) -> bool:
-    """Change an instance whose allocation is moved, if nobody was faster."""
-    return (way.is_own and instance.node == way.node) or (
-        world.nova.place_instance(uuid, ports.Expected(
-            str(instance.host), str(instance.node), instance.task), way.node))

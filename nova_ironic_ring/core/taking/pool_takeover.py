@@ -2,20 +2,13 @@
 
 """The takeover of the instances of dead services into pools of this one.
 
-Each step is safe to be the last one. The allocation in Placement is what two
-takers cannot both move; so it is moved before the instance is changed, and
-after the pool that it is moved to counts the node:
-
-1. The pool's row and provider are there, and there is room for the allocation.
-2. The allocation is moved, if it rests on a pool of a dead service, or on the
-   instance's node.
-3. Host, node and compute node of the instance are changed together.
-
-A taker that dies before 3 has the allocation. When it comes back it finishes
-or reverts that; if it is dead itself, the next taker moves the allocation on.
+Each instance is transferred by the steps of
+:mod:`nova_ironic_ring.core.taking.transfer`, each of which is safe to be the
+last one. Room for all instances that come into a pool is made at once, after
+the pool counts their nodes.
 
 An instance on a node that has a record of its own, as with the ring driver,
-comes into a pool by the same steps, be it a dead service's or this one's. The
+comes into a pool in the same way, be it a dead service's or this one's. The
 node's record goes after that.
 """
 
@@ -26,6 +19,7 @@ import dataclasses
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.taking import builds
 from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.taking import transfer
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
@@ -182,12 +176,13 @@ def _of_pool(world: ports.Ports, batch: _Batch, request: WantedTakeovers
         _make_room(world, pool, counted, needed)
     for each, instance in batch.instances:
         try:
-            if not world.placement.move(
-                    each.instance, request.sources | {each.node}, pool.uuid):
+            outcome = transfer.transfer(
+                world.nova, world.placement, transfer.Transfer(
+                    each.instance, instance, request.sources | {each.node},
+                    name))
+            if outcome is transfer.Outcome.NOT_MOVED:
                 yield events.AllocationNotMoved(each.instance, name), None
-            elif world.nova.place_instance(each.instance, ports.Expected(
-                    str(instance.host), str(instance.node),
-                    instance.task), name):
+            elif outcome is transfer.Outcome.DONE:
                 yield (events.InstanceMoved(each.instance, each.node, name)
                        if each.is_own else events.InstanceTaken(
                            each.node, each.instance, each.host,
@@ -290,9 +285,8 @@ def _give_back(world: ports.Ports, pool: str, consumers: frozenset[str]
             place = str(instance.node)
             # Its service reserves a node whose instance has no allocation, and
             # others reserve all of a lost one's.
-            world.placement.make_room(place, pool)
-            if not world.placement.move(
-                    uuid, {target}, pools.provider(place)):
+            if not transfer.move(world.placement, transfer.Transfer(
+                    uuid, instance, {target}, place, pool)):
                 happened.append(events.AllocationNotMoved(uuid, place))
         except Exception as error:
             happened.append(events.InstanceNotTaken(

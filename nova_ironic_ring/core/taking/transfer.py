@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The transfer of an instance into a place: a pool, or a node's record.
+
+The steps, in this order, and what a service leaves that dies after each:
+
+1. The place gets room for one allocation more. Its service writes the
+   inventory anew in its next pass.
+2. The allocation is moved. Of all that move the same allocation at the same
+   time, Placement lets one do so, and this one goes on. The service that has
+   the place finishes the transfer, or gives the allocation back; if that
+   service is dead, the next taker moves the allocation on.
+3. Host, node and compute node of the instance are changed together. Nothing
+   is left to do.
+
+Placement can write the first two steps at once, by a reshape. Nova's client
+has no public call for that but the one of the resource tracker, which wants
+all inventories and allocations of a tree: others may change these meanwhile.
+"""
+
+from collections.abc import Collection
+import dataclasses
+import enum
+
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
+
+
+class Outcome(enum.Enum):
+    """What has come of a transfer."""
+
+    #: The instance is in its place.
+    DONE = enum.auto()
+    #: The allocation rests elsewhere by now: all is as before.
+    NOT_MOVED = enum.auto()
+    #: The allocation was moved, and the instance has changed meanwhile.
+    LOST = enum.auto()
+
+
+@dataclasses.dataclass(frozen=True)
+class Transfer:
+    """An instance, and where it is to be.
+
+    :ivar instance: its UUID
+    :ivar expected: what was read of it, which has to be so still
+    :ivar sources: UUIDs of the providers that its allocation may rest on
+    :ivar place: the name of the pool, or the UUID of the node's record, that
+        it is to be in
+    :ivar pool: the name of the pool whose class the room is made of, which is
+        the one that the instance comes from or comes into; None where room was
+        made for many at once
+    """
+
+    instance: str
+    expected: model.Instance
+    sources: Collection[str]
+    place: str
+    pool: str | None = None
+
+
+def transfer(nova: ports.Nova, placement: ports.Placement, wanted: Transfer
+             ) -> Outcome:
+    """Move the allocation of an instance, and the instance after it.
+
+    :param nova: the port, in the name of the service that is to have it
+    :param placement: the port
+    :param wanted: what is to be where
+    """
+    if not move(placement, wanted):
+        return Outcome.NOT_MOVED
+    before = wanted.expected
+    if before.node == wanted.place:
+        # An allocation alone was left behind.
+        return Outcome.DONE
+    is_placed = nova.place_instance(wanted.instance, ports.Expected(
+        str(before.host), str(before.node), before.task), wanted.place)
+    return Outcome.DONE if is_placed else Outcome.LOST
+
+
+def move(placement: ports.Placement, wanted: Transfer) -> bool:
+    """Move the allocation of an instance, with room for it.
+
+    :param placement: the port
+    :param wanted: what is to be where
+    :returns: False if it rests on none of the sources, and not in the place
+    """
+    place = wanted.place
+    if wanted.pool is not None:
+        placement.make_room(place, wanted.pool)
+    is_moved = placement.move(
+        wanted.instance, wanted.sources, pools.provider(place))
+    if not pools.is_pool(place):
+        # The tracker's client knows the provider as it was before.
+        placement.forget_provider(place)
+    return is_moved
