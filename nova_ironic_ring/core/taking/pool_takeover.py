@@ -15,6 +15,7 @@ node's record goes after that.
 from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Mapping, Sequence
 import dataclasses
+import functools
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.taking import builds
@@ -94,6 +95,9 @@ def take_over(world: ports.Ports, request: WantedTakeovers) -> TakenIntoPools:
     happened: list[events.Event] = []
     moved: set[str] = set()
     allocated: set[str] = set()
+    # Asked once, however many pools there are to take into.
+    in_sources = functools.cache(lambda: frozenset[str]().union(*map(
+        world.placement.consumers, sorted(request.sources))))
     for name, wanted in request.wanted.items():
         # Without a row there is no compute node to put an instance on: the
         # resource tracker makes it after this pass.
@@ -101,7 +105,7 @@ def take_over(world: ports.Ports, request: WantedTakeovers) -> TakenIntoPools:
             continue
         try:
             batch = _readable(world, wanted)
-            allocated |= _allocated(world, request, batch)
+            allocated |= _allocated(world, in_sources, batch)
             for event, task in _of_pool(world, _Batch(
                     name, batch, frozenset(allocated)), request):
                 happened.append(event)
@@ -145,7 +149,7 @@ def _readable(world: ports.Ports, wanted: list[Wanted]
             and (instance.is_idle or not each.has_to_be_idle)]
 
 
-def _allocated(world: ports.Ports, request: WantedTakeovers,
+def _allocated(world: ports.Ports, in_sources: Callable[[], frozenset[str]],
                batch: list[tuple[Wanted, model.Instance]]) -> frozenset[str]:
     """Name the instances that have an allocation to be moved.
 
@@ -153,11 +157,8 @@ def _allocated(world: ports.Ports, request: WantedTakeovers,
     """
     if not batch:
         return frozenset()
-    in_pools = frozenset[str]().union(*(
-        world.placement.consumers(source)
-        for source in sorted(request.sources)))
     return frozenset(
-        each.instance for each, _ in batch if each.instance in in_pools
+        each.instance for each, _ in batch if each.instance in in_sources()
         # Where one with the ring driver has it, or has brought it.
         or each.instance in world.placement.consumers(each.node))
 

@@ -14,8 +14,11 @@ from nova_ironic_ring.lab import services
 from nova_ironic_ring.tests.tempest import configuration
 from nova_ironic_ring.tests.tempest import outcomes
 
-#: The tests of Nova's API.
-ALL = r'^tempest\.api\.compute\.'
+#: The tests of Nova's API. But for one that shelves a server with an image,
+#: which Nova's ironic driver cannot do, whatever Tempest is told of that; the
+#: test waits for minutes for its end.
+ALL = (r'^tempest\.api\.compute\.'
+       r'(?!admin\.test_servers_on_multinodes\.UnshelveToHostMultiNodesTest)')
 #: Of each test or class of the short set, what its name begins with.
 SHORT = pathlib.Path(__file__).with_name('short.txt')
 

@@ -9,6 +9,7 @@ import fixtures
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking import pool_takeover
 from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
@@ -306,6 +307,30 @@ class DeadServiceTestCase(pool_base.TakeoverTestCase):
         service.world.nova.pools_of = read
         self.run_passes(2)
         self.assertEqual({'a', 'c'}, self.hosts())
+
+    def test_sources_are_asked_once_for_pools_of_two_kinds(self):
+        for node in self.held[::2]:
+            self.cloud.nodes[node].kind = pool_base.OTHER
+        self.run_passes(3)
+        self.die()
+        self.run_passes()
+        placement = self.services['a'].world.placement
+        read, asked = placement.consumers, []
+        placement.consumers = lambda node: (
+            asked.append(node), read(node))[1]
+        world = self.services['a'].world
+        sources = frozenset({pools.uuid_of(self.pool_of_b), 'another'})
+        found = self.services['a'].result.found
+        wanted = {name: [pool_takeover.Wanted(
+            uuid, node, str(self.cloud.instances[uuid].host))]
+            for name, pool in found.items()
+            for node in pool.nodes
+            if (uuid := self.cloud.nodes[node].instance) is not None}
+        self.assertEqual(2, len(wanted))
+        pool_takeover.take_over(world, pool_takeover.WantedTakeovers(
+            wanted, {name: (found[name], found[name].inventory())
+                     for name in wanted}, frozenset(wanted), sources))
+        self.assertEqual(1, asked.count('another'))
 
     def test_at_most_so_many_in_a_pass(self):
         self.useFixture(fixtures.MockPatchObject(takeover, 'MOST', 2))
