@@ -35,7 +35,7 @@ class Cleaner:
         """Choose the deployment.
 
         :param where: the deployment
-        :param written: returns what is written down; dear to import
+        :param written: returns the records of what is done; slow to import
         """
         self._source = where
         #: What was read when it was planned.

@@ -104,7 +104,7 @@ class History(base.Codes, lister.Lister):
 
     def _of_cells(self, name: str, node: snapshot.Node | None = None
                   ) -> 'list[past.Line] | None':
-        # They are dear to import.
+        # These modules are slow to import.
         from nova_ironic_ring.adapters import history
         from nova_ironic_ring.command import past
         found: 'list[past.Line] | None' = None

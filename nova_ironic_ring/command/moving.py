@@ -36,7 +36,7 @@ class Mover:
         :param where: the deployment
         :param see: is given what was read first
         :param waiter: what waits for its services
-        :param written: returns what is written down; dear to import
+        :param written: returns the records of what is done; slow to import
         """
         self._source = where
         self._see = see
@@ -117,7 +117,7 @@ class Mover:
     def _lacks(self, seen: snapshot.Snapshot, host: str) -> bool:
         """Say whether Placement lacks nodes that count for a service.
 
-        That is the same for all nodes in a look, and dear to count.
+        The answer is the same for all nodes in a look, and slow to compute.
         """
         if self._counted is None or self._counted[0] is not seen:
             self._counted = seen, bool(counting.missing(

@@ -124,7 +124,7 @@ class Sharder:
 
         :param where: the deployment
         :param shown: where to show how far it is
-        :param written: returns what is written down; dear to import
+        :param written: returns the records of what is done; slow to import
         :param wanted: what is wanted
         """
         self._source = where

@@ -42,7 +42,7 @@ CONF = cfg.CONF
 
 _NODE_FIELDS = ('uuid', 'name', 'conductor_group', 'shard', 'instance_uuid')
 
-# As Nova has them: its own names for these are dear to import.
+# Nova's own names for these would be slow to import.
 _CELL0 = '00000000-0000-0000-0000-000000000000'
 _IRONIC = 'ironic'
 _BUILDING = 'building'
@@ -610,7 +610,7 @@ def _maker(has_pools: bool) -> tuple[
     """
     if not has_pools:
         return _node, _NODE_FIELDS
-    # Nova's driver says what kind a node is, and is dear to import.
+    # Nova's driver says what kind a node is, and is slow to import.
     from nova_ironic_ring.adapters import kinds
     known = kinds.Kinds()
 

@@ -46,7 +46,7 @@ class Worker:
         :param where: the deployment
         :param see: is given what was read first
         :param waiter: what waits for its services
-        :param written: returns what is written down; dear to import
+        :param written: returns the records of what is done; slow to import
         """
         self._source = where
         self._see = see

@@ -224,7 +224,7 @@ class PoolService(service.Service):
         self._failed.forget(node)
 
     def release(self, node: str, name: str) -> None:
-        """Have nothing built on a node until it is known to be ready for it.
+        """Keep builds off a node until Ironic says that the node is ready.
 
         Nova deletes the allocation of an instance as soon as the instance is
         destroyed, and Ironic cleans the node for a long time.

@@ -2,7 +2,7 @@
 
 """Has a service look at the others between its passes.
 
-In a thread of its own, for Nova runs the resource tracker and all other
+In a thread of its own, because Nova runs the resource tracker and all other
 periodic tasks one after the other.
 """
 

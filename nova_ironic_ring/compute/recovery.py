@@ -325,7 +325,7 @@ class Recovery:
 
     def _abandon(self, context: nova_context.RequestContext,
                  instance: objects.Instance, host: str) -> None:
-        """Have nothing reserved for a build, if that is possible."""
+        """Free what is reserved for a build, if that is possible."""
         try:
             upstream.abandon_build(self._source, context, instance)
         except Exception:

@@ -284,5 +284,5 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
 class OnNodeMixin(SharedMixin):
     """Has Nova's driver work on the node of an instance in a pool.
 
-    With the ring driver there are such while a service changes to it.
+    With the ring driver these exist while a service changes to that driver.
     """

@@ -136,7 +136,7 @@ class Snapshot:
     def shares(self) -> dict[str, int]:
         """Count what each service has, by its name in its records.
 
-        That are the records of nodes, and the nodes in its pools that an
+        These are the records of nodes, and the nodes in its pools that an
         instance has or can get.
         """
         found = collections.Counter(row.owner for row in self.rows)

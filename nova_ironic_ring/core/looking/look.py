@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every pass begins with, whatever the driver makes of it then.
+"""The beginning of every pass, the same with both drivers.
 
 The services are read, of which the members and the ring are made. What of that
 is to be trusted is decided here, and nowhere else.
@@ -266,7 +266,7 @@ def _with_scopes(this: Pass, memory: observation.Memory,
 
 def at_silent_owners(this: Pass, memory: observation.Memory,
                      rows: Mapping[str, model.Row]) -> observation.Memory:
-    """Say once which services that cannot be peers go on to have its nodes.
+    """Name, once, the services that keep nodes of this one and are no peers.
 
     :param this: the pass
     :param memory: what is remembered
@@ -382,8 +382,8 @@ class Had:
     """The nodes that this service has had.
 
     :ivar nodes: their UUIDs
-    :ivar unnamed: how many more are missing of which no more is known than
-        that they were there
+    :ivar unnamed: how many more nodes are missing, where only their number is
+        known
     :ivar in_pools: whether they are counted in pools, and have no records
     """
 

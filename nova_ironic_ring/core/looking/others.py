@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Finds out which services the instances on a service's nodes belong to.
+"""Finds the services that the instances on this service's nodes belong to.
 
 What becomes of them is decided in
 :mod:`nova_ironic_ring.core.deciding.decisions`.

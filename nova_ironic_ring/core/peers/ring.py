@@ -57,7 +57,7 @@ class Ring:
 
     @property
     def fingerprint(self) -> str:
-        """Some letters that are the same for equal rings alone."""
+        """A short text: two rings have the same one only if they are equal."""
         dealt = sorted(self.deal.owners.items()) if self.deal else None
         said = f'{sorted(self.members)} {self.partitions} {dealt}'
         return hashlib.sha256(said.encode()).hexdigest()[:16]

@@ -85,8 +85,8 @@ class Missing:
     :ivar total: how many nodes the service has, with those without a name
     :ivar is_deleted: says whether Ironic does not have a node; asked only
         where the missing ones are too many, and of no more than needed
-    :ivar unnamed: how many more are missing of which no more is known than
-        that they were there, as after a restart
+    :ivar unnamed: how many more nodes are missing, where only their number is
+        known, as after a restart
     """
 
     nodes: Collection[str]

@@ -21,7 +21,7 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import settings
 
-# How long ago a service has worked that goes by its rows after a start.
+# A service that has worked within this time goes by its rows after a start.
 _BELIEVED = datetime.timedelta(hours=1)
 
 

@@ -41,7 +41,7 @@ class Claimed:
 
     :ivar taken: the nodes that are this service's now, though their records
         have to go yet
-    :ivar left: the nodes that are the others' still
+    :ivar left: the nodes that still belong to the others
     :ivar instances: what has become this service's by it, because it was being
         deleted when its service died
     """

@@ -5,8 +5,9 @@
 A service with the ring driver finds instances in pools where it has had the
 pool driver before, or where another service that has it is dead. First the
 node is recorded for this service: Nova's resource tracker makes record and
-provider, and reserves the provider, for there is an instance on the node. Then
-the instance is transferred (:mod:`nova_ironic_ring.core.taking.transfer`).
+provider, and reserves the provider, because there is an instance on the node.
+Then the instance is transferred
+(:mod:`nova_ironic_ring.core.taking.transfer`).
 """
 
 from collections.abc import Collection, Mapping
@@ -36,7 +37,7 @@ class Own:
 
 
 def close(world: ports.Ports, own: Own) -> list[events.Event]:
-    """Have nothing built in pools that this service has had.
+    """Keep builds out of pools that this service has had.
 
     A build that is sent to one would not arrive. An error here does not fail
     the pass.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A mapping that never changes, and of which changed copies cost little."""
+"""An immutable mapping whose changed copies cost little."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
@@ -12,7 +12,7 @@ _Value = TypeVar('_Value')
 
 
 class Parted(Mapping[str, _Value]):
-    """A mapping in parts, of which a changed copy has all but one.
+    """A mapping in parts: a changed copy shares all parts but one.
 
     Nova's tracker goes from node to node, and what is remembered may change at
     each. With a copy of a dict each time, what N nodes cost would grow with

@@ -293,7 +293,7 @@ def group(host: str, nodes: Mapping[str, Node], share: Share,
     :param host: the name of the service
     :param nodes: what Ironic says of the nodes, by UUID
     :param share: which of them count
-    :param named: the names of pools that are there in any case
+    :param named: the names of pools to be made even without nodes
     :returns: by name; which instances have an allocation is not known yet
     """
     found: dict[str, dict[str, Node]] = {pool: {} for pool in named}

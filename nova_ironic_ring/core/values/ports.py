@@ -314,8 +314,8 @@ class Placement(Protocol):
         :param instance: its UUID
         :param sources: UUIDs of providers, on one of which it has to rest
         :param target: the UUID of the provider that it is to rest on
-        :returns: whether it rests there now, be it that it has before; True as
-            well if the instance has none, as after a rebuild that has failed
+        :returns: whether it rests there now, moved or not; True as well if the
+            instance has none, as after a rebuild that has failed
         """
 
     def write(self, pool: pools.Pool, found: pools.Inventory) -> None:
@@ -326,7 +326,7 @@ class Placement(Protocol):
         """
 
     def reserve_all(self, pool: str) -> None:
-        """Have nothing more built in a pool that is left.
+        """Keep builds out of a pool that its service leaves.
 
         :param pool: the name of the pool
         """

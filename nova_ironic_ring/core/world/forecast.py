@@ -209,7 +209,7 @@ def _is_at_rest(cloud: clouds.Cloud, trackers: Mapping[str, clouds.Tracker]
 
 
 def _pass(tracker: clouds.Tracker) -> bool:
-    """Run one pass of a service, and what the resource tracker makes of it.
+    """Run one pass of a service, and what the resource tracker then does.
 
     :returns: whether it waits for nothing
     """
