@@ -67,10 +67,10 @@ Seconds to wait for the consent of a live service before its node is taken.
 Services with this driver give their consent in their next pass. One with
 Nova's own driver gives up a node without saying so, and one that hangs says
 nothing at all: their nodes are taken after this time. The default of 0 means
-two passes of the resource tracker, by the slower of the two services, as long
-as passes have lately taken, or the present one takes, and no less than two
-intervals. With thousands of nodes a pass takes longer than an interval: a
-value that is shorter than two passes of a service has a WARNING in the log.
+two passes of the resource tracker of the slower service: as long as its passes
+have lately taken, or as the present one takes, and no less than two intervals.
+With thousands of nodes a pass takes longer than an interval: where this value
+is shorter than two passes of a service, a WARNING in the log says so.
 
 Related options:
 
@@ -105,14 +105,14 @@ failed_node_wait_opt = cfg.IntOpt(
     min=0,
     mutable=True,
     help="""
-Seconds for which builds in a pool try a node after all others of its kind,
-once a deployment on it has failed.
+Seconds for which builds in a pool try a node last of its kind, after a
+deployment on the node has failed.
 
-It is twice as long after each further failure in a row, and at most sixteen
-times this value: four hours by default. A deployment that succeeds ends it,
-and so does a time without failures that is as long as the longest wait. Where
-a pool has no other free node, the node is used all the same. With 0, nodes
-that have failed are tried as all others are.
+The time doubles with each further failure in a row, up to sixteen times this
+value: four hours by default. It ends with a deployment that succeeds, or when
+the node has not failed for as long as the longest time. Where a pool has no
+other free node, a build uses the node all the same. With 0, builds try nodes
+that have failed like all others.
 
 This is for the pool driver (``ironic_ring.IronicPoolDriver``). A service tells
 its peers of the last twenty such nodes.
@@ -160,8 +160,8 @@ last heartbeat of the other, and anew after it was restarted or could not
 reach Nova. A service is not dead before it is absent, and not before one that
 ends in order may have finished its builds: a value below ``[DEFAULT]
 graceful_shutdown_timeout`` is raised to that, and a WARNING says so. With the
-default of 0, only an operator's word makes a service dead: one who forces it
-down, or deletes it. Its free nodes do not wait for this.
+default of 0, only an operator makes a service dead, who forces it down or
+deletes it. Its free nodes do not wait for this.
 
 Related options:
 
@@ -186,14 +186,15 @@ listing_opt = cfg.StrOpt(
     help="""
 Which nodes each service asks Ironic for.
 
-With thousands of nodes and several services, most of what each service lists
-is for others. With ``shards`` all services together list Ironic about once.
-Give the nodes of Ironic about twenty shards a service before, with the same
-number of nodes in each. The nodes without a shard are listed by all.
+With thousands of nodes and several services, most of the nodes that a service
+lists are for others. With ``shards``, all services together list each node
+about once. Before you set it, put the nodes into shards, about twenty for each
+service, with the same number of nodes in each. All services list the nodes
+that have no shard.
 
 Services that divide the same nodes have to agree: they divide them as with
-``all`` until each of them has ``shards``. It needs version 1.82 of the Ironic
-API, and an account that may read Ironic's shards.
+``all`` until each of them has ``shards``. This needs version 1.82 of the
+Ironic API, and an account that may read Ironic's shards.
 
 Related options:
 
@@ -208,7 +209,7 @@ Capabilities of nodes that make a pool of their own.
 
 With ``ironic_ring.IronicPoolDriver``, nodes that differ in one of these are in
 different pools. Name those that flavors ask for with ``capabilities:``. The
-scheduler does not see any other capability, so that no server comes to a
+scheduler does not see any other capability, so no server can be built with a
 flavor that asks for one. Unset, all capabilities make pools; an empty value
 means that none does. Whoever owns a node in Ironic may write capabilities into
 it, and each new value makes one more pool.
@@ -230,8 +231,8 @@ Traits of nodes that make a pool of their own.
 
 With ``ironic_ring.IronicPoolDriver``, nodes that differ in one of these are in
 different pools. Name those that flavors and images ask for with ``trait:``.
-Placement is told of no other trait of a node, so that no server comes to a
-flavor that requires one. Unset, all traits make pools; an empty value means
+Placement is told of no other trait of a node, so no server can be built with
+a flavor that requires one. Unset, all traits make pools; an empty value means
 that none does. Whoever owns a node in Ironic may write traits into it, and
 each new one makes one more pool.
 
@@ -254,10 +255,10 @@ How many pools a service makes at most.
 With ``ironic_ring.IronicPoolDriver``, each pool costs the resource tracker in
 each pass as much as a node does with Nova's own driver, which is a tenth of a
 second or more: the passes with a hundred of them still end within the default
-of ``[DEFAULT] update_resources_interval``. Pools with servers are made
-whatever their number, then those that are there already, then those with the
-most nodes. Nothing is built on the nodes of any other kind: a WARNING, and
-``nova-ironic-ring check``, say which these are. 0 means no limit.
+of ``[DEFAULT] update_resources_interval``. A service makes all pools with
+servers, however many these are; then those that have a record already, then
+those with the most nodes. Nothing is built on the nodes of any other kind: a
+WARNING, and ``nova-ironic-ring check``, say which these are. 0 means no limit.
 
 Related options:
 
@@ -271,8 +272,8 @@ metrics_listen_opt = cfg.StrOpt(
     help="""
 IP address and port on which Prometheus may ask this service for metrics.
 
-There are none where this is empty. The address has to be named, as in
-``127.0.0.1:19108`` or ``[::1]:19108``, which are for a Prometheus, or an agent
+Empty, the service has no metrics. Give address and port, as in
+``127.0.0.1:19108`` or ``[::1]:19108``, which serve a Prometheus, or an agent
 of one, on the same machine. Whoever can connect can read the metrics, which
 name no node, instance or service; there is neither a password nor TLS. The
 address is read when the service starts.
@@ -293,12 +294,12 @@ peer_list_opt = cfg.ListOpt(
     help="""
 Host names of all nova-compute services with the same conductor group.
 
-They alone divide the nodes of the group among themselves, this service among
-them. Upper and lower case are the same.
+They alone divide the nodes of the group among themselves; name this service
+as well. Upper and lower case are the same.
 
 Without a list, the services divide the nodes that say of themselves that they
-have the same conductor group and shard: there is no list to keep. It is needed
-in a group that has services with Nova's own driver, which say nothing.
+have the same conductor group and shard: there is no list to keep. A list is
+needed in a group that has services with Nova's own driver, which say nothing.
 
 Related options:
 
