@@ -11,7 +11,7 @@ from nova_ironic_ring.tests.upstream import base
 
 _NODES = 'wants the UUIDs of nodes, where ours lists pools'
 _DRIVER = 'compute.test_pool_driver.'
-_SHARE = 'core.test_pool_passes.ShareTestCase.'
+_SHARE = 'core.passing.test_pool_passes.ShareTestCase.'
 _FREE_NODES = 'adapters.test_nodes.FreeNodesTestCase.'
 
 LEFT_OUT = base.left_out({
@@ -36,9 +36,9 @@ LEFT_OUT = base.left_out({
     'test__refresh_cache_their_instances':
         _SHARE + 'test_instance_counts_for_its_service',
     'test__refresh_cache_same_host_different_case':
-        'core.test_pools.NameTestCase.test_host_in_any_case',
+        'core.values.test_pools.NameTestCase.test_host_in_any_case',
     'test__refresh_cache_partition_key':
-        'core.test_pool_passes.ScopeTestCase.'
+        'core.passing.test_pool_passes.ScopeTestCase.'
         'test_instance_outside_the_group_counts',
     'test__refresh_cache_partition_key_old_api':
         'compute.test_driver.PartitioningTestCase.'
