@@ -139,7 +139,7 @@ class SourceTestCase(base.BaseTestCase):
 
 
 class NamesTestCase(base.BaseTestCase):
-    """What is written down here, because it is dear to import."""
+    """What is written down here, because Nova's own is slow to import."""
 
     def test_names_of_nova(self):
         objects.register_all()
