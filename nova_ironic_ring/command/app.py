@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command line for the controller.
+"""The command line for the controller, and the class of all its commands.
 
 It reads nova.conf as nova-manage does: the databases of the cells, and Ironic
 with Nova's own account.
@@ -8,17 +8,30 @@ with Nova's own account.
 
 import argparse
 from collections.abc import Sequence
+import functools
 import gc
 from importlib import metadata
 import logging
 import sys
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from cliff import app
 from cliff import command
 from cliff import commandmanager
+from rich import console
 
-from nova_ironic_ring.command import base
+from nova_ironic_ring.command import display
+from nova_ironic_ring.command.telling import snapshot
+
+if TYPE_CHECKING:
+    from nova_ironic_ring.command.access import source as sources
+
+#: Exit statuses: done, something to look at, could not.
+DONE, LOOK, FAILED = 0, 1, 2
+
+#: What a node can be called by.
+NODE = ('its name or UUID, the name or UUID of the server on it, or the '
+        'beginning of its UUID')
 
 _ALLOCATIONS = 200_000
 
@@ -33,7 +46,7 @@ class RingApp(app.App):
         #: What was typed behind its name.
         self.arguments: list[str] = []
         #: What a command wants to exit with that has not failed.
-        self.status = base.DONE
+        self.status = DONE
         super().__init__(
             'Shows and tends the ring of nova-computes that share an Ironic. '
             'Exits with 0 if it is done, 1 if there is something to look at, '
@@ -66,7 +79,7 @@ class RingApp(app.App):
             logging.getLogger('nova').setLevel(logging.CRITICAL)
 
     def prepare_to_run_command(self, cmd: command.Command) -> None:
-        if isinstance(cmd, base.Command):
+        if isinstance(cmd, Command):
             configure(self.options.config_file, self.options.config_dir)
 
     def interact(self) -> None:
@@ -78,7 +91,72 @@ class RingApp(app.App):
         self.arguments = list(argv)
         result = super().run(argv)
         # Cliff's own status of a failure would be that of a finding.
-        return max(self.status, base.FAILED if result == base.LOOK else result)
+        return max(self.status, FAILED if result == LOOK else result)
+
+
+class Command:
+    """A command of this project, to be mixed into one of cliff."""
+
+    app: RingApp
+
+    @functools.cached_property
+    def source(self) -> 'sources.Source':
+        """The deployment, with one session for as long as it runs."""
+        # Who asks for help does not wait for what reads databases.
+        from nova_ironic_ring.command.access import source as sources
+        return sources.Source(self.app.options.cell)
+
+    @functools.cached_property
+    def console(self) -> console.Console:
+        """What prints lines that are in no table's way."""
+        return display.make_console(self.app.stderr)
+
+    def get_epilog(self) -> str:
+        """Return what ends the help: nothing.
+
+        Cliff would read what is known of each distribution that is installed,
+        to say which one the command is of.
+        """
+        return ''
+
+    def say(self, line: str) -> None:
+        """Print a line at once, where it is in no table's way."""
+        self.console.print(line)
+
+    def see(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        """Say which cells could not be read, and exit with that.
+
+        :param seen: what was read
+        :returns: the same
+        """
+        for error in filter(None, seen.unread.values()):
+            self.say(f'{error} What is said here is without this cell.')
+            self.app.status = LOOK
+        return seen
+
+
+class Codes(Command):
+    """A command with columns that are for programs.
+
+    The table, which is for people, has them only where they are asked for.
+    """
+
+    #: The titles of these columns.
+    codes: tuple[str, ...] = ()
+
+    def produce_output(self, parsed_args: argparse.Namespace,
+                       column_names: Sequence[str], data: Any) -> int:
+        data = list(data)
+        if parsed_args.formatter == 'table' and not (
+                data or getattr(parsed_args, 'print_empty', False)):
+            # Cliff would print an empty line.
+            return DONE
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
+            parsed_args = argparse.Namespace(**{
+                **vars(parsed_args), 'columns': [
+                    name for name in column_names if name not in self.codes]})
+        return super().produce_output(  # type: ignore[misc]
+            parsed_args, column_names, data)
 
 
 def configure(files: Sequence[str], directory: str | None) -> None:
@@ -89,7 +167,7 @@ def configure(files: Sequence[str], directory: str | None) -> None:
     :raises CommandError: if they cannot be read
     """
     # Who asks for help does not wait for all options of Nova.
-    from nova_ironic_ring.command import settings
+    from nova_ironic_ring.command.access import settings
     settings.configure(files, directory)
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from cliff import lister
 
-from nova_ironic_ring.command import author
-from nova_ironic_ring.command import base
+from nova_ironic_ring.command.access import errors
+from nova_ironic_ring.command import app
 from nova_ironic_ring.command import cleaning
-from nova_ironic_ring.command import errors
 from nova_ironic_ring.command import moving
 from nova_ironic_ring.command import sharder
 from nova_ironic_ring.command import steps
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 _REASON = 'why, for those who look at the history'
 
 
-class _Changing(base.Codes, lister.Lister):
+class _Changing(app.Codes, lister.Lister):
     """A command that changes something, and lists the steps of that."""
 
     codes = ('Action', 'Subject', 'Result code', 'Error')
@@ -39,11 +38,11 @@ class _Changing(base.Codes, lister.Lister):
     def trail(self) -> 'trails.Trail':
         """What is written down of it."""
         # Only what is about to change something waits for Nova's objects.
+        from nova_ironic_ring.command.access import writing
         from nova_ironic_ring.command import trail as trails
-        from nova_ironic_ring.command import writing
         writing.set_up()
         return trails.Trail(
-            author.find(self.app.arguments), self.reason, self.say)
+            trails.find_author(self.app.arguments), self.reason, self.say)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -125,13 +124,18 @@ class _Changing(base.Codes, lister.Lister):
                 self.say(outcome.error)
         results = {outcome.result for outcome in outcomes.values()}
         if steps.Result.FAILED in results:
-            self.app.status = base.FAILED
+            self.app.status = app.FAILED
         elif results != {steps.Result.DONE}:
-            self.app.status = base.LOOK
+            self.app.status = app.LOOK
 
 
 class _Waiting(_Changing):
     """A command that waits for what the services make of a change."""
+
+    @property
+    def waiter(self) -> steps.Waiter:
+        """What waits for the services of the deployment."""
+        return steps.Waiter(self.source, self.console)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -231,7 +235,7 @@ class Move(_Waiting):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('nodes', nargs='+', metavar='NODE', help=base.NODE)
+        parser.add_argument('nodes', nargs='+', metavar='NODE', help=app.NODE)
         parser.add_argument('host', metavar='HOST')
         parser.add_argument('--reason', metavar='TEXT', help=_REASON)
         return parser

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from oslo_config import cfg
 
-from nova_ironic_ring.command import checks
-from nova_ironic_ring.command import errors
-from nova_ironic_ring.command.findings import Code
-from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command.access import errors
+from nova_ironic_ring.command.checks.findings import Code
+from nova_ironic_ring.command.checks import table
 from nova_ironic_ring.command import steps
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import vanished
@@ -19,7 +19,7 @@ from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.core.values import pools
 
 if TYPE_CHECKING:
-    from nova_ironic_ring.command import source
+    from nova_ironic_ring.command.access import source
     from nova_ironic_ring.command import trail
 
 CONF = cfg.CONF
@@ -55,7 +55,7 @@ class Cleaner:
                 'known.' if error else 'Leave out --cell: what another cell '
                 'has looks like a leftover to this one.')
         found = sorted(
-            finding.subject for finding in checks.find(seen)
+            finding.subject for finding in table.find(seen)
             if finding.kind == kind and finding.subject not in seen.nodes)
         limit = CONF.ironic_ring.vanished_nodes_limit
         if kind == 'rows':
@@ -139,7 +139,7 @@ class Cleaner:
 
 def _left_pools(seen: snapshot.Snapshot) -> list[str]:
     """Name the pools without instances of services that Nova does not have."""
-    return [finding.subject for finding in checks.find(seen)
+    return [finding.subject for finding in table.find(seen)
             if finding.code is Code.POOL_OF_LOST_SERVICE
             and seen.state(seen.pools[finding.subject].owner)
             is membership.State.GONE]

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 import functools
 from typing import TYPE_CHECKING
 
-from nova_ironic_ring.command import counting
-from nova_ironic_ring.command import errors
-from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command import steps
-from nova_ironic_ring.command import waiting
+from nova_ironic_ring.command.telling import counting
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.command import work
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.taking import pool_gift
@@ -19,7 +18,7 @@ from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 
 if TYPE_CHECKING:
-    from nova_ironic_ring.command import source
+    from nova_ironic_ring.command.access import source
     from nova_ironic_ring.command import trail
 
 _Action = steps.Action
@@ -29,7 +28,7 @@ class Mover:
     """Moves instances."""
 
     def __init__(self, where: 'source.Source', see: work.See,
-                 waiter: waiting.Waiter,
+                 waiter: steps.Waiter,
                  written: 'Callable[[], trail.Trail]') -> None:
         """Choose the deployment.
 

@@ -14,24 +14,21 @@ from cliff import show
 import stevedore
 from stevedore import extension
 
-from nova_ironic_ring.command import base
-from nova_ironic_ring.command import checks
-from nova_ironic_ring.command import decisions
+from nova_ironic_ring.command.access import errors
+from nova_ironic_ring.command import app
+from nova_ironic_ring.command.checks import table
 from nova_ironic_ring.command import display
-from nova_ironic_ring.command import errors
-from nova_ironic_ring.command import nodes
-from nova_ironic_ring.command import overview
-from nova_ironic_ring.command import picture
-from nova_ironic_ring.command import planning
-from nova_ironic_ring.command import prospect
 from nova_ironic_ring.command import sharder
-from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.command import watching
+from nova_ironic_ring.command.telling import nodes
+from nova_ironic_ring.command.telling import overview
+from nova_ironic_ring.command.telling import planning
+from nova_ironic_ring.command.telling import prospect
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import sharding
 from nova_ironic_ring.core.values import plural
 
 if TYPE_CHECKING:
-    from nova_ironic_ring.command import upgrade
+    from nova_ironic_ring.command.checks import upgrade
 
 _WATCH_INTERVAL = 2
 
@@ -41,7 +38,7 @@ _STYLES = {
     overview.Code.FORCED_DOWN: 'bold red', overview.Code.GONE: 'bold red'}
 
 
-class Show(base.Codes, watching.Watched):
+class Show(app.Codes, display.Watched):
     """Show the services, what they are to the ring, and what they have.
 
     The nodes of a service with pools are those that count in them. Free nodes
@@ -68,7 +65,7 @@ class Show(base.Codes, watching.Watched):
         if not parsed_args.watch:
             return super().run(parsed_args)
         self.watch(parsed_args, _WATCH_INTERVAL)
-        return base.DONE
+        return app.DONE
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
@@ -87,7 +84,7 @@ class Show(base.Codes, watching.Watched):
                  for line in overview.lines(seen)])
 
 
-class NodeShow(base.Codes, show.ShowOne):
+class NodeShow(app.Codes, show.ShowOne):
     """Show whose a node is, whose it should be, and what is done about it."""
 
     codes = ('Owner state code', 'Decided by', 'Decision code', 'To move')
@@ -104,7 +101,7 @@ class NodeShow(base.Codes, show.ShowOne):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('node', metavar='NODE', help=base.NODE)
+        parser.add_argument('node', metavar='NODE', help=app.NODE)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace
@@ -114,11 +111,11 @@ class NodeShow(base.Codes, show.ShowOne):
         # An owner does not offer a node that something is to be built on.
         seen = dataclasses.replace(seen, allocated={
             node.uuid: self.source.consumers(node.uuid)})
-        told = decisions.explain(seen, node)
+        told = nodes.explain(seen, node)
         return tuple(told), tuple(told.values())
 
 
-class NodeList(base.Codes, lister.Lister):
+class NodeList(app.Codes, lister.Lister):
     """List nodes: whose each is, whose it should be, and what is decided.
 
     The services of a cell run one pass for that, on a copy in memory. They do
@@ -168,7 +165,7 @@ class NodeList(base.Codes, lister.Lister):
                  for story in found])
 
 
-class Plan(base.Command, lister.Lister):
+class Plan(app.Command, lister.Lister):
     """Show what a change of the ring would move, before it is made.
 
     All services of the ring run their passes on a copy in memory, until
@@ -224,7 +221,7 @@ class Plan(base.Command, lister.Lister):
         if parsed_args.svg:
             try:
                 with open(parsed_args.svg, 'w', encoding='utf-8') as file:
-                    file.write(picture.svg(plan))
+                    file.write(planning.svg(plan))
             except OSError as error:
                 raise errors.CommandError(
                     f'"{parsed_args.svg}" cannot be written '
@@ -315,7 +312,7 @@ def _choose(seen: snapshot.Snapshot, group: str | None,
     return found[0]
 
 
-class Check(base.Codes, lister.Lister):
+class Check(app.Codes, lister.Lister):
     """Find misconfiguration and leftovers, and say what to do about each.
 
     Exits with 1 if there is something to look at.
@@ -326,10 +323,10 @@ class Check(base.Codes, lister.Lister):
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
         seen = self.see(self.source.read(providers=True))
-        found = checks.find(seen)
+        found = table.find(seen)
         if found:
-            self.app.status = base.LOOK
-        elif self.app.status == base.DONE:
+            self.app.status = app.LOOK
+        elif self.app.status == app.DONE:
             self.say('All is well.')
         return (('Check', 'Subject', 'Found', 'To do', 'Severity', 'Code'),
                 [(finding.kind, finding.subject, finding.what, finding.advice,
@@ -337,7 +334,7 @@ class Check(base.Codes, lister.Lister):
                  for finding in found])
 
 
-class UpgradeCheck(base.Codes, lister.Lister):
+class UpgradeCheck(app.Codes, lister.Lister):
     """Run the checks of "check" as all OpenStack's upgrade checks are.
 
     Exits with 0 if all is well, 1 if there is something to look at, 2 if that
@@ -351,22 +348,22 @@ class UpgradeCheck(base.Codes, lister.Lister):
     def checks(self) -> 'upgrade.UpgradeChecks':
         """The checks, on what was read."""
         # Only this command needs the library.
-        from nova_ironic_ring.command import upgrade
+        from nova_ironic_ring.command.checks import upgrade
         return upgrade.UpgradeChecks(
             self.see(self.source.read(providers=True)))
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
-        found = self.checks.results()
+        found = self.checks.lines()
         self.app.status = max(
             self.app.status, *(each.status for each in found))
         return (('Check', 'Result', 'Details', *self.codes),
-                [(each.name, each.words, each.details, each.code)
+                [(each.title, each.words, each.details, each.code)
                  for each in found])
 
     def produce_output(self, parsed_args: argparse.Namespace,
                        column_names: Sequence[str], data: Any) -> int:
         if parsed_args.formatter == 'table' and not parsed_args.columns:
             self.checks.check()
-            return base.DONE
+            return app.DONE
         return super().produce_output(parsed_args, column_names, data)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from rich import console
 
+from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command import display
-from nova_ironic_ring.command import errors
-from nova_ironic_ring.command import snapshot
 from nova_ironic_ring.command import steps
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.deciding import sharding
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import plural
 
 if TYPE_CHECKING:
-    from nova_ironic_ring.command import source
+    from nova_ironic_ring.command.access import source
     from nova_ironic_ring.command import trail
 
 _Action = steps.Action

@@ -1,14 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The steps of commands that change something, for people and programs.
+"""The steps of commands that change something, and the wait for them.
 
-A step says what is done with what, and its outcome. Who does so is in
-``work``.
+A step says what is done with what. Some of them the services take, and the
+command waits for these, and shows how far they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
 import enum
+from typing import TYPE_CHECKING
+
+from rich import console
+import tenacity
+
+from nova_ironic_ring.command.access import errors
+from nova_ironic_ring.command import display
+from nova_ironic_ring.command.telling import snapshot
+
+if TYPE_CHECKING:
+    from nova_ironic_ring.command.access import source
+
+#: Counts what is left to wait for; None if that is not known yet.
+Left = Callable[[snapshot.Snapshot], int | None]
+
+_POLL = 2
 
 
 class Action(enum.Enum):
@@ -98,3 +114,70 @@ def failed(error: Exception) -> Outcome:
     :param error: why
     """
     return Outcome(Result.FAILED, str(error))
+
+
+class Waiter:
+    """Waits for services."""
+
+    def __init__(self, where: 'source.Source', shown: console.Console) -> None:
+        """Choose the deployment.
+
+        :param where: the deployment
+        :param shown: where to show it
+        """
+        self._source = where
+        self._console = shown
+
+    def say(self, line: str) -> None:
+        """Print a line.
+
+        :param line: the line
+        """
+        self._console.print(line)
+
+    def wait(self, seen: snapshot.Snapshot, left: Mapping[Step, Left],
+             timeout: float) -> Outcomes:
+        """Wait until nothing is left to wait for, and show how far it is.
+
+        Only Nova's databases are read meanwhile, and Placement for pools.
+
+        :param seen: what was read before
+        :param left: the steps that are to come about, and what says how far
+            each is
+        :param timeout: how long to wait, in seconds
+        """
+        with display.progressing(self._console) as shown:
+            counts = self._count(seen, left, timeout, shown)
+        return {step: DONE if count == 0 else NOT_YET
+                for step, count in counts.items()}
+
+    def _count(self, seen: snapshot.Snapshot, left: Mapping[Step, Left],
+               timeout: float, shown: display.Progress
+               ) -> Mapping[Step, int | None]:
+        """Count what is left until nothing is, or the time is over."""
+        counts: dict[Step, int | None] = dict.fromkeys(left)
+
+        def is_over() -> bool:
+            nonlocal seen
+            try:
+                seen = self._source.refresh(seen)
+                for step, count in left.items():
+                    counts[step] = count(seen)
+                    shown.show(step.words, counts[step], step.count)
+            except errors.CommandError as error:
+                # What was begun goes on without this command.
+                self._console.print(str(error))
+                return False
+            return all(count == 0 for count in counts.values())
+
+        try:
+            tenacity.Retrying(
+                retry=tenacity.retry_if_not_result(bool),
+                stop=tenacity.stop_after_delay(timeout),
+                wait=tenacity.wait_fixed(_POLL))(is_over)
+        except tenacity.RetryError:
+            self._console.print(
+                f'This has not come about in {timeout:g} s, and goes on: see '
+                '"nova-ironic-ring show --watch" and "nova-ironic-ring '
+                'check".')
+        return counts

@@ -5,9 +5,13 @@
 Nothing that the command does fails because it cannot be written down.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 import functools
+import getpass
 import logging
+import os
+import shlex
+import socket
 import sys
 from typing import TypeAlias
 
@@ -27,6 +31,9 @@ PATIENCE = 5
 _PUBLISHER = 'nova-ironic-ring'
 # As long as a reason may be in Nova.
 _MOST = 255
+# Characters of a command that are written down, with each thing that it does:
+# the nodes of a move may be thousands, and Nova keeps 64 kB of each.
+_LONGEST_COMMAND = 1000
 
 Code = core_audit.Code
 _Write: TypeAlias = Callable[
@@ -164,3 +171,35 @@ def _handlers(logger: logging.Logger) -> list[logging.Handler]:
     """Name what handles the lines of a logger."""
     above = logger.parent if logger.propagate else None
     return list(logger.handlers) + (_handlers(above) if above else [])
+
+
+def find_author(arguments: Sequence[str],
+                environment: Mapping[str, str] = os.environ
+                ) -> core_audit.Author:
+    """Say who runs the command.
+
+    :param arguments: what was typed behind its name
+    :param environment: the environment
+    """
+    cloud = environment.get('OS_CLOUD')
+    return core_audit.Author(
+        _user(environment), socket.gethostname(),
+        environment.get('OS_USERNAME') or (
+            f'cloud {cloud}' if cloud else None),
+        _cut(shlex.join(arguments)))
+
+
+def _cut(typed: str) -> str:
+    return (typed if len(typed) <= _LONGEST_COMMAND
+            else typed[:_LONGEST_COMMAND - 4] + ' ...')
+
+
+def _user(environment: Mapping[str, str]) -> str:
+    """Return the name of the user, and of who has become that by sudo."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        # In a container, the user may have no name.
+        user = str(os.getuid())
+    before = environment.get('SUDO_USER')
+    return f'{before} as {user}' if before and before != user else user

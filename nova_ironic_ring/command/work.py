@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterable, Sequence
 import functools
 from typing import TYPE_CHECKING
 
-from nova_ironic_ring.command import counting
-from nova_ironic_ring.command import errors
-from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command import steps
-from nova_ironic_ring.command import waiting
+from nova_ironic_ring.command.telling import counting
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import plural
 
 if TYPE_CHECKING:
-    from nova_ironic_ring.command import source
+    from nova_ironic_ring.command.access import source
     from nova_ironic_ring.command import trail
 
 #: Says what is wrong with what was read, and returns the same.
@@ -39,7 +38,7 @@ class Worker:
     """
 
     def __init__(self, where: 'source.Source', see: See,
-                 waiter: waiting.Waiter,
+                 waiter: steps.Waiter,
                  written: 'Callable[[], trail.Trail]') -> None:
         """Choose the deployment.
 

@@ -18,7 +18,7 @@ from cliff import commandmanager
 from cliff import lister
 import fixtures
 
-from nova_ironic_ring.command import watching
+from nova_ironic_ring.command import display
 from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
@@ -152,7 +152,7 @@ class Down(_Lab, command.Command):
         self.say(f'The lab in {self.directory} is down.')
 
 
-class Show(_Table, watching.Watched):
+class Show(_Table, display.Watched):
     """Show the ring: who is in it, and which nodes each has."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 import functools
 from unittest import mock
 
-from nova_ironic_ring.command import checks
-from nova_ironic_ring.command import decisions
-from nova_ironic_ring.command import nodes
-from nova_ironic_ring.command import overview
-from nova_ironic_ring.command import planning
-from nova_ironic_ring.command import prospect
-from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command.checks import table
+from nova_ironic_ring.command.telling import nodes
+from nova_ironic_ring.command.telling import overview
+from nova_ironic_ring.command.telling import planning
+from nova_ironic_ring.command.telling import prospect
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.tests.benchmarks import growth_core
 from nova_ironic_ring.tests.unit.command import deployment
@@ -49,11 +48,11 @@ def _list(seen: snapshot.Snapshot) -> object:
 
 
 def _show_node(seen: snapshot.Snapshot) -> object:
-    return decisions.explain(seen, next(iter(seen.nodes.values())))
+    return nodes.explain(seen, next(iter(seen.nodes.values())))
 
 
 def _check(seen: snapshot.Snapshot) -> object:
-    return checks.find(seen)
+    return table.find(seen)
 
 
 def _plan(seen: snapshot.Snapshot) -> object:

@@ -16,7 +16,7 @@ import time
 import nova.conf
 import prettytable
 
-from nova_ironic_ring.command import source
+from nova_ironic_ring.command.access import source
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place

@@ -14,11 +14,10 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.adapters import tables
+from nova_ironic_ring.command.access import errors
+from nova_ironic_ring.command.access import writing
 from nova_ironic_ring.command import app
-from nova_ironic_ring.command import errors
-from nova_ironic_ring.command import recorded
-from nova_ironic_ring.command import snapshot
-from nova_ironic_ring.command import writing
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.deciding import sharding
 from nova_ironic_ring.core.peers import membership
@@ -67,10 +66,10 @@ class FakeSource:
              ) -> snapshot.Snapshot:
         seen = self._look()
         return self._listed(seen) if ironic else dataclasses.replace(
-            seen, nodes=recorded.nodes(seen))
+            seen, nodes=snapshot.recorded(seen))
 
     def refresh(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
-        return recorded.renewed(seen, self._look())
+        return snapshot.renewed(seen, self._look())
 
     def with_nodes(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
         return self._listed(dataclasses.replace(seen, nodes=self.seen.nodes))
@@ -152,7 +151,7 @@ class CommandTestCase(base.BaseTestCase):
         self.useFixture(fixtures.MockPatchObject(writing, 'set_up'))
         conf.register_opts(nova.conf.CONF)
         self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.command.waiting._POLL', 0))
+            'nova_ironic_ring.command.steps._POLL', 0))
         self.useFixture(fixtures.MockPatch(
             'nova_ironic_ring.command.reading._WATCH_INTERVAL', 0))
         self.useFixture(fixtures.MockPatch(
@@ -166,14 +165,14 @@ class CommandTestCase(base.BaseTestCase):
                     self.actions.append(entry))))
         self.author = audit.Author('alice', 'controller', 'bob', '')
         self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.command.author.find',
+            'nova_ironic_ring.command.trail.find_author',
             side_effect=lambda arguments: dataclasses.replace(
                 self.author, arguments=' '.join(arguments))))
         self.lines = self.useFixture(fixtures.FakeLogger(
             'nova_ironic_ring.audit', format='%(message)s'))
         self.source = FakeSource(deployment.make())
         self.make_source = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.command.source.Source',
+            'nova_ironic_ring.command.access.source.Source',
             side_effect=lambda cell: self.source)).mock
         self.saved: list[dict] = []
         self.useFixture(fixtures.MockPatchObject(

@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import typing
 
-from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import shards as core_shards
 from nova_ironic_ring.core.values import model
@@ -17,6 +17,7 @@ from nova_ironic_ring.core.values import profile
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.timezone.utc)
 KIND = pools.Kind('CUSTOM_BAREMETAL')
 NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(30)]
+POOLS = {host: pools.name(host, KIND) for host in 'abcd'}
 
 
 def service(host: str, silent: float = 0, cell: str = 'cell1',
@@ -152,3 +153,25 @@ def elsewhere(seen: snapshot.Snapshot) -> snapshot.Snapshot:
     return dataclasses.replace(seen, instances={
         uuid: dataclasses.replace(instance, host='kvm', node='kvm-1')
         for uuid, instance in seen.instances.items()})
+
+
+def change(seen: snapshot.Snapshot, **of_nodes: dict) -> snapshot.Snapshot:
+    """Have Ironic say something else of nodes.
+
+    :param seen: the deployment
+    :param of_nodes: what to change, by the name of the node as in node_3
+    """
+    nodes = dict(seen.nodes)
+    for name, fields in of_nodes.items():
+        uuid = NODES[int(name.removeprefix('node_'))]
+        nodes[uuid] = dataclasses.replace(nodes[uuid], **fields)
+    return dataclasses.replace(seen, nodes=nodes)
+
+
+def owner(number: int, *hosts: str) -> str | None:
+    """Name the desired owner of a node.
+
+    :param number: the number of the node
+    :param hosts: the members of the ring; a, b and c if there is none
+    """
+    return ring.Ring(hosts or ('a', 'b', 'c'), 32).owner(NODES[number])

@@ -12,8 +12,8 @@ from cliff import commandmanager
 import fixtures
 
 from nova_ironic_ring.command import app
-from nova_ironic_ring.command import checks
-from nova_ironic_ring.command import upgrade
+from nova_ironic_ring.command.checks import table
+from nova_ironic_ring.command.checks import upgrade
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
@@ -287,9 +287,9 @@ class ReadingTestCase(base.CommandTestCase):
 
     def test_upgrade_check_runs_all_checks(self):
         self.assertEqual(
-            list(checks.CHECKS),
+            list(table.CHECKS),
             [how['check'] for _, (_, how)
-             in upgrade.UpgradeChecks._upgrade_checks])
+             in upgrade.UpgradeChecks(make())._upgrade_checks])
 
     def test_upgrade_check_that_fails_where_a_cell_does_not_answer(self):
         seen = make(unread={'cell2': 'The database of cell cell2 is away.'})

@@ -9,7 +9,7 @@ import fixtures
 from nova import exception
 from nova import objects
 
-from nova_ironic_ring.command import errors
+from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment

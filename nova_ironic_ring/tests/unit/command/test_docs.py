@@ -16,15 +16,15 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.adapters import tables
+from nova_ironic_ring.command.access import errors
+from nova_ironic_ring.command.access import writing
 from nova_ironic_ring.command import app
-from nova_ironic_ring.command import decisions as command_decisions
-from nova_ironic_ring.command import errors
-from nova_ironic_ring.command import findings
-from nova_ironic_ring.command import overview
-from nova_ironic_ring.command import past
-from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command.checks import findings
+from nova_ironic_ring.command import looking_back
 from nova_ironic_ring.command import steps
-from nova_ironic_ring.command import writing
+from nova_ironic_ring.command.telling import nodes
+from nova_ironic_ring.command.telling import overview
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.peers import membership
@@ -62,7 +62,7 @@ class DocsTestCase(base.BaseTestCase):
     def test_decisions(self):
         self.assertLessEqual(
             {(code.name,) for code in decisions.Decision}
-            | {(command_decisions.NONE,), (command_decisions.COUNT,)},
+            | {(nodes.NONE,), (nodes.COUNT,)},
             {line[:1] for line in self._tables(2)})
 
     def test_history(self):
@@ -70,7 +70,8 @@ class DocsTestCase(base.BaseTestCase):
         cells = re.findall(r'   \* - ([A-Z_, ]+)\n', page)
         described = set(re.findall(r'[A-Z_]{4,}', ' '.join(cells)))
         self.assertEqual(
-            {code.name for kind in (audit.Code, past.Code) for code in kind},
+            {code.name for kind in (audit.Code, looking_back.Code)
+             for code in kind},
             described)
         for name in audit.ACTIONS.values():
             self.assertIn(f'   * - ``{name}``\n', page)

@@ -28,12 +28,13 @@ class ImportsTestCase(base.BaseTestCase):
     def test_help(self):
         # The help loads all commands.
         self.assertEqual([], self._dear(
-            'command.app', 'command.reading', 'command.changing'))
+            'command.app', 'command.reading', 'command.changing',
+            'command.looking_back'))
 
     def test_what_reads(self):
         self.assertEqual(
             ['nova.conf', 'sqlalchemy'],
-            self._dear('command.source', 'command.settings'))
+            self._dear('command.access.source', 'command.access.settings'))
 
     def test_what_writes(self):
-        self.assertIn('nova.objects', self._dear('command.writing'))
+        self.assertIn('nova.objects', self._dear('command.access.writing'))

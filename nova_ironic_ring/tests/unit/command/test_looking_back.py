@@ -12,7 +12,7 @@ from oslo_utils import fixture as time_fixture
 from oslo_utils import timeutils
 
 from nova_ironic_ring.adapters import actions
-from nova_ironic_ring.command import errors
+from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command import looking_back
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.values import pools

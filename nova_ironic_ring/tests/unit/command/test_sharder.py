@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import json
 
-from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment

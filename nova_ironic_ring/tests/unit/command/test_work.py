@@ -6,8 +6,8 @@ import dataclasses
 
 import fixtures
 
-from nova_ironic_ring.command import errors
-from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command.access import errors
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import base

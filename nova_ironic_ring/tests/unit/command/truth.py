@@ -8,7 +8,7 @@ their settings; the command is given what it would read.
 import dataclasses
 import datetime
 
-from nova_ironic_ring.command import snapshot
+from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.peers import disputes

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the command "check" looks for."""

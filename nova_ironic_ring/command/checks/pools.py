@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Finds what is wrong with pools, each with what to do about it."""
+
+import collections
+from collections.abc import Container, Iterator
+
+from nova_ironic_ring.command.checks.findings import Code
+from nova_ironic_ring.command.checks.findings import Finding
+from nova_ironic_ring.command.telling import counting
+from nova_ironic_ring.command.telling import snapshot
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import plural
+from nova_ironic_ring.core.values import pools as core_pools
+
+_State = membership.State
+
+
+def advice_on_lost(seen: snapshot.Snapshot, host: str, held: bool) -> str:
+    """Say what to do about what is in the name of a lost service.
+
+    :param seen: what was read
+    :param host: its name
+    :param held: whether there are instances among it
+    """
+    advice = ('where they stay so for more than two passes, see that a '
+              'member of its ring lives')
+    if held and seen.state(host) is _State.GONE:
+        advice += ('; and for nodes with instances, that [ironic_ring] '
+                   'instance_mobility is not pinned there')
+    elif held:
+        advice += ('; and for nodes with instances run "nova-ironic-ring '
+                   f'failover {host}"')
+    return advice
+
+
+def pools(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Pools of lost services, and nodes that no pool can have.
+
+    :param seen: what was read
+    """
+    held = collections.Counter(
+        instance.node for instance in seen.instances.values())
+    for host in sorted({row.owner for row in seen.pools.values()}):
+        if seen.state(host).lives:
+            continue
+        names = {name: row for name, row in sorted(seen.pools.items())
+                 if row.owner == host}
+        count = sum(held[name] for name in names)
+        if count:
+            yield Finding(
+                Code.INSTANCES_OF_LOST_SERVICE, host,
+                f'it is {seen.word(host)}, and ' + plural.of(
+                    count, 'instance is', 'instances are')
+                + ' still in its pools', advice_on_lost(seen, host, True),
+                next(iter(names.values())).cell)
+        is_gone = seen.state(host) is _State.GONE
+        for name, row in names.items():
+            if not held[name]:
+                yield Finding(
+                    Code.POOL_OF_LOST_SERVICE, name,
+                    f'it is the record of {host}, which is {seen.word(host)}, '
+                    'and has no instance',
+                    'run "nova-ironic-ring clean rows"' if is_gone else
+                    'its nodes count for others; if the service does not '
+                    'come back, delete it with "openstack compute service '
+                    'delete", which deletes the record as well', row.cell)
+    for key in seen.keys() if seen.pools else ():
+        current = seen.ring(key)
+        for node in seen.served(key):
+            owner = current.owner(node.uuid)
+            if owner is not None and seen.has_pools(owner) and (
+                    node.kind is None and node.uuid not in seen.rows):
+                yield Finding(
+                    Code.NODE_WITHOUT_POOL, node.uuid,
+                    'the node has no resource class, so it is in no pool, and '
+                    'nothing is built on it',
+                    'set its resource class in Ironic', key.cell)
+
+
+def counts(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Nodes of which no pool is made, and pools of another size than nodes.
+
+    :param seen: what was read
+    """
+    counted = counting.look(seen)
+    yield from _left_out(seen, counted)
+    yield from _totals(seen, counted)
+
+
+def _left_out(seen: snapshot.Snapshot, counted: counting.Counted
+              ) -> Iterator[Finding]:
+    """Services that do not make a pool of each kind of their nodes."""
+    found: dict[str, list[str]] = {}
+    for node, host in sorted(counted.left_out.items()):
+        found.setdefault(host, []).append(node)
+    for host, nodes in sorted(found.items()):
+        of_kinds = len({seen.kind(host, seen.nodes[node]) for node in nodes})
+        service = seen.hosts[host]
+        yield Finding(
+            Code.NODES_LEFT_OUT, service.record.host,
+            'it has as many pools as [ironic_ring] pools_limit '
+            f'({seen.profiles[host].pools_limit}) lets it make, and '
+            + plural.of(len(nodes), f'node, {nodes[0]}, is',
+                        f'nodes, such as {nodes[0]}, are')
+            + f' of {plural.of(of_kinds, "other kind")}: nothing is built '
+            'there',
+            'see who has set the traits and capabilities of these in Ironic; '
+            'name those that flavors ask for in [ironic_ring] pool_traits and '
+            'pool_capabilities, or raise the limit, on all services of the '
+            'ring, and send SIGHUP', service.cell)
+
+
+def _totals(seen: snapshot.Snapshot, counted: counting.Counted
+            ) -> Iterator[Finding]:
+    """Pools that have more or fewer nodes together than Ironic.
+
+    Those of services that are lost, or whose passes fail, are reserved.
+    """
+    counts = counted.counted
+    if seen.providers is None or not counts:
+        return
+    expected = collections.Counter(count.pool for count in counts.values())
+    unclaimed = _unclaimed(seen, counts.keys() | counted.left_out)
+    for key in seen.keys():
+        hosts = [host for host in sorted(seen.hosts)
+                 if seen.key(host) == key and seen.state(host).gives]
+        kinds = {kind for node in seen.served(key) if node.uuid in counts
+                 and (kind := seen.kind(
+                     counts[node.uuid].host, node)) is not None}
+        kinds.update(kind for host, kind in unclaimed if host in hosts)
+        for kind in sorted(kinds, key=repr):
+            names = {host: core_pools.name(host, kind) for host in hosts}
+            in_none = sum(unclaimed[host, kind] for host in hosts)
+            in_ironic = in_none + sum(
+                expected[name] for name in names.values())
+            actual = {host: _total(seen, name, expected[name])
+                      for host, name in names.items()}
+            if sum(actual.values()) == in_ironic:
+                continue
+            words = [f'{actual[host]} instead of {expected[name]} for {host}'
+                     for host, name in names.items()
+                     if actual[host] != expected[name]]
+            if in_none:
+                words.append(f'{in_none} for no service')
+            yield Finding(
+                Code.POOLS_DIFFER_FROM_IRONIC, str(key),
+                'Placement has '
+                f'{plural.of(sum(actual.values()), "node")} of resource '
+                f'class {kind.resource_class} and of one kind in pools, and '
+                f'Ironic has {in_ironic} ({", ".join(words)})',
+                'wait for a pass of each service; if it stays so, look for '
+                'ERROR and WARNING in the logs of those', key.cell)
+
+
+def _unclaimed(seen: snapshot.Snapshot, counts: Container[str]
+               ) -> collections.Counter[tuple[str, core_pools.Kind]]:
+    """Count the free nodes that should be in a pool, and are in none.
+
+    Services that see different rings may each take a node for another's.
+
+    :param seen: what was read
+    :param counts: UUIDs of the nodes that are in a pool, and of those that
+        are left out
+    :returns: how many there are, by the canonical name of the service that is
+        to have them, and their kind
+    """
+    return collections.Counter(
+        (owner, kind) for uuid, owner in seen.desired().items()
+        if (kind := seen.kind(owner, seen.nodes[uuid])) is not None
+        and seen.nodes[uuid].instance is None
+        and uuid not in counts and uuid not in seen.rows
+        and seen.has_pools(owner))
+
+
+def _total(seen: snapshot.Snapshot, name: str, expected: int) -> int:
+    """Return how many nodes Placement has in a pool.
+
+    :param name: the name of the pool
+    :param expected: how many it should have
+    """
+    found = seen.inventories.get(name)
+    # Of a pool without nodes Placement is told one node, which is reserved.
+    if found is None or (not expected and found.total == found.reserved):
+        return 0
+    return found.total
+
+
+def without_record(seen: snapshot.Snapshot
+                   ) -> dict[str, list[snapshot.Instance]]:
+    """Return the instances in pools that Nova has no record of.
+
+    :param seen: what was read
+    :returns: by the name of the pool
+    """
+    found: dict[str, list[snapshot.Instance]] = {}
+    for instance in seen.instances.values():
+        if instance.pool is not None and instance.pool not in seen.pools and (
+                model.canonical(str(instance.host))
+                not in seen.others | seen.other_rows):
+            found.setdefault(instance.pool, []).append(instance)
+    return found
+
+
+def records(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Pools that have instances, and no record.
+
+    The pool driver deletes the record of none that has one. Nova's own driver
+    takes all pools of its service for nodes that Ironic does not have.
+
+    :param seen: what was read
+    """
+    for pool, held in sorted(without_record(seen).items()):
+        host = held[0].host
+        yield Finding(
+            Code.POOL_WITHOUT_RECORD, pool,
+            plural.of(len(held), f'instance of {host} is',
+                      f'instances of {host} are')
+            + ' in it, and Nova has no record of it',
+            "Nova's own driver deletes the records of pools: set [DEFAULT] "
+            f'compute_driver = ironic_ring.IronicPoolDriver on {host}, and '
+            'restart it, which makes the record again and counts the nodes of '
+            'these instances',
+            held[0].cell)
+
+
+def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Instances in pools that Ironic has on no node.
+
+    :param seen: what was read
+    """
+    on_nodes = {node.instance for node in seen.nodes.values()}
+    for uuid, instance in sorted(seen.instances.items()):
+        if instance.pool is not None and instance.is_idle and (
+                uuid not in on_nodes):
+            yield Finding(
+                Code.INSTANCE_WITHOUT_NODE, uuid,
+                f'it is in pool {instance.pool}, and Ironic has it on no node '
+                'that Nova may see',
+                'see whether somebody has removed the instance_uuid of its '
+                "node, or Nova's account may not see the node; else delete "
+                'the server', instance.cell)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Finds records, providers, nodes and instances that do not fit together."""
+
+from collections.abc import Iterator
+
+from nova_ironic_ring.command.checks.findings import Code
+from nova_ironic_ring.command.checks.findings import Finding
+from nova_ironic_ring.command.checks import pools
+from nova_ironic_ring.command.telling import snapshot
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import plural
+
+
+def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Records of lost services, and records and nodes without each other.
+
+    :param seen: what was read
+    """
+    for node, row in seen.rows.items():
+        if node not in seen.nodes:
+            yield Finding(
+                Code.RECORD_WITHOUT_NODE, node,
+                f'the record of {row.owner} is of a node that '
+                'Ironic does not have',
+                'wait for ten passes of the resource tracker, then run '
+                '"nova-ironic-ring clean rows"', row.cell)
+    for host in sorted({row.owner for row in seen.rows.values()}):
+        left = [row for row in seen.rows.values()
+                if row.owner == host and row.node in seen.nodes]
+        if not left or seen.state(host).lives:
+            continue
+        held = any(seen.nodes[row.node].instance for row in left)
+        yield Finding(
+            Code.INSTANCES_OF_LOST_SERVICE if held
+            else Code.RECORDS_OF_LOST_SERVICE, host,
+            f'it is {seen.word(host)}, and '
+            + plural.of(len(left), 'record of a node is',
+                        'records of nodes are') + ' still in its name',
+            pools.advice_on_lost(seen, host, held), left[0].cell)
+    served: dict[str, str] = {}
+    for key in seen.keys():
+        current = seen.ring(key)
+        if current.members:
+            served |= {node.uuid: str(current.owner(node.uuid))
+                       for node in seen.served(key)}
+    for node in sorted(served.keys() - seen.rows.keys()):
+        if seen.has_pools(served[node]):
+            continue
+        yield Finding(
+            Code.NODE_WITHOUT_RECORD, node, 'the node has no record in Nova',
+            'wait for a pass of the resource tracker; if it stays so, look '
+            'for ERROR in the log of the service that "nova-ironic-ring node '
+            'show" names')
+
+
+def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Resource providers and nodes without each other.
+
+    :param seen: what was read
+    """
+    if seen.providers is None:
+        return
+    left = seen.providers - seen.nodes.keys() - seen.rows.keys()
+    for uuid in () if seen.unread else sorted(left):
+        yield Finding(
+            Code.PROVIDER_WITHOUT_NODE, uuid,
+            'Placement has a resource provider of a node '
+            'that neither Ironic nor Nova has',
+            'run "nova-ironic-ring clean providers"')
+    for uuid in sorted(
+            seen.rows.keys() & seen.nodes.keys() - seen.providers):
+        yield Finding(
+            Code.NODE_WITHOUT_PROVIDER, uuid,
+            'the node has a record and no resource '
+            'provider, so nothing is built on it',
+            f'wait for a pass; if it stays so, restart {seen.rows[uuid].owner}'
+            ' and look for ERROR in its log', seen.rows[uuid].cell)
+
+
+def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Instances that are not with the service that has their node.
+
+    :param seen: what was read
+    """
+    for node in seen.nodes.values():
+        instance = seen.instance_on(node)
+        row = seen.rows.get(node.uuid)
+        if instance is None:
+            if node.instance is not None and not seen.unread:
+                yield Finding(
+                    Code.INSTANCE_NOT_IN_NOVA, node.uuid,
+                    f'the node holds instance {node.instance}, which Nova '
+                    'does not have',
+                    "Nova's task for such frees it within [DEFAULT] "
+                    'running_deleted_instance_poll_interval; if the instance '
+                    'was never of this Nova, undeploy the node in Ironic',
+                    row.cell if row else None)
+            continue
+        if instance.host is not None and (
+                not instance.is_on(node.uuid)
+                or model.canonical(instance.host) in seen.others):
+            yield Finding(
+                Code.INSTANCE_ELSEWHERE, node.uuid,
+                f'the node holds instance {instance.uuid}, which Nova has on '
+                f'{instance.node}, with {instance.host}',
+                'see who has set the instance_uuid of the node: nobody takes '
+                'the instance over', instance.cell)
+            continue
+        if row is not None and instance.host is not None and (
+                instance.pool is None) and (
+                model.canonical(instance.host)
+                != model.canonical(row.owner)):
+            yield Finding(
+                Code.INSTANCE_AND_NODE_APART, instance.uuid,
+                f'it belongs to {instance.host}, and its node {node.uuid} is '
+                f'recorded for {row.owner}',
+                f'wait for a pass of {instance.host}; if that is dead, run '
+                f'"nova-ironic-ring failover {instance.host}"', instance.cell)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The checks, in the form of all OpenStack's upgrade checks."""
+
+from collections.abc import Sequence
+import dataclasses
+
+from oslo_upgradecheck import upgradecheck
+
+from nova_ironic_ring.command.checks import table
+from nova_ironic_ring.command.telling import snapshot
+
+_Code, _Result = upgradecheck.Code, upgradecheck.Result
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """What a check says.
+
+    :ivar title: the name of the check
+    :ivar words: whether something is wrong, for people
+    :ivar details: what was found, in sentences; empty for nothing
+    :ivar code: the same as words, for programs: these names stay
+    :ivar status: the exit status that the command has by this check
+    """
+
+    title: str
+    words: str
+    details: str
+    code: str
+    status: int
+
+
+class UpgradeChecks(upgradecheck.UpgradeCommands):
+    """One line for each check."""
+
+    def __init__(self, seen: snapshot.Snapshot) -> None:
+        """Choose the deployment.
+
+        :param seen: what was read
+        """
+        self._seen = seen
+        # The table prints what the codes were made of: no check runs twice.
+        self._results: dict[table.Check, upgradecheck.Result] = {}
+
+    def _run(self, check: table.Check) -> upgradecheck.Result:
+        if check not in self._results:
+            found = [
+                f'{finding.subject}: {finding.what}. To do: {finding.advice}.'
+                for finding in check.run(self._seen)]
+            code = _Code.FAILURE if check.is_fatal else _Code.WARNING
+            self._results[check] = (
+                _Result(code, ' '.join(found)) if found
+                else _Result(_Code.SUCCESS))
+        return self._results[check]
+
+    def lines(self) -> list[Line]:
+        """Run the checks, and return what each says."""
+        return [
+            Line(check.title,
+                 str(upgradecheck.UPGRADE_CHECK_MSG_MAP[result.code]),
+                 result.details or '', result.code.name, int(result.code))
+            for check in table.CHECKS for result in [self._run(check)]]
+
+    @property
+    def _upgrade_checks(self) -> Sequence[tuple]:
+        # So the library prints its table of them.
+        return [(check.title, (UpgradeChecks._run, {'check': check}))
+                for check in table.CHECKS]

@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Says what becomes of nodes, in words and in codes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+
+from nova_ironic_ring.command.telling import counting
+from nova_ironic_ring.command.telling import overview
+from nova_ironic_ring.command.telling import prospect
+from nova_ironic_ring.command.telling import snapshot
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
+
+_Decision = decisions.Decision
+
+#: The code where no service decides.
+NONE = 'NONE'
+#: The code where a node counts in a pool: that is all that becomes of it.
+COUNT = 'COUNT'
+
+# With these a service has nothing to do with a node.
+_LEAVES = (_Decision.LEAVE, _Decision.LEAVE_INSTANCE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Story:
+    """What there is to say of a node.
+
+    :ivar node: the node
+    :ivar row: its record, if there is one
+    :ivar key: the ring that serves it, if there is one
+    :ivar instance: the instance on it, if Nova has it
+    :ivar owner: what its owner is, or the service whose pool it counts in;
+        None if it has none
+    :ivar desired: the canonical name of its desired owner, if there is one
+    :ivar host: the canonical name of the service that acts; None for none
+    :ivar step: what that service does in its next pass; None where it is that
+        the node counts in a pool, or nobody acts
+    :ivar reason: why, or why nobody acts
+    :ivar owner_name: the name of its owner; empty if it has none
+    :ivar count: where the node counts; None if it is in no pool
+    :ivar failed: how many deployments on it have failed, and when last, as
+        services with pools say; empty for none
+    """
+
+    node: snapshot.Node
+    row: snapshot.Row | None
+    key: snapshot.Key | None
+    instance: snapshot.Instance | None
+    owner: overview.Description | None
+    desired: str | None
+    host: str | None
+    step: planner.Step | None
+    reason: str
+    owner_name: str = ''
+    count: counting.Count | None = None
+    failed: str = ''
+
+    @property
+    def cell(self) -> str | None:
+        """The name of the cell that the node is in, if it is in one."""
+        if self.row is not None:
+            return self.row.cell
+        if self.count is not None:
+            return self.count.cell
+        return self.key.cell if self.key else None
+
+    @property
+    def pool(self) -> str:
+        """The name of the pool that the node counts in; empty for none."""
+        return self.count.pool if self.count is not None else ''
+
+    @property
+    def code(self) -> str:
+        """The decision, for programs: these names stay."""
+        if self.step is not None:
+            return self.step.decision.name
+        return COUNT if self.count is not None else NONE
+
+    @property
+    def decision(self) -> str:
+        """Who decides what."""
+        if self.code == NONE:
+            return 'none'
+        return f'{self.host}: {self.code}' if self.host else self.code
+
+    @property
+    def is_to_move(self) -> bool:
+        """Whether the node goes to another service, or is to."""
+        decision = self.step.decision if self.step else None
+        return decision is not None and bool(self.owner_name) and (
+            decision.takes or decision.takes_instance or decision.offers
+            or decision in (_Decision.HOLD, _Decision.WAIT))
+
+
+class Teller:
+    """Tells of the nodes of a deployment."""
+
+    def __init__(self, seen: snapshot.Snapshot) -> None:
+        """Choose what is told of.
+
+        :param seen: what was read
+        """
+        self._seen = seen
+        self._keys = seen.keys()
+        self._rings = seen.rings()
+        self._key_of = seen.serving(self._rings)
+        # Without a change, all rings of a cell have the same one.
+        self._prospects: dict[str, prospect.Prospect] = {}
+        counted = counting.look(seen)
+        self._counts, self._left_out = counted.counted, counted.left_out
+
+    def tell(self, node: snapshot.Node) -> Story:
+        """Tell of a node.
+
+        :param node: the node
+        """
+        seen = self._seen
+        row, instance = seen.rows.get(node.uuid), seen.instance_on(node)
+        key = self._key_of.get(node.uuid)
+        desired = self._rings[key].owner(node.uuid) if key else None
+        count = self._counts.get(node.uuid)
+        failed = _failed(seen, node)
+        if count is not None:
+            host, step, why = _counted(seen, node, count, desired)
+            return Story(
+                node, None, key, instance, _owner(seen, count.host), desired,
+                host, step, why, seen.hosts[count.host].record.host
+                if count.host in seen.hosts else count.host, count, failed)
+        steps = self._steps(node, key)
+        holders = [model.canonical(name) for name in (
+            instance.host if instance else None, row.owner if row else None)
+            if name is not None]
+        host = _acting(steps, holders, desired)
+        step = steps[host] if host is not None else None
+        # Nobody has to act where it is no instance of the ring.
+        is_nobodys = step is not None and (
+            step.decision is _Decision.LEAVE_INSTANCE
+            and _is_elsewhere(seen, node))
+        return Story(
+            node, row, key, instance,
+            _owner(seen, row.owner) if row else None, desired,
+            None if is_nobodys else host, step,
+            _reason(seen, node, host, step) if host and step
+            else self._silence(node, desired), row.owner if row else '',
+            failed=failed)
+
+    def _silence(self, node: snapshot.Node, desired: str | None) -> str:
+        """Say why no service decides on a node."""
+        if desired is None:
+            return 'no member lives that could decide'
+        seen = self._seen
+        if seen.has_pools(desired):
+            if node.uuid in self._left_out:
+                return (f'{self._left_out[node.uuid]} has as many pools as '
+                        '[ironic_ring] pools_limit lets it make, and none of '
+                        "the node's kind: nothing is built on the node")
+            if node.uuid in seen.rows:
+                return ('the node has a record of its own, as another driver '
+                        'makes it, and is in no pool')
+            if node.kind is None:
+                return ('the node has no resource class, so it is in no pool, '
+                        'and nothing is built on it')
+        return 'no service that could decide lists the node'
+
+    def successors(self, story: Story) -> list[str]:
+        """Name the members that would have a node, one after the other.
+
+        :param story: what there is to say of the node
+        :returns: their canonical names; its desired owner comes first
+        """
+        if story.desired is None or story.key is None:
+            return []
+        return list(self._rings[story.key].successors(story.node.uuid))
+
+    def _steps(self, node: snapshot.Node, key: snapshot.Key | None
+               ) -> Mapping[str, planner.Step]:
+        """Return what each service does with a node in its next pass."""
+        row, instance = (self._seen.rows.get(node.uuid),
+                         self._seen.instance_on(node))
+        # A node that no ring serves may be with a service all the same.
+        place = key or next((each for each in self._keys if each.cell == (
+            row.cell if row else instance.cell if instance else None)), None)
+        if place is None:
+            return {}
+        if place.cell not in self._prospects:
+            self._prospects[place.cell] = prospect.of(self._seen, place)
+        return self._prospects[place.cell].steps(node.uuid)
+
+
+def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, object]:
+    """Say whose a node is, whose it should be, and what is done about it.
+
+    :param seen: what was read
+    :param node: the node
+    :returns: what there is to say, by its title
+    """
+    teller = Teller(seen)
+    story = teller.tell(node)
+    row, instance = story.row, story.instance
+    return {
+        'Node': node.uuid,
+        'Name': node.name or '',
+        'Conductor group': node.group,
+        'Shard': node.shard or '',
+        'Ring': str(story.key) if story.key is not None else 'none serves it',
+        'Owner': story.owner_name,
+        'Owner is': story.owner.words if story.owner else '',
+        'Desired owner': story.desired or '',
+        'Pool': story.pool,
+        'Successors': ', '.join(teller.successors(story)[1:]),
+        'Instance': (f'{instance.uuid} ({instance.name})' if instance
+                     else node.instance or ''),
+        'Instance belongs to': instance.host or '' if instance else '',
+        'Offered to': row.taker or '' if row else '',
+        'Decision': story.decision,
+        'Reason': story.reason,
+        'Failed deployments': story.failed,
+        'Owner state code': story.owner.code.name if story.owner else '',
+        'Decided by': story.host or '',
+        'Decision code': story.code,
+        'To move': story.is_to_move,
+    }
+
+
+def _failed(seen: snapshot.Snapshot, node: snapshot.Node) -> str:
+    """Say how often deployments on a node have failed, and when last."""
+    failure = seen.failed.get(node.uuid)
+    return '' if failure is None else (
+        f'{failure.count} in a row, the last at '
+        f'{failure.at.isoformat(timespec="seconds")}')
+
+
+def _owner(seen: snapshot.Snapshot, host: str) -> overview.Description:
+    service = seen.hosts.get(model.canonical(host))
+    return (overview.Description(overview.Code.GONE, 'not in Nova')
+            if service is None else overview.describe(seen, service))
+
+
+def _reason(seen: snapshot.Snapshot, node: snapshot.Node, host: str,
+            step: planner.Step) -> str:
+    advice = _advise(seen, node, host, step)
+    return f'the node is {step.why}{f"; {advice}" if advice else ""}'
+
+
+def _counted(seen: snapshot.Snapshot, node: snapshot.Node,
+             count: counting.Count, desired: str | None
+             ) -> tuple[str | None, planner.Step | None, str]:
+    """Say what becomes of a node that is in a pool.
+
+    :param count: where it counts
+    :param desired: its desired owner, if there is one
+    :returns: the service that acts, if one does; what it does, if that is not
+        to count it; and why
+    """
+    instance = seen.instance_on(node)
+    if instance is None or instance.pool is None:
+        why = ('with an instance that Nova does not have, or that has no '
+               'service: reserved' if node.instance is not None
+               else 'free, and counts' if node.is_ready
+               else 'free and not ready: reserved')
+        return count.host, None, (
+            f'the node is {why} in the pool of {count.host}')
+    if count.taker is not None or seen.state(count.host).is_lost:
+        decision = (
+            _Decision.LEAVE_INSTANCE if count.taker is None
+            else _Decision.TAKE_INSTANCE if seen.state(count.host).gives
+            else _Decision.FAIL_OVER)
+        host = count.taker or desired
+        step = planner.Step(decision, decision.value)
+        return host, step, _reason(seen, node, host or '', step)
+    return count.host, None, (
+        f'the node is with an instance in the pool of {count.host}')
+
+
+def _acting(steps: Mapping[str, planner.Step], holders: Sequence[str],
+            desired: str | None) -> str | None:
+    """Name the service that acts on a node.
+
+    That is the one that takes it, or else the one that has it, or else the one
+    that would have it.
+
+    :param steps: what each service does with the node
+    :param holders: the services that the instance and the node belong to
+    :param desired: the desired owner, if there is one
+    :returns: None if nobody lists the node
+    """
+    first = [host for host in (*holders, desired or '') if host in steps]
+    order = [*first, *(host for host in steps if host not in first)]
+    taking = [host for host in order if steps[host].decision.takes
+              or steps[host].decision.takes_instance]
+    having = [host for host in order
+              if steps[host].decision not in _LEAVES]
+    leaving = [host for host in order if host == desired] + order
+    return next(iter([*taking, *having, *leaving]), None)
+
+
+def _is_elsewhere(seen: snapshot.Snapshot, node: snapshot.Node) -> bool:
+    """Say whether Nova does not have the instance on a node, with Ironic."""
+    instance = seen.instance_on(node)
+    return (instance is None or instance.host is None
+            or not instance.is_on(node.uuid)
+            or model.canonical(instance.host) in seen.others | seen.other_rows)
+
+
+def _advise(seen: snapshot.Snapshot, node: snapshot.Node, host: str,
+            step: planner.Step) -> str | None:
+    """Say what an operator has to know of an instance that is left alone.
+
+    :param host: the canonical name of the service that leaves it alone
+    :param step: its step
+    """
+    if step.decision is not _Decision.LEAVE_INSTANCE:
+        return None
+    instance = seen.instance_on(node)
+    if instance is None or instance.host is None:
+        return ('Nova does not have the instance, or it has no service: its '
+                'task for deleted instances will see to it')
+    if not instance.is_on(node.uuid):
+        return (f'Nova has the instance on {instance.node}, with '
+                f'{instance.host}')
+    if _is_elsewhere(seen, node):
+        return f'{instance.host} has nodes that are not of Ironic'
+    found = seen.profiles.get(host)
+    if seen.state(instance.host) is membership.State.ABSENT and (
+            found is not None and found.mobility != 'pinned'):
+        return (f'{instance.host} is down, and nobody has said that it is '
+                'dead: it counts as such after [ironic_ring] failover_after, '
+                f'or after "nova-ironic-ring failover {instance.host}"')
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """Which nodes are wanted; None for whatever it is.
+
+    :ivar owner: the name of the service that they are recorded for
+    :ivar state: the code of what that service is, in any case
+    :ivar decision: the code of what is decided on them, in any case
+    :ivar group: their conductor group, in any case; empty for none
+    :ivar shard: their shard; empty for none
+    :ivar to_move: whether only those that go to another service
+    """
+
+    owner: str | None = None
+    state: str | None = None
+    decision: str | None = None
+    group: str | None = None
+    shard: str | None = None
+    to_move: bool = False
+
+    def fits(self, node: snapshot.Node) -> bool:
+        """Say whether Ironic has a node where it is wanted.
+
+        :param node: the node
+        """
+        return (self.group is None
+                or self.group.lower() == node.group.lower()) and (
+            self.shard is None or self.shard == (node.shard or ''))
+
+    def suits(self, story: Story) -> bool:
+        """Say whether what there is to say of a node is wanted.
+
+        :param story: that
+        """
+        owner = model.canonical(story.owner_name)
+        return (self.owner is None
+                or owner == model.canonical(self.owner)) and (
+            self.state is None or (
+                story.owner is not None
+                and story.owner.code.name == self.state.upper())) and (
+            self.decision is None
+            or self.decision.upper() == story.code) and (
+            story.is_to_move or not self.to_move)
+
+
+def choose(seen: snapshot.Snapshot, wanted: Wanted) -> list[Story]:
+    """Tell of the nodes that are wanted.
+
+    :param seen: what was read
+    :param wanted: which they are
+    :returns: in the order of their names
+    :raises ValueError: if the owner is no service at all, no node has the
+        group or the shard that is named, or there is no such code
+    """
+    _see_code(wanted.state, overview.Code.__members__, 'state')
+    _see_code(wanted.decision, [
+        *_Decision.__members__, COUNT,
+        NONE], 'decision')
+    _see(wanted.group and wanted.group.lower(),
+         (node.group.lower() for node in seen.nodes.values()),
+         'conductor group')
+    _see(wanted.shard, (node.shard or '' for node in seen.nodes.values()),
+         'shard')
+    if wanted.owner is not None and (
+            model.canonical(wanted.owner) not in seen.owners):
+        seen.service(wanted.owner)
+    teller = Teller(seen)
+    told = (teller.tell(node) for node in sorted(
+        seen.nodes.values(), key=lambda node: (node.name or '', node.uuid))
+        if wanted.fits(node))
+    return [story for story in told
+            if seen.is_meant(story.cell) and wanted.suits(story)]
+
+
+def _see_code(code: str | None, known: Iterable[str], what: str) -> None:
+    """See that there is a code.
+
+    :raises ValueError: if there is not
+    """
+    if code is not None and code.upper() not in known:
+        raise ValueError(
+            f'There is no {what} "{code}": there are {", ".join(known)}.')
+
+
+def _see(name: str | None, known: Iterable[str], what: str) -> None:
+    """See that a name is known: a list without nodes may look like good news.
+
+    That no node is in none is an answer.
+
+    :raises ValueError: if it is not
+    """
+    names = sorted(set(known))
+    if name and name not in names:
+        raise ValueError(
+            f'Ironic has no node in {what} "{name}": there are '
+            f'{", ".join(each or "nodes in none" for each in names)}.')

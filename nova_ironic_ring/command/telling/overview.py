@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the services are, and what each has."""
+
+import dataclasses
+import enum
+
+from nova_ironic_ring.command.telling import counting
+from nova_ironic_ring.command.telling import snapshot
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
+
+_State = membership.State
+
+
+class Code(enum.Enum):
+    """What a service is to its ring, for programs: these names stay."""
+
+    MEMBER = enum.auto()
+    #: It runs Nova's own driver, or an old release of this one.
+    MEMBER_THAT_SAYS_NOTHING = enum.auto()
+    #: It lives, and has no node by which its peers would know it.
+    WITHOUT_NODE = enum.auto()
+    #: It lives, and members have a peer list that does not name it.
+    NOT_IN_PEER_LIST = enum.auto()
+    DISABLED = enum.auto()
+    #: It lives, and its passes have failed for long.
+    NOT_WORKING = enum.auto()
+    #: Nova's API shows it as down; it may be disabled as well.
+    DOWN = enum.auto()
+    #: An operator has said so; it may be alive.
+    FORCED_DOWN = enum.auto()
+    #: Nova has no record of it.
+    GONE = enum.auto()
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """What a service is to its ring.
+
+    :ivar code: for programs
+    :ivar words: the same and more, for people
+    """
+
+    code: Code
+    words: str
+
+
+@dataclasses.dataclass
+class Line:
+    """A service.
+
+    :ivar cell: the name of its cell
+    :ivar ring: the ring that it is in
+    :ivar host: its name
+    :ivar is_what: what it is to that ring
+    :ivar owned: nodes recorded as its own, or in its pools
+    :ivar desired: nodes that the ring maps to it
+    :ivar to_hand_over: free nodes among its own that are for another
+    :ivar to_fail_over: instances that belong to it while it is down or gone
+    :ivar instances: instances that belong to it
+    """
+
+    cell: str
+    ring: str
+    host: str
+    is_what: Description
+    owned: int = 0
+    desired: int = 0
+    to_hand_over: int = 0
+    to_fail_over: int = 0
+    instances: int = 0
+
+
+def lines(seen: snapshot.Snapshot) -> list[Line]:
+    """Put together what each service is and has.
+
+    :param seen: what was read
+    :returns: ring by ring; a line for each service that may run an ironic
+        driver, and one for each other host that a node's record names
+    """
+    found: dict[str, Line] = {}
+    for key in [*seen.keys(), None]:
+        for host, service in sorted(seen.hosts.items()):
+            if seen.key(host) == key:
+                found[host] = Line(
+                    service.cell, str(key or f'cell {service.cell}, unknown'),
+                    service.record.host, describe(seen, service))
+
+    def line(host: str, cell: str) -> Line:
+        return found.setdefault(model.canonical(host), Line(
+            cell, f'cell {cell}', host,
+            Description(Code.GONE, 'Nova has no record of it')))
+
+    desired = seen.desired()
+    for owner in desired.values():
+        found[owner].desired += 1
+    for row in seen.rows.values():
+        owner_line = line(row.owner, row.cell)
+        owner_line.owned += 1
+        recorded = seen.nodes.get(row.node)
+        if recorded is not None and recorded.instance is None and desired.get(
+                row.node, row.owner) != model.canonical(row.owner):
+            owner_line.to_hand_over += 1
+    for row in seen.pools.values():
+        line(row.owner, row.cell)
+    for count in counting.of(seen).values():
+        line(count.host, count.cell).owned += 1
+    for instance in seen.instances.values():
+        if instance.host:
+            owner_line = line(instance.host, instance.cell)
+            owner_line.instances += 1
+            if seen.state(instance.host).is_lost:
+                owner_line.to_fail_over += 1
+    return [each for each in found.values() if seen.is_meant(each.cell)]
+
+
+def describe(seen: snapshot.Snapshot, service: snapshot.Service
+             ) -> Description:
+    """Say what a service is to its ring.
+
+    :param seen: what was read
+    :param service: the service
+    """
+    host = model.canonical(service.record.host)
+    match seen.state(host):
+        case _State.ABSENT:
+            return Description(Code.DOWN, _down(seen, service.record))
+        case _State.FORCED_DOWN:
+            return Description(Code.FORCED_DOWN, 'forced down' + (
+                ', but alive' if seen.lives(host) else ''))
+        case _State.NOT_WORKING as state:
+            at = seen.last_pass(host)
+            return Description(Code.NOT_WORKING, state.value + (
+                f' since {at:%Y-%m-%d %H:%M:%S} UTC' if at else ''))
+        case _State.DISABLED:
+            return Description(Code.DISABLED, 'disabled' + (
+                f': {service.reason}' if service.reason else ''))
+    without_it = [peer for peer, said in sorted(seen.profiles.items())
+                  if said.names and host not in said.names
+                  and peer in seen.hosts and seen.key(peer) == seen.key(host)
+                  and seen.state(peer) is _State.MEMBER]
+    if without_it:
+        return Description(
+            Code.NOT_IN_PEER_LIST,
+            f'alive, but not in the peer list of {", ".join(without_it)}')
+    if host not in seen.owners:
+        return Description(Code.WITHOUT_NODE,
+                           'alive, but without a node, so in no ring')
+    if host not in seen.profiles:
+        return Description(Code.MEMBER_THAT_SAYS_NOTHING,
+                           "member, with Nova's own driver")
+    return Description(Code.MEMBER, 'member')
+
+
+def _down(seen: snapshot.Snapshot, record: model.Service) -> str:
+    silence = (seen.now - record.last_seen).total_seconds()
+    words = (f'down since {record.last_seen:%Y-%m-%d %H:%M:%S} UTC '
+             f'({silence:.0f} s)')
+    return f'{words}, disabled' if record.disabled else words

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Turns what was read of a ring into a cloud in memory, to run passes on."""
+
+from collections.abc import Mapping
+import dataclasses
+import datetime
+import functools
+from typing import Any
+
+from nova_ironic_ring.command.telling import snapshot
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import pool_limit
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
+from nova_ironic_ring.core.world import forecast
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """A change of a ring.
+
+    :ivar add: the names of services that join it or return to it
+    :ivar remove: the names of services that leave it for good
+    :ivar disable: the names of services that are disabled
+    :ivar partitions: points on the ring for each member; None for as now
+    :ivar by_shards: whether services divide nodes by their shards; None for as
+        now
+    :ivar shards: the shards that nodes get, by their UUIDs
+    """
+
+    add: frozenset[str] = frozenset()
+    remove: frozenset[str] = frozenset()
+    disable: frozenset[str] = frozenset()
+    partitions: int | None = None
+    by_shards: bool | None = None
+    shards: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Prospect:
+    """A ring in memory.
+
+    :ivar cloud: the services, nodes and records of its cell
+    :ivar services: the settings of the services of the cell that live
+    :ivar pooled: canonical names of those that have pools
+    """
+
+    cloud: clouds.Cloud
+    services: tuple[settings.Settings, ...]
+    pooled: frozenset[str] = frozenset()
+
+    def steps(self, node: str) -> dict[str, planner.Step]:
+        """Return what each service does with a node in its next pass.
+
+        What they remember of their passes, such as how long they have waited,
+        is not known here.
+
+        :param node: the node's UUID
+        :returns: by the canonical name of the service; of those that list the
+            node
+        """
+        return {host: steps[node] for host, steps in self._first_steps.items()
+                if node in steps}
+
+    @functools.cached_property
+    def _first_steps(self) -> dict[str, Mapping[str, planner.Step]]:
+        return {each.me: forecast.first_steps(self.cloud, each)
+                for each in self.services if each.me not in self.pooled}
+
+    @functools.cached_property
+    def counts(self) -> dict[str, pool_limit.Limited]:
+        """What each service with pools counts in its next pass.
+
+        By the canonical name of the service.
+        """
+        return {each.me: forecast.first_count(self.cloud, each)
+                for each in self.services if each.me in self.pooled}
+
+    def run(self) -> forecast.Forecast:
+        """Return what the services do until nothing moves."""
+        return forecast.run(self.cloud, self.services, self.pooled)
+
+    def listed(self) -> dict[str, int]:
+        """Return how many nodes each service lists, by its canonical name."""
+        return forecast.listed(self.cloud, self.services, self.pooled)
+
+
+def of(seen: snapshot.Snapshot, key: snapshot.Key,
+       change: Change = Change()) -> Prospect:
+    """Return a ring as it is, or as it would be after a change.
+
+    The other rings of its cell are there as well: some of their nodes may be
+    the same.
+
+    :param seen: what was read
+    :param key: the ring
+    :param change: the change
+    """
+    joining = {model.canonical(name): name for name in change.add}
+    leaving = frozenset(map(model.canonical, change.remove))
+    cloud = _cloud(dataclasses.replace(seen, nodes={
+        uuid: dataclasses.replace(node, shard=change.shards[uuid])
+        if uuid in change.shards else node
+        for uuid, node in seen.nodes.items()}), key.cell)
+    services = {}
+    for host, service in seen.hosts.items():
+        found = _settings(seen, host)
+        # One whose passes fail runs none.
+        if found is not None and service.cell == key.cell and (
+                host not in joining and seen.lives(host)
+                and seen.state(host) is not membership.State.NOT_WORKING):
+            services[host] = _changed(
+                found, change, seen.key(host) == key,
+                host in seen.owners and host not in seen.profiles)
+    for host, name in joining.items():
+        known = seen.hosts.get(host)
+        record = known.record if known else model.Service(name, clouds.EPOCH)
+        cloud.services[host] = model.Service(record.host, clouds.EPOCH)
+        found = _settings(seen, host) if known and (
+            seen.key(host) == key) else None
+        services[host] = _changed(
+            found or _like_others(seen, key, record.host), change, True)
+    for host in map(model.canonical, change.disable):
+        cloud.services[host] = dataclasses.replace(
+            cloud.services[host], disabled=True)
+    for host in leaving:
+        cloud.services[host] = dataclasses.replace(
+            cloud.services[host], forced_down=True)
+    return Prospect(cloud, tuple(
+        found for host, found in sorted(services.items())
+        if host not in leaving), frozenset(
+            host for host in services if seen.has_pools(
+                host, key if host in joining else None)))
+
+
+def _settings(seen: snapshot.Snapshot, host: str) -> settings.Settings | None:
+    """Return the settings that a service seems to have.
+
+    One that says nothing of itself and has nodes runs Nova's own driver. One
+    that has none cannot say anything yet, and is taken to be as its peers are.
+
+    :param host: its canonical name
+    :returns: None if nobody can tell
+    """
+    name, key = seen.hosts[host].record.host, seen.key(host)
+    said = seen.profiles.get(host)
+    if key is None:
+        return None
+    if said is not None:
+        found = profile.settings_of(name, said, seen.down_time)
+        # Its list is too long to be said.
+        return dataclasses.replace(found, peers=frozenset(
+            each for each in seen.hosts if seen.key(each) == key)) if (
+                said.peers is not None and not said.names) else found
+    found = _like_others(seen, key, name)
+    if host not in seen.owners:
+        return found
+    return dataclasses.replace(
+        profile.settings_of(name, None, seen.down_time), scope=found.scope,
+        peers=found.peers)
+
+
+def _like_others(seen: snapshot.Snapshot, key: snapshot.Key, name: str
+                 ) -> settings.Settings:
+    """Return the settings of a service that is configured as its peers are.
+
+    :param key: its ring
+    :param name: its name
+    """
+    said = sorted(host for host in seen.profiles
+                  if host in seen.hosts and seen.key(host) == key)
+    # What one that does not live has said may be old.
+    usual = next((host for host in said if seen.lives(host)),
+                 said[0] if said else None)
+    found = _settings(seen, usual) if usual is not None else None
+    if found is None:
+        return settings.Settings(
+            name, seen.down_time, settings.Scope(key.group, key.shard))
+    return dataclasses.replace(
+        found, host=name, peers=None if found.peers is None
+        else settings.peers(name, found.scope, {*found.peers, name}))
+
+
+def _changed(found: settings.Settings, change: Change, is_meant: bool,
+             is_stock: bool = False) -> settings.Settings:
+    """Return the settings of a service after a change.
+
+    :param found: its settings now
+    :param change: the change
+    :param is_meant: whether the service is in the ring that is changed
+    :param is_stock: whether it runs Nova's own driver, which knows no other
+        number of partitions and no shards
+    """
+    joining = frozenset(map(model.canonical, change.add))
+    if is_meant and change.partitions is not None and not is_stock:
+        found = dataclasses.replace(found, partitions=change.partitions)
+    if is_meant and change.by_shards is not None and not is_stock:
+        found = dataclasses.replace(found, by_shards=change.by_shards)
+    # The peer lists are changed as the operator has to. An old release says
+    # that a shard has one, of one service.
+    if found.peers is None or found.scope.shard:
+        return found
+    return dataclasses.replace(found, peers=(
+        found.peers | joining if is_meant else found.peers - joining))
+
+
+def _cloud(seen: snapshot.Snapshot, cell: str) -> clouds.Cloud:
+    """Put a cell, and what Ironic has, into memory.
+
+    Time begins with the snapshot: a service that is late has been silent for
+    as long as it was then.
+    """
+    shift = clouds.EPOCH - seen.now
+    services = [
+        dataclasses.replace(
+            service.record, alive=None,
+            last_seen=_last_seen(service.record, seen, shift))
+        for service in seen.services if service.cell == cell]
+    return clouds.Cloud(
+        services={service.name: service for service in services},
+        nodes={node.uuid: clouds.Node(
+            node.instance, node.group, node.shard, node.kind, node.is_ready)
+            for node in seen.nodes.values()
+            if node.uuid not in seen.rows
+            or seen.rows[node.uuid].cell == cell},
+        rows={
+            **{row.node: clouds.Row(
+                row.owner, None if row.taker is None
+                else model.canonical(row.owner), row.taker,
+                model.canonical(row.owner), _last_pass(seen, row),
+                **_said(seen, row))
+                for row in seen.rows.values() if row.cell == cell},
+            **{pools.uuid_of(name): clouds.Row(
+                row.owner, sayer=model.canonical(row.owner),
+                last_pass=_last_pass(seen, row), pool=name,
+                ring=_consent(seen, row), **_said(seen, row))
+                for name, row in seen.pools.items() if row.cell == cell}},
+        instances={instance.uuid: model.Instance(
+            instance.host, instance.node, instance.is_building, instance.task)
+            for instance in seen.instances.values()
+            if instance.cell == cell},
+        allocations=_allocations(seen),
+        other_drivers=seen.others | seen.other_rows)
+
+
+def _allocations(seen: snapshot.Snapshot) -> dict[str, set[str]]:
+    """Say who has allocations of what, by the UUID of the provider.
+
+    Placement is not asked of pools: each instance in one is taken to have its
+    own.
+    """
+    found = {node: set(having) for node, having in seen.allocated.items()}
+    for instance in seen.instances.values():
+        if instance.pool is not None:
+            found.setdefault(pools.uuid_of(instance.pool), set()).add(
+                instance.uuid)
+    return found
+
+
+def _said(seen: snapshot.Snapshot, row: snapshot.Row) -> dict[str, Any]:
+    """Return what the owner of a row says of how it divides nodes.
+
+    All its rows say what the one says that was written last.
+
+    :returns: fields of the row of a cloud
+    """
+    owner = model.canonical(row.owner)
+    said = seen.profiles.get(owner)
+    if said is None or row.profile is None:
+        return {}
+    return {'scope': said.scope, 'by_shards': said.listing == 'shards',
+            'held': seen.held(owner)}
+
+
+def _consent(seen: snapshot.Snapshot, row: snapshot.Row) -> str | None:
+    """Return by which ring the owner of a pool lets others take instances.
+
+    Each is taken to see the ring that the command sees.
+    """
+    host = model.canonical(row.owner)
+    said = seen.profiles.get(host)
+    key = seen.key(host) if host in seen.hosts else None
+    if said is None or key is None or said.mobility != 'follow' or (
+            said.handover != 'cooperative'):
+        return None
+    return seen.ring(key).fingerprint
+
+
+def _last_pass(seen: snapshot.Snapshot, row: snapshot.Row
+               ) -> model.LastPass | None:
+    """Return what a row says of passes: that they failed always, or nothing.
+
+    A service whose passes work says so as soon as it runs one.
+    """
+    if row.last_pass is None or (
+            seen.state(row.owner) is not membership.State.NOT_WORKING):
+        return None
+    return dataclasses.replace(row.last_pass, at=model.NEVER)
+
+
+def _last_seen(service: model.Service, seen: snapshot.Snapshot,
+               shift: datetime.timedelta) -> datetime.datetime:
+    """Return the last heartbeat, in the time of the cloud."""
+    if service.alive is None:
+        return service.last_seen + shift
+    if service.alive:
+        return clouds.EPOCH
+    # Its heartbeats are not in the database: at least as long ago as that.
+    return clouds.EPOCH - datetime.timedelta(seconds=2 * seen.down_time)

@@ -1,0 +1,713 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""All that the command knows of a deployment at one time.
+
+Records in, answers out: what was read is here, and who reads it is not.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Sequence
+import dataclasses
+import datetime
+import functools
+from typing import TypeAlias
+
+from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile as profiles
+from nova_ironic_ring.core.values import settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Service:
+    """A nova-compute.
+
+    :ivar record: what Nova says of it
+    :ivar cell: the name of its cell
+    :ivar reason: why it was disabled, if somebody said so
+    :ivar aggregates: the host aggregates that it is in, each with its
+        availability zone if it has one
+    """
+
+    record: model.Service
+    cell: str
+    reason: str | None = None
+    aggregates: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Aggregate:
+    """A host aggregate.
+
+    :ivar name: its name, with its availability zone if it has one
+    :ivar hosts: its hosts, as Nova has them
+    :ivar providers: the UUIDs of the resource providers that Placement has in
+        it; None where it was not asked
+    """
+
+    name: str
+    hosts: frozenset[str]
+    providers: frozenset[str] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The record of a node, or of a pool.
+
+    :ivar node: the node's UUID, or the pool's name
+    :ivar owner: the name of the service that it is recorded for
+    :ivar cell: the name of the cell that it is in
+    :ivar taker: as :class:`nova_ironic_ring.core.values.model.Row` has it
+    :ivar profile: what its owner says of itself; None if it says nothing
+    :ivar last_pass: what its owner says of its passes in this row, likewise
+    :ivar held: the codes of the shards that its owner says it holds
+    :ivar failed: the nodes on which builds of its owner have failed, by UUID
+    """
+
+    node: str
+    owner: str
+    cell: str
+    taker: str | None = None
+    profile: profiles.Profile | None = None
+    last_pass: model.LastPass | None = None
+    held: frozenset[str] = frozenset()
+    failed: failures.Failures = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """An instance.
+
+    :ivar uuid: its UUID
+    :ivar name: its name
+    :ivar host: the name of its service; None if it has none
+    :ivar node: the UUID of its node, or the name of its pool; None if it has
+        none
+    :ivar cell: the name of its cell
+    :ivar is_building: whether it is not built yet
+    :ivar task: Nova's name for what is being done with it; None for nothing
+    """
+
+    uuid: str
+    name: str
+    host: str | None
+    node: str | None
+    cell: str
+    is_building: bool = False
+    task: str | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the instance is built and nothing is being done with it."""
+        return self.task is None and not self.is_building
+
+    @property
+    def pool(self) -> str | None:
+        """The name of the pool that it is in; None if it is in none."""
+        return self.node if self.host is not None and pools.is_of(
+            self.host, self.node) else None
+
+    def is_on(self, node: str) -> bool:
+        """Say whether Nova may have it on a node that Ironic has it on.
+
+        Of one in a pool, Nova does not know the node.
+
+        :param node: the node's UUID
+        """
+        return self.node == node or self.pool is not None
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A node of Ironic.
+
+    :ivar uuid: its UUID
+    :ivar name: its name, if it has one
+    :ivar group: its conductor group
+    :ivar shard: its shard, if it has one
+    :ivar instance: the UUID of the instance on it, if there is one
+    :ivar kind: what the scheduler may ask of it; None if it has no resource
+        class, or where there are no pools
+    :ivar is_ready: whether Ironic would deploy it now, if it is free, where
+        there are pools
+    """
+
+    uuid: str
+    name: str | None = None
+    group: str = ''
+    shard: str | None = None
+    instance: str | None = None
+    kind: pools.Kind | None = None
+    is_ready: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Inventory:
+    """What Placement has of a pool.
+
+    :ivar total: how many nodes it has
+    :ivar reserved: how many of them nothing can be built on
+    :ivar used: how many have an allocation
+    """
+
+    total: int
+    reserved: int
+    used: int
+
+    @property
+    def free(self) -> int:
+        """How many nodes the scheduler may still send builds to."""
+        return max(0, self.total - self.reserved - self.used)
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """What makes services one ring.
+
+    :ivar cell: the name of their cell
+    :ivar group: the conductor group that they are limited to; None if there is
+        no limit
+    :ivar shard: the shard, likewise
+    """
+
+    cell: str
+    group: str | None = None
+    shard: str | None = None
+
+    @property
+    def scope(self) -> settings.Scope:
+        """The nodes that the services of this ring are limited to."""
+        return settings.Scope(self.group, self.shard)
+
+    def serves(self, node: Node) -> bool:
+        """Say whether the services of this ring list a node.
+
+        :param node: the node
+        """
+        return (self.group is None
+                or self.group.lower() == node.group.lower()) and (
+            not self.shard or self.shard == node.shard)
+
+    def __str__(self) -> str:
+        parts = [f'cell {self.cell}']
+        if self.group is not None:
+            parts.append(f'group "{self.group}"')
+        if self.shard:
+            parts.append(f'shard "{self.shard}"')
+        return ', '.join(parts)
+
+
+# The class has members of the modules' names.
+_Ring: TypeAlias = ring.Ring
+_Kind: TypeAlias = pools.Kind
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """What was read.
+
+    :ivar now: when, with time zone
+    :ivar down_time: seconds without a heartbeat after which a service is late
+    :ivar services: the nova-computes
+    :ivar rows: the records of nodes of Ironic, by node
+    :ivar instances: by UUID
+    :ivar nodes: what Ironic has, by UUID
+    :ivar others: canonical names of the services with another driver
+    :ivar other_rows: canonical names of the hosts that have records of nodes
+        that are not of Ironic, whether or not they have others as well
+    :ivar providers: the UUIDs of the resource providers that are named as
+        nodes are; None if nobody has asked Placement
+    :ivar cell: the name of the only cell that is meant; None for all
+    :ivar allocated: who has allocations of a node, by the node's UUID; of the
+        nodes that Placement was asked for
+    :ivar pools: the records of pools, by the pool's name
+    :ivar inventories: what Placement has of the pools that it was asked for,
+        by the pool's name
+    :ivar aggregates: the host aggregates, by UUID
+    :ivar unread: why a cell could not be read, in a sentence, by the name of
+        the cell; empty for one that nobody wanted
+    """
+
+    now: datetime.datetime
+    down_time: float
+    services: Sequence[Service]
+    rows: Mapping[str, Row]
+    instances: Mapping[str, Instance]
+    nodes: Mapping[str, Node]
+    others: frozenset[str] = frozenset()
+    other_rows: frozenset[str] = frozenset()
+    providers: frozenset[str] | None = None
+    cell: str | None = None
+    allocated: Mapping[str, frozenset[str]] = dataclasses.field(
+        default_factory=dict)
+    pools: Mapping[str, Row] = dataclasses.field(default_factory=dict)
+    inventories: Mapping[str, Inventory] = dataclasses.field(
+        default_factory=dict)
+    aggregates: Mapping[str, Aggregate] = dataclasses.field(
+        default_factory=dict)
+    unread: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def is_meant(self, cell: str | None) -> bool:
+        """Say whether something in a cell is meant.
+
+        :param cell: the name of the cell; None if it is in none
+        """
+        return None in (cell, self.cell) or cell == self.cell
+
+    @functools.cached_property
+    def hosts(self) -> dict[str, Service]:
+        """The services that may run an ironic driver, by canonical name."""
+        return {name: service for service in self.services
+                if (name := model.canonical(service.record.host))
+                not in self.others}
+
+    @functools.cached_property
+    def failed(self) -> failures.Failures:
+        """The nodes on which builds have failed, as the rows of pools say."""
+        return failures.merged(*(
+            row.failed for row in self.pools.values()))
+
+    @functools.cached_property
+    def owners(self) -> frozenset[str]:
+        """The hosts that have a node or a pool, by canonical name."""
+        return frozenset(self._records)
+
+    @functools.cached_property
+    def _records(self) -> dict[str, list[Row]]:
+        """The records of nodes and pools, by the owner's canonical name."""
+        found: dict[str, list[Row]] = {}
+        for row in (*self.rows.values(), *self.pools.values()):
+            found.setdefault(model.canonical(row.owner), []).append(row)
+        return found
+
+    def has_pools(self, host: str, key: Key | None = None) -> bool:
+        """Say whether a service seems to have the pool driver.
+
+        One without a record is taken to be as most of its peers are.
+
+        :param host: its canonical name
+        :param key: the ring that it is in, or is to join; None to look
+        """
+        if host in self._pooled:
+            return self._pooled[host]
+        key = key or (self.key(host) if host in self.hosts else None)
+        found = [is_pooled for peer, is_pooled in self._pooled.items()
+                 if peer in self.hosts and self.key(peer) == key]
+        return 2 * sum(found) > len(found)
+
+    @functools.cached_property
+    def _pooled(self) -> dict[str, bool]:
+        """Whether each owner of a record has the pool driver.
+
+        One that has changed the driver may have records of both kinds: those
+        that say when the last good pass was are of the driver that it has.
+        """
+        found = {}
+        for host, rows in self._records.items():
+            said: dict[bool, list[model.LastPass | None]] = {}
+            for row in rows:
+                said.setdefault(row.node in self.pools, []).append(
+                    row.last_pass)
+            times = {is_pool: (last.at if (last := model.latest(each))
+                               else None) or model.NEVER
+                     for is_pool, each in said.items()}
+            found[host] = True in times and (
+                times[True] >= times.get(False, model.NEVER))
+        return found
+
+    @functools.cached_property
+    def profiles(self) -> dict[str, profiles.Profile]:
+        """What services say of themselves, by canonical name.
+
+        Where the rows of one differ, the one that it has written last counts.
+        """
+        return {host: row.profile for host, row in self._said.items()
+                if row.profile is not None}
+
+    @functools.cached_property
+    def _said(self) -> dict[str, Row]:
+        """The row that each service has written last."""
+        return {host: row for host, rows in self._records.items()
+                for row in sorted(rows, key=lambda row: (
+                    row.last_pass and row.last_pass.at) or model.NEVER)
+                if row.profile is not None}
+
+    def held(self, host: str) -> frozenset[str]:
+        """Return the codes of the shards that a service says it holds.
+
+        :param host: its canonical name
+        """
+        return self._said[host].held if host in self._said else frozenset()
+
+    def state(self, host: str) -> membership.State:
+        """Say what a service is.
+
+        Who looks once cannot tell a late service from an absent one, and takes
+        it to be that.
+
+        :param host: its name, in any case
+        """
+        service = self.hosts.get(model.canonical(host))
+        if service is None:
+            return membership.State.GONE
+        return membership.state(
+            self._with_last_pass[model.canonical(host)],
+            settings.Settings('', self.down_time, handover_timeout=0),
+            self._watch, self._work_watch)
+
+    def last_pass(self, host: str) -> datetime.datetime | None:
+        """Return when the last good pass of a service was.
+
+        :param host: its canonical name
+        :returns: None if it does not say so
+        """
+        said = self._with_last_pass[host].last_pass
+        return said.at if said else None
+
+    def too_slow(self, host: str) -> dict[str, float]:
+        """Name the members whose passes are too long for a service's timeout.
+
+        :param host: canonical name of the service
+        :returns: how long each may need to hand over a node, in seconds
+        """
+        said, key = self.profiles.get(host), self.key(host)
+        if said is None or key is None or not said.handover_timeout or (
+                said.handover != 'cooperative'):
+            return {}
+        return self._work_watch.too_slow(
+            self.ring(key).members, settings.Settings(
+                host, handover_timeout=said.handover_timeout))
+
+    def word(self, host: str) -> str:
+        """Say in a word what a service is, as an operator knows it.
+
+        "Down" is what Nova's API says of one that is late.
+
+        :param host: its name, in any case
+        """
+        state = self.state(host)
+        return 'down' if state is membership.State.ABSENT else state.value
+
+    def lives(self, host: str) -> bool:
+        """Say whether a service was heard of in time, whatever it is.
+
+        :param host: its name, in any case
+        """
+        service = self.hosts.get(model.canonical(host))
+        return service is not None and not membership.is_late(
+            service.record, self.now, self.down_time)
+
+    @functools.cached_property
+    def _watch(self) -> membership.Watch:
+        """What one look tells of the heartbeats."""
+        return membership.Watch.of_one_look(
+            (service.record for service in self.services), self.now,
+            self.down_time)
+
+    @functools.cached_property
+    def _with_last_pass(self) -> dict[str, model.Service]:
+        """The records of services, with what they say of their passes."""
+        said = {host: model.latest(row.last_pass for row in rows)
+                for host, rows in self._records.items()}
+        return {host: dataclasses.replace(
+            service.record, last_pass=said.get(host))
+            for host, service in self.hosts.items()}
+
+    @functools.cached_property
+    def _work_watch(self) -> membership.WorkWatch:
+        """What one look tells of the last good passes."""
+        return membership.WorkWatch.of_one_look(
+            self._with_last_pass.values(), self.now)
+
+    def key(self, host: str) -> Key | None:
+        """Say which ring a service is in.
+
+        One that says nothing of itself is taken to be in the ring whose peer
+        lists name it, or in the only ring of its cell. One that has nodes all
+        the same is in no ring of those that go by what services say.
+
+        :param host: its canonical name
+        :returns: None if nobody can tell
+        """
+        cell = self.hosts[host].cell
+        found = self.profiles.get(host)
+        if found is not None:
+            return _key(cell, found)
+        said = [each for name, each in self.profiles.items()
+                if name in self.hosts and self.hosts[name].cell == cell]
+        known = {_key(cell, each) for each in said if host in each.names} or {
+            _key(cell, each) for each in said if host not in self.owners
+            or each.peers is not None or not each.scope.is_limited}
+        if len(known) > 1 or (said and not known):
+            return None
+        return next(iter(known), Key(cell))
+
+    def keys(self) -> list[Key]:
+        """Name the rings, in their order."""
+        return sorted({key for host in self.hosts if (key := self.key(host))},
+                      key=lambda key: (key.cell, key.group or '',
+                                       key.group is not None, key.shard or ''))
+
+    @property
+    def needs_shards(self) -> bool:
+        """Whether only the shards of all nodes tell for whom one is.
+
+        Nova's records do not have them.
+        """
+        return any(said.listing == 'shards' for said in
+                   self.profiles.values())
+
+    def ring(self, key: Key) -> ring.Ring:
+        """Return a ring as its members see it.
+
+        One without a row is in no ring: its peers do not know it.
+
+        :param key: the ring
+        """
+        members = [host for host in self.hosts if host in self.owners
+                   and self.key(host) == key
+                   and self.state(host) is membership.State.MEMBER]
+        if not members or any(
+                host not in self.profiles
+                or self.profiles[host].listing != 'shards'
+                for host in members):
+            return ring.Ring(members, self.partitions(key))
+        places = {node.uuid: node.shard for node in self.served(key)
+                  if node.shard is not None}
+        return ring.Ring(members, self.partitions(key), shards.Deal(
+            frozenset(places.values()),
+            {host: self.held(host) for host in members}), places)
+
+    def partitions(self, key: Key) -> int:
+        """Return the points for each member, as most of them have it.
+
+        :param key: the ring
+        """
+        said = [found.partitions for host, found in self.profiles.items()
+                if host in self.hosts and self.key(host) == key]
+        return max(said, key=said.count) if said else 32
+
+    def served(self, key: Key) -> list[Node]:
+        """Return the nodes that a ring divides.
+
+        In a ring without limits, these are also the ones of other groups. A
+        node without a record may be of a cell that was not read.
+
+        :param key: the ring
+        """
+        is_known = not self.unread or key.group is not None or bool(
+            key.shard) or any(row.cell == key.cell
+                              for row in self.pools.values())
+        return [node for node in self.nodes.values() if key.serves(node)
+                and (self.rows[node.uuid].cell == key.cell
+                     if node.uuid in self.rows else is_known)]
+
+    def rings(self) -> dict[Key, _Ring]:
+        """Return each ring as its members see it."""
+        return {key: self.ring(key) for key in self.keys()}
+
+    def serving(self, rings: Mapping[Key, _Ring]) -> dict[str, Key]:
+        """Say which ring each node is for.
+
+        Where one has only some of the nodes of another, they are for the
+        narrower one, as long as that has a member.
+
+        :param rings: all of them
+        :returns: by the UUID of the node; none of those that no ring divides
+        """
+        # The last one of those that divide a node decides.
+        order = sorted(reversed(list(rings)), key=lambda key: (
+            bool(rings[key].members),
+            (key.group is not None) + bool(key.shard)))
+        return {node.uuid: key for key in order for node in self.served(key)}
+
+    def kind(self, host: str, node: Node) -> _Kind | None:
+        """Say of which kind a node is to a service.
+
+        :param host: the canonical name of the service
+        :param node: the node
+        :returns: None if it can be in no pool
+        """
+        said = self.profiles.get(host)
+        return node.kind if said is None else said.kind_rule.kind(node.kind)
+
+    def desired(self) -> dict[str, str]:
+        """Say which service the rings give each node to.
+
+        :returns: canonical names, by the UUID of the node; none of those that
+            no ring with a member divides
+        """
+        rings = self.rings()
+        return {uuid: owner for uuid, key in self.serving(rings).items()
+                if (owner := rings[key].owner(uuid)) is not None}
+
+    def instance_on(self, node: Node) -> Instance | None:
+        """Return the instance on a node, if Nova has it.
+
+        :param node: the node
+        """
+        return self.instances.get(node.instance) if node.instance else None
+
+    def find(self, name: str) -> Node:
+        """Find a node.
+
+        :param name: its UUID, its name, the UUID or the name of the instance
+            on it, or the beginning of its UUID
+        :raises ValueError: if there is none, or more than one
+        """
+        return find(self.nodes.values(), name, self.instances.values())
+
+    def service(self, name: str) -> Service:
+        """Find a service that may run an ironic driver.
+
+        :param name: its host name, in any case
+        :raises ValueError: if there is none, or more than one
+        """
+        host = model.canonical(name)
+        found = [service for service in self.services
+                 if model.canonical(service.record.host) == host
+                 and self.is_meant(service.cell)]
+        if len(found) > 1:
+            raise ValueError(
+                f'There is a nova-compute on "{name}" in more than one cell '
+                f'({", ".join(service.cell for service in found)}): choose '
+                'one with --cell.')
+        if not found:
+            raise ValueError(' '.join([
+                f'There is no nova-compute on "{name}": the hosts are '
+                f'{_list(each.record.host for each in self.services)}.',
+                # It may be in a cell that does not answer.
+                *filter(None, self.unread.values())]))
+        if host in self.others:
+            raise ValueError(
+                f'The nova-compute on "{name}" does not run an ironic '
+                'driver: nothing of it is in a ring.')
+        return found[0]
+
+
+def find(nodes: Collection[Node], name: str,
+         instances: Iterable[Instance]) -> Node:
+    """Find a node.
+
+    :param nodes: the nodes
+    :param name: as :meth:`Snapshot.find` has it
+    :param instances: those of Nova
+    :raises ValueError: if there is none, or more than one
+    """
+    found = [node for node in nodes
+             if name in (node.uuid, node.name, node.instance)]
+    if not found:
+        # Projects name their servers as they like, such as by the beginning
+        # of a node's UUID: then none of the two is meant for sure.
+        called = named(instances, name)
+        found = [node for node in nodes
+                 if called is not None and node.instance == called
+                 or is_beginning(name) and node.uuid.startswith(name)]
+    if not found:
+        raise ValueError(
+            f'Ironic has no node "{name}", and none with such a server: give '
+            'the name or UUID of a node ("nova-ironic-ring node list" has '
+            'them), or of the server on it ("openstack server list '
+            '--all-projects").')
+    if len(found) > 1:
+        raise ValueError(
+            f'"{name}" fits {len(found)} nodes, {found[0].uuid} and '
+            f'{found[1].uuid} among them: give the whole UUID.')
+    return found[0]
+
+
+def is_beginning(name: str) -> bool:
+    """Say whether a name may be the beginning of a node's UUID.
+
+    :param name: the name
+    """
+    return len(name) >= 4 and set(name) <= set('0123456789abcdef-')
+
+
+def named(instances: Iterable[Instance], name: str) -> str | None:
+    """Find the instance that has a name.
+
+    :param instances: all that may have it
+    :param name: the name
+    :returns: its UUID; None if there is none
+    :raises ValueError: if there is more than one
+    """
+    found = sorted(each.uuid for each in instances if each.name == name)
+    if len(found) > 1:
+        raise ValueError(
+            f'There are {len(found)} servers "{name}", {found[0]} and '
+            f'{found[1]} among them: give the UUID of one.')
+    return found[0] if found else None
+
+
+def _key(cell: str, found: profiles.Profile) -> Key:
+    group = found.conductor_group
+    return Key(cell, group if group is None else group.lower(),
+               found.shard or None)
+
+
+def _list(names: Iterable[str]) -> str:
+    """Join names, but not very many."""
+    names = sorted(names)
+    return ', '.join(names[:20]) + (', ...' if len(names) > 20 else '') or (
+        'none')
+
+
+def recorded(seen: Snapshot) -> dict[str, Node]:
+    """Return the nodes that Nova has records of, as far as these tell.
+
+    A node is in the conductor group and the shard that its owner is limited
+    to. Those of pools are not known here.
+
+    :param seen: what was read of Nova
+    :returns: by UUID
+    """
+    held = _held(seen)
+    found = {}
+    for uuid, row in seen.rows.items():
+        said = seen.profiles.get(model.canonical(row.owner))
+        found[uuid] = Node(
+            uuid, None, (said.conductor_group or '') if said else '',
+            said.shard if said else None, held.get(uuid))
+    return found
+
+
+def renewed(before: Snapshot, now: Snapshot
+            ) -> Snapshot:
+    """Return what is known when Nova was asked anew, and nobody else.
+
+    :param before: what was known
+    :param now: what Nova says by now
+    """
+    return dataclasses.replace(
+        before, now=now.now, services=now.services, rows=now.rows,
+        pools=now.pools, instances=now.instances, others=now.others,
+        other_rows=now.other_rows,
+        nodes={**{uuid: node for uuid, node in recorded(now).items()
+                  if uuid not in before.nodes},
+               **{node.uuid: node for node in _kept(before, now)}})
+
+
+def _kept(before: Snapshot, now: Snapshot
+          ) -> Iterator[Node]:
+    """Return the nodes that were known and are there still."""
+    held = _held(now)
+    for uuid, node in before.nodes.items():
+        # A service deletes its record when Ironic has the node no longer.
+        if uuid in before.rows and uuid not in now.rows:
+            continue
+        instance = node.instance
+        if instance in before.instances and instance not in now.instances:
+            instance = None
+        yield dataclasses.replace(node, instance=held.get(uuid, instance))
+
+
+def _held(seen: Snapshot) -> dict[str, str]:
+    """Say which instance Nova has on which node, by the node's UUID."""
+    return {instance.node: instance.uuid
+            for instance in seen.instances.values()
+            if instance.node is not None and instance.host is not None}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tests of records, providers and instances that do not fit together."""
+
+import dataclasses
+
+from oslotest import base
+
+from nova_ironic_ring.command.checks import findings
+from nova_ironic_ring.command.checks import table
+from nova_ironic_ring.command.telling import snapshot
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.tests.unit.command import deployment
+
+make, service, NODES = deployment.make, deployment.service, deployment.NODES
+
+
+class CheckTestCase(base.BaseTestCase):
+
+    def _kinds(self, seen: snapshot.Snapshot) -> list[str]:
+        return [finding.kind for finding in table.find(seen)]
+
+    def _only(self, seen: snapshot.Snapshot) -> findings.Finding:
+        (finding,) = table.find(seen)
+        return finding
+
+    def _say(self, seen: snapshot.Snapshot, host: str,
+             **changes) -> snapshot.Snapshot:
+        """Have a service say something else of itself."""
+        return dataclasses.replace(seen, rows={
+            node: dataclasses.replace(row, profile=dataclasses.replace(
+                row.profile or profile.Profile(), **changes))
+            if row.owner == host else row
+            for node, row in seen.rows.items()})
+
+    def test_rows_of_dead_services(self):
+        finding = self._only(make(services=[
+            service('a'), service('b', 61), service('c')]))
+        self.assertEqual(('services', 'b'), (finding.kind, finding.subject))
+        self.assertEqual('RECORDS_OF_LOST_SERVICE', finding.code.name)
+        seen = make('a', 'b', instances={1: 'b'}, services=[
+            service('a'), service('b', 61)])
+        seen = dataclasses.replace(seen, rows={
+            node: row for node, row in seen.rows.items()
+            if row.owner == 'a' or node == NODES[1]})
+        self.assertIn(
+            'it is down, and 1 record of a node is still in its name',
+            [finding.what for finding in table.find(seen)])
+        finding = table.find(make(instances={1: 'b'}, services=[
+            service('a'), service('b', 61), service('c')]))[0]
+        self.assertEqual('INSTANCES_OF_LOST_SERVICE', finding.code.name)
+
+    def test_row_and_provider_without_a_node(self):
+        seen = make()
+        nodes = dict(seen.nodes)
+        del nodes[NODES[3]]
+        finding = self._only(dataclasses.replace(seen, nodes=nodes))
+        self.assertEqual(('rows', NODES[3]), (finding.kind, finding.subject))
+        self.assertEqual('RECORD_WITHOUT_NODE', finding.code.name)
+        rows = dict(seen.rows)
+        del rows[NODES[3]]
+        finding = self._only(
+            dataclasses.replace(seen, nodes=nodes, rows=rows))
+        self.assertEqual(('providers', NODES[3]),
+                         (finding.kind, finding.subject))
+        self.assertEqual('PROVIDER_WITHOUT_NODE', finding.code.name)
+
+    def test_node_without_a_row_or_a_provider(self):
+        seen = make()
+        rows = dict(seen.rows)
+        del rows[NODES[3]]
+        finding = self._only(dataclasses.replace(
+            seen, rows=rows, providers=seen.providers - {NODES[3]}))
+        self.assertIn('has no record in Nova', finding.what)
+        self.assertEqual('NODE_WITHOUT_RECORD', finding.code.name)
+        finding = self._only(dataclasses.replace(
+            seen, providers=seen.providers - {NODES[3]}))
+        self.assertIn('no resource provider', finding.what)
+        self.assertEqual('NODE_WITHOUT_PROVIDER', finding.code.name)
+
+    def test_instance_that_is_not_with_its_row(self):
+        seen = make(instances={1: 'a'})
+        row = dataclasses.replace(seen.rows[NODES[1]], owner='b')
+        finding = self._only(dataclasses.replace(
+            seen, rows={**seen.rows, NODES[1]: row}))
+        self.assertEqual('instance-1', finding.subject)
+        self.assertEqual('INSTANCE_AND_NODE_APART', finding.code.name)
+
+    def test_instance_that_nova_has_elsewhere(self):
+        finding = self._only(deployment.elsewhere(make(instances={1: 'a'})))
+        self.assertEqual(NODES[1], finding.subject)
+        self.assertIn('which Nova has on kvm-1, with kvm', finding.what)
+        self.assertEqual('INSTANCE_ELSEWHERE', finding.code.name)
+
+    def test_instance_that_nova_does_not_have(self):
+        finding = self._only(dataclasses.replace(
+            make(instances={1: 'a'}), instances={}))
+        self.assertEqual(NODES[1], finding.subject)
+        self.assertIn('which Nova does not have', finding.what)
+        self.assertEqual('INSTANCE_NOT_IN_NOVA', finding.code.name)
+
+    def test_without_placement(self):
+        self.assertEqual([], table.find(make(providers=None)))
