@@ -158,7 +158,7 @@ def _instance(seen: snapshot.Snapshot, found: snapshot.Node
         raise errors.CommandError(
             f'Node {found.uuid} has no instance: free nodes are where the '
             'ring maps them, and would go back.')
-    if not instance.is_on(found.uuid):
+    if not pools.has(instance, found.uuid):
         raise errors.CommandError(
             f'Ironic has instance {instance.uuid} on node {found.uuid}, '
             f'and Nova has it on {instance.node}: see who has set the '
@@ -213,7 +213,8 @@ def _see_it_fits(seen: snapshot.Snapshot, node: snapshot.Node,
     :raises CommandError: if it does not
     """
     key = seen.key(target.record.name)
-    if target.cell != instance.cell or key is None or not key.serves(node):
+    if target.cell != instance.cell or key is None or (
+            not key.scope.has(node.group, node.shard)):
         raise errors.CommandError(
             f'The nova-compute on {target.record.host} does not serve node '
             f'{node.uuid}: it is in another cell, group or shard.')

@@ -25,6 +25,7 @@ from nova_ironic_ring.command.telling import planning
 from nova_ironic_ring.command.telling import prospect
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import sharding
+from nova_ironic_ring.core.peers import rings
 from nova_ironic_ring.core.values import plural
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ class Plan(app.Command, lister.Lister):
                       if has_costs else ())) for share in plan.shares])
 
     def _shards(self, parsed_args: argparse.Namespace,
-                seen: snapshot.Snapshot, key: snapshot.Key
+                seen: snapshot.Snapshot, key: rings.Key
                 ) -> dict[str, str]:
         """Say which shards nodes get before a ring divides them by these.
 
@@ -260,7 +261,7 @@ class Plan(app.Command, lister.Lister):
                 return {}
             raise errors.CommandError(
                 '--shards is for a ring over shards: add --listing shards.')
-        if key.shard:
+        if key.scope.shard:
             raise errors.CommandError(
                 f'The ring of {key} has one shard alone, and cannot be '
                 'divided by shards: unset [ironic] shard there first.')
@@ -272,7 +273,8 @@ class Plan(app.Command, lister.Lister):
                     'how many "nova-ironic-ring shard" is to divide them.')
             return {}
         shards, _ = sharder.divided(seen, sharder.Wanted(
-            sharding.Names(parsed_args.prefix), parsed_args.shards, key.group))
+            sharding.Names(parsed_args.prefix), parsed_args.shards,
+            key.scope.conductor_group))
         return shards
 
 
@@ -292,14 +294,15 @@ def _see_partitions(number: int | None) -> None:
 
 
 def _choose(seen: snapshot.Snapshot, group: str | None,
-            shard: str | None) -> snapshot.Key:
+            shard: str | None) -> rings.Key:
     """Find the ring that is meant.
 
     :raises CommandError: if there is none, or more than one
     """
     found = [key for key in seen.keys() if seen.is_meant(key.cell)
-             and (group is None or (key.group or '') == group.lower())
-             and (shard is None or (key.shard or '') == shard)]
+             and (group is None or (
+                 key.scope.conductor_group or '') == group.lower())
+             and (shard is None or (key.scope.shard or '') == shard)]
     if not found:
         raise errors.CommandError(
             'There is no such ring: "nova-ironic-ring show" has those that '

@@ -82,8 +82,10 @@ def services(seen: snapshot.Snapshot, group: str | None) -> int:
     """
     return max((
         sum(seen.key(host) == key for host in seen.hosts)
-        for key in seen.keys() if not key.shard and (
-            group is None or key.group in (None, group.lower()))), default=0)
+        for key in seen.keys() if not key.scope.shard and (
+            group is None
+            or key.scope.conductor_group in (None, group.lower()))),
+        default=0)
 
 
 def scopes(seen: snapshot.Snapshot) -> dict[str, str]:

@@ -18,6 +18,7 @@ from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import plural
+from nova_ironic_ring.core.values import pools
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command.access import source
@@ -265,7 +266,7 @@ class Worker:
         """
         # Somebody may have deleted its record since.
         key = seen.key(host) if host in seen.hosts else None
-        if key is None or host not in seen.ring(key).members:
+        if key is None or host not in seen.rings[key].members:
             return None
         if seen.has_pools(host):
             return counting.missing(
@@ -274,7 +275,7 @@ class Worker:
             owner == host and seen.nodes[uuid].instance is None
             and (uuid not in seen.rows or model.canonical(
                 seen.rows[uuid].owner) != host)
-            for uuid, owner in seen.desired().items())
+            for uuid, owner in seen.desired.owners().items())
 
     def _inventories(self, seen: snapshot.Snapshot, hosts: Iterable[str]
                      ) -> dict[str, snapshot.Inventory]:
@@ -349,7 +350,7 @@ def _kept(seen: snapshot.Snapshot, host: str) -> int:
         instance.uuid for row in seen.rows.values()
         if model.canonical(row.owner) == host and row.node in seen.nodes
         and (instance := seen.instance_on(seen.nodes[row.node])) is not None
-        and instance.is_on(row.node)}
+        and pools.has(instance, row.node)}
     return len(following.union(_instances(seen, host)))
 
 
@@ -374,15 +375,15 @@ def _others(seen: snapshot.Snapshot, host: str) -> frozenset[str]:
     """
     if host not in seen.hosts:
         return frozenset().union(*(
-            seen.ring(key).members for key in seen.keys()))
+            seen.rings[key].members for key in seen.keys()))
     key = seen.key(host)
     if key is None:
         return frozenset()
-    return seen.ring(key).members - {host} or frozenset(
+    return seen.rings[key].members - {host} or frozenset(
         member for wider in seen.keys()
         if wider != key and wider.cell == key.cell
         and wider.scope.covers(key.scope)
-        for member in seen.ring(wider).members)
+        for member in seen.rings[wider].members)
 
 
 # What is written down of what is done.

@@ -394,8 +394,9 @@ class Source:
                 read += database.instances(
                     uuids=[uuid for uuid in uuids if uuid not in known])
             instances |= {each.uuid: snapshot.Instance(
-                each.uuid, each.display_name or '', each.host, each.node,
-                cell.name, each.vm_state == _BUILDING, each.task_state)
+                each.host, each.node, each.vm_state == _BUILDING,
+                each.task_state, uuid=each.uuid,
+                name=each.display_name or '', cell=cell.name)
                 for each in read}
         return instances
 
@@ -612,12 +613,13 @@ def _rows(found: Iterable, cell: str) -> _Rows:
             other_hosts.add(model.canonical(host or ''))
             continue
         values = json.loads(said) if said else {}
+        owner = host or ''
         kept.append(snapshot.Row(
-            node, host or '', cell, stats.taker(values, host or ''),
-            stats.read_profile(values, host or ''),
-            stats.read_last_pass(values, host or ''),
-            stats.read_held(values, host or ''),
-            stats.read_failures(values, host or '')))
+            owner, stats.taker(values, owner),
+            stats.read_last_pass(values, owner),
+            held=stats.read_held(values, owner), node=node, cell=cell,
+            profile=stats.read_profile(values, owner),
+            failed=stats.read_failures(values, owner)))
     return _Rows(kept, other_hosts)
 
 
@@ -661,8 +663,8 @@ def _maker(has_pools: bool) -> tuple[
 
 def _node(node: plain.Node) -> snapshot.Node:
     return snapshot.Node(
-        node['uuid'], node['name'], node.get('conductor_group') or '',
-        node.get('shard'), node['instance_uuid'])
+        None, node['instance_uuid'], uuid=node['uuid'], name=node['name'],
+        group=node.get('conductor_group') or '', shard=node.get('shard'))
 
 
 @contextlib.contextmanager

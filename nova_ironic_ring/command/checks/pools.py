@@ -66,17 +66,14 @@ def pools(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     'its nodes count for others; if the service does not '
                     'come back, delete it with "openstack compute service '
                     'delete", which deletes the record as well', row.cell)
-    for key in seen.keys() if seen.pools else ():
-        current = seen.ring(key)
-        for node in seen.served(key):
-            owner = current.owner(node.uuid)
-            if owner is not None and seen.has_pools(owner) and (
-                    node.kind is None and node.uuid not in seen.rows):
-                yield Finding(
-                    Code.NODE_WITHOUT_POOL, node.uuid,
-                    'the node has no resource class, so it is in no pool, and '
-                    'nothing is built on it',
-                    'set its resource class in Ironic', key.cell)
+    for uuid, owner in seen.desired.owners().items() if seen.pools else ():
+        if seen.nodes[uuid].kind is None and uuid not in seen.rows and (
+                seen.has_pools(owner)):
+            yield Finding(
+                Code.NODE_WITHOUT_POOL, uuid,
+                'the node has no resource class, so it is in no pool, and '
+                'nothing is built on it', 'set its resource class in Ironic',
+                seen.desired.keys[uuid].cell)
 
 
 def counts(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -167,7 +164,7 @@ def _unclaimed(seen: snapshot.Snapshot, counts: Container[str]
         to have them, and their kind
     """
     return collections.Counter(
-        (owner, kind) for uuid, owner in seen.desired().items()
+        (owner, kind) for uuid, owner in seen.desired.owners().items()
         if (kind := seen.kind(owner, seen.nodes[uuid])) is not None
         and seen.nodes[uuid].instance is None
         and uuid not in counts and uuid not in seen.rows

@@ -10,6 +10,7 @@ from nova_ironic_ring.command.checks import pools
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import plural
+from nova_ironic_ring.core.values import pools as core_pools
 
 
 def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -38,14 +39,8 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
             + plural.of(len(left), 'record of a node is',
                         'records of nodes are') + ' still in its name',
             pools.advice_on_lost(seen, host, held), left[0].cell)
-    served: dict[str, str] = {}
-    for key in seen.keys():
-        current = seen.ring(key)
-        if current.members:
-            served |= {node.uuid: str(current.owner(node.uuid))
-                       for node in seen.served(key)}
-    for node in sorted(served.keys() - seen.rows.keys()):
-        if seen.has_pools(served[node]):
+    for node, owner in sorted(seen.desired.owners().items()):
+        if node in seen.rows or seen.has_pools(owner):
             continue
         yield Finding(
             Code.NODE_WITHOUT_RECORD, node, 'the node has no record in Nova',
@@ -98,7 +93,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     row.cell if row else None)
             continue
         if instance.host is not None and (
-                not instance.is_on(node.uuid)
+                not core_pools.has(instance, node.uuid)
                 or model.canonical(instance.host) in seen.others):
             yield Finding(
                 Code.INSTANCE_ELSEWHERE, node.uuid,

@@ -72,8 +72,7 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
     :param seen: what was read
     """
-    rings = {key: seen.ring(key) for key in seen.keys()}
-    for key, current in rings.items():
+    for key, current in seen.rings.items():
         if not current.members and seen.served(key):
             yield Finding(
                 Code.RING_WITHOUT_MEMBER, str(key),
@@ -91,7 +90,8 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
                  and seen.hosts[host].cell == key.cell]
         alive = [host for host in known if seen.key(host) == key
                  and seen.state(host) is _State.MEMBER]
-        if key.group is not None and not key.shard and len(said) == 1 and (
+        if key.scope.conductor_group is not None and (
+                not key.scope.shard) and len(said) == 1 and (
                 not said & {profile.fingerprint(*known),
                             profile.fingerprint(*current.members),
                             profile.fingerprint(*alive)}):
@@ -104,7 +104,8 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'and send SIGHUP', key.cell)
     # What another cell has is not known where that was not read.
     for node in () if seen.unread else seen.nodes.values():
-        if not any(key.serves(node) for key in rings):
+        if not any(key.scope.has(node.group, node.shard)
+                   for key in seen.keys()):
             yield Finding(
                 Code.NODE_NOT_SERVED, node.uuid,
                 f'the node is in conductor group "{node.group}"'
@@ -123,7 +124,8 @@ def overlaps(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if one.cell != other.cell or one.scope.covers(other.scope) or (
                 other.scope.covers(one.scope)):
             continue
-        both = [node.uuid for node in seen.served(one) if other.serves(node)]
+        both = [node.uuid for node in seen.served(one)
+                if other.scope.has(node.group, node.shard)]
         if both:
             yield Finding(
                 Code.SCOPES_OVERLAP, str(one),

@@ -12,7 +12,9 @@ from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import rings
 from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
 
 _Decision = decisions.Decision
 
@@ -48,7 +50,7 @@ class Story:
 
     node: snapshot.Node
     row: snapshot.Row | None
-    key: snapshot.Key | None
+    key: rings.Key | None
     instance: snapshot.Instance | None
     owner: overview.Description | None
     desired: str | None
@@ -105,9 +107,6 @@ class Teller:
         :param seen: what was read
         """
         self._seen = seen
-        self._keys = seen.keys()
-        self._rings = seen.rings()
-        self._key_of = seen.serving(self._rings)
         # Without a change, all rings of a cell have the same one.
         self._prospects: dict[str, prospect.Prospect] = {}
         counted = counting.look(seen)
@@ -120,8 +119,8 @@ class Teller:
         """
         seen = self._seen
         row, instance = seen.rows.get(node.uuid), seen.instance_on(node)
-        key = self._key_of.get(node.uuid)
-        desired = self._rings[key].owner(node.uuid) if key else None
+        key = seen.desired.keys.get(node.uuid)
+        desired = seen.desired.owner(node.uuid)
         count = self._counts.get(node.uuid)
         failed = _failed(seen, node)
         if count is not None:
@@ -172,18 +171,17 @@ class Teller:
         :param story: what there is to say of the node
         :returns: their canonical names; its desired owner comes first
         """
-        if story.desired is None or story.key is None:
-            return []
-        return list(self._rings[story.key].successors(story.node.uuid))
+        return list(self._seen.desired.successors(story.node.uuid))
 
-    def _steps(self, node: snapshot.Node, key: snapshot.Key | None
+    def _steps(self, node: snapshot.Node, key: rings.Key | None
                ) -> Mapping[str, planner.Step]:
         """Return what each service does with a node in its next pass."""
         row, instance = (self._seen.rows.get(node.uuid),
                          self._seen.instance_on(node))
         # A node that no ring serves may be with a service all the same.
-        place = key or next((each for each in self._keys if each.cell == (
-            row.cell if row else instance.cell if instance else None)), None)
+        cell = row.cell if row else instance.cell if instance else None
+        place = key or next((
+            each for each in self._seen.keys() if each.cell == cell), None)
         if place is None:
             return {}
         if place.cell not in self._prospects:
@@ -302,7 +300,7 @@ def _is_elsewhere(seen: snapshot.Snapshot, node: snapshot.Node) -> bool:
     """Say whether Nova does not have the instance on a node, with Ironic."""
     instance = seen.instance_on(node)
     return (instance is None or instance.host is None
-            or not instance.is_on(node.uuid)
+            or not pools.has(instance, node.uuid)
             or model.canonical(instance.host) in seen.others | seen.other_rows)
 
 
@@ -319,7 +317,7 @@ def _advise(seen: snapshot.Snapshot, node: snapshot.Node, host: str,
     if instance is None or instance.host is None:
         return ('Nova does not have the instance, or it has no service: its '
                 'task for deleted instances will see to it')
-    if not instance.is_on(node.uuid):
+    if not pools.has(instance, node.uuid):
         return (f'Nova has the instance on {instance.node}, with '
                 f'{instance.host}')
     if _is_elsewhere(seen, node):

@@ -92,7 +92,7 @@ def lines(seen: snapshot.Snapshot) -> list[Line]:
             cell, f'cell {cell}', host,
             Description(Code.GONE, 'Nova has no record of it')))
 
-    desired = seen.desired()
+    desired = seen.desired.owners()
     for owner in desired.values():
         found[owner].desired += 1
     for row in seen.rows.values():

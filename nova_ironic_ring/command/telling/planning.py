@@ -11,6 +11,7 @@ from nova_ironic_ring.command.telling import counting
 from nova_ironic_ring.command.telling import prospect
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import rings
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import plural
 
@@ -59,7 +60,7 @@ class Plan:
     is_settled: bool = True
 
 
-def plan(seen: snapshot.Snapshot, key: snapshot.Key,
+def plan(seen: snapshot.Snapshot, key: rings.Key,
          change: prospect.Change = prospect.Change()) -> Plan:
     """Work out what a change of a ring would move.
 
@@ -119,7 +120,7 @@ def _owners(wanted: Iterable[str], owners: Mapping[str, str]
             for each in wanted if each in owners}
 
 
-def _members(seen: snapshot.Snapshot, key: snapshot.Key,
+def _members(seen: snapshot.Snapshot, key: rings.Key,
              change: prospect.Change) -> tuple[frozenset[str], frozenset[str]]:
     """Return the members of a ring now and after a change.
 
@@ -127,7 +128,7 @@ def _members(seen: snapshot.Snapshot, key: snapshot.Key,
 
     :raises ValueError: as :func:`plan`
     """
-    now = seen.ring(key).members
+    now = seen.rings[key].members
     joining, leaving = _names(change.add), (
         _names(change.remove) | _names(change.disable))
     of_ring = {host for host in seen.hosts if seen.key(host) == key}
@@ -152,9 +153,9 @@ def _members(seen: snapshot.Snapshot, key: snapshot.Key,
     return now, after
 
 
-def _see_whether_it_can_join(seen: snapshot.Snapshot, key: snapshot.Key,
+def _see_whether_it_can_join(seen: snapshot.Snapshot, key: rings.Key,
                              host: str) -> None:
-    if host in seen.ring(key).members:
+    if host in seen.rings[key].members:
         raise ValueError(
             f'"{host}" is a member of the ring of {key} already.')
     if any(model.canonical(each.record.host) == host

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 import dataclasses
 import datetime
 import functools
-from typing import Any
 
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import pool_limit
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import rings
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import profile
@@ -90,7 +90,7 @@ class Prospect:
         return forecast.listed(self.cloud, self.services, self.pooled)
 
 
-def of(seen: snapshot.Snapshot, key: snapshot.Key,
+def of(seen: snapshot.Snapshot, key: rings.Key,
        change: Change = Change()) -> Prospect:
     """Return a ring as it is, or as it would be after a change.
 
@@ -165,7 +165,7 @@ def _settings(seen: snapshot.Snapshot, host: str) -> settings.Settings | None:
         peers=found.peers)
 
 
-def _like_others(seen: snapshot.Snapshot, key: snapshot.Key, name: str
+def _like_others(seen: snapshot.Snapshot, key: rings.Key, name: str
                  ) -> settings.Settings:
     """Return the settings of a service that is configured as its peers are.
 
@@ -180,7 +180,7 @@ def _like_others(seen: snapshot.Snapshot, key: snapshot.Key, name: str
     found = _settings(seen, usual) if usual is not None else None
     if found is None:
         return settings.Settings(
-            name, seen.down_time, settings.Scope(key.group, key.shard))
+            name, seen.down_time, key.scope)
     return dataclasses.replace(
         found, host=name, peers=None if found.peers is None
         else settings.peers(name, found.scope, {*found.peers, name}))
@@ -228,22 +228,11 @@ def _cloud(seen: snapshot.Snapshot, cell: str) -> clouds.Cloud:
             for node in seen.nodes.values()
             if node.uuid not in seen.rows
             or seen.rows[node.uuid].cell == cell},
-        rows={
-            **{row.node: clouds.Row(
-                row.owner, None if row.taker is None
-                else model.canonical(row.owner), row.taker,
-                model.canonical(row.owner), _last_pass(seen, row),
-                **_said(seen, row))
-                for row in seen.rows.values() if row.cell == cell},
-            **{pools.uuid_of(name): clouds.Row(
-                row.owner, sayer=model.canonical(row.owner),
-                last_pass=_last_pass(seen, row), pool=name,
-                ring=_consent(seen, row), **_said(seen, row))
-                for name, row in seen.pools.items() if row.cell == cell}},
-        instances={instance.uuid: model.Instance(
-            instance.host, instance.node, instance.is_building, instance.task)
-            for instance in seen.instances.values()
-            if instance.cell == cell},
+        rows={pools.provider(row.node): clouds.Row.of(_as_said(seen, row))
+              for row in (*seen.rows.values(), *seen.pools.values())
+              if row.cell == cell},
+        instances={uuid: instance for uuid, instance in seen.instances.items()
+                   if instance.cell == cell},
         allocations=_allocations(seen),
         other_drivers=seen.others | seen.other_rows)
 
@@ -262,19 +251,25 @@ def _allocations(seen: snapshot.Snapshot) -> dict[str, set[str]]:
     return found
 
 
-def _said(seen: snapshot.Snapshot, row: snapshot.Row) -> dict[str, Any]:
-    """Return what the owner of a row says of how it divides nodes.
+def _as_said(seen: snapshot.Snapshot, row: snapshot.Row) -> model.Row:
+    """Return a row that says what its owner says of how it divides nodes.
 
-    All its rows say what the one says that was written last.
-
-    :returns: fields of the row of a cloud
+    All rows of a service say what the one says that it has written last. What
+    they say of passes is that these failed always, or nothing: a service whose
+    passes work says so as soon as it runs one.
     """
-    owner = model.canonical(row.owner)
-    said = seen.profiles.get(owner)
-    if said is None or row.profile is None:
-        return {}
-    return {'scope': said.scope, 'by_shards': said.listing == 'shards',
-            'held': seen.held(owner)}
+    is_pool, last_pass = row.node in seen.pools, None
+    if row.last_pass is not None and (
+            seen.state(row.owner) is membership.State.NOT_WORKING):
+        last_pass = dataclasses.replace(row.last_pass, at=model.NEVER)
+    said = seen.profiles.get(row.owner_name) if row.profile else None
+    row = dataclasses.replace(
+        row, last_pass=last_pass, held=frozenset(),
+        pool=row.node if is_pool else None,
+        ring=_consent(seen, row) if is_pool else None)
+    return row if said is None else dataclasses.replace(
+        row, scope=said.scope, by_shards=said.listing == 'shards',
+        held=seen.held(row.owner_name))
 
 
 def _consent(seen: snapshot.Snapshot, row: snapshot.Row) -> str | None:
@@ -282,25 +277,13 @@ def _consent(seen: snapshot.Snapshot, row: snapshot.Row) -> str | None:
 
     Each is taken to see the ring that the command sees.
     """
-    host = model.canonical(row.owner)
+    host = row.owner_name
     said = seen.profiles.get(host)
     key = seen.key(host) if host in seen.hosts else None
     if said is None or key is None or said.mobility != 'follow' or (
             said.handover != 'cooperative'):
         return None
-    return seen.ring(key).fingerprint
-
-
-def _last_pass(seen: snapshot.Snapshot, row: snapshot.Row
-               ) -> model.LastPass | None:
-    """Return what a row says of passes: that they failed always, or nothing.
-
-    A service whose passes work says so as soon as it runs one.
-    """
-    if row.last_pass is None or (
-            seen.state(row.owner) is not membership.State.NOT_WORKING):
-        return None
-    return dataclasses.replace(row.last_pass, at=model.NEVER)
+    return seen.rings[key].fingerprint
 
 
 def _last_seen(service: model.Service, seen: snapshot.Snapshot,

@@ -15,11 +15,10 @@ from typing import TypeAlias
 from nova_ironic_ring.core.deciding import failures
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import ring
-from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.peers import rings
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import profile as profiles
-from nova_ironic_ring.core.values import settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,56 +53,34 @@ class Aggregate:
     providers: frozenset[str] | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row(model.Row):
     """The record of a node, or of a pool.
 
     :ivar node: the node's UUID, or the pool's name
-    :ivar owner: the name of the service that it is recorded for
     :ivar cell: the name of the cell that it is in
-    :ivar taker: as :class:`nova_ironic_ring.core.values.model.Row` has it
     :ivar profile: what its owner says of itself; None if it says nothing
-    :ivar last_pass: what its owner says of its passes in this row, likewise
-    :ivar held: the codes of the shards that its owner says it holds
     :ivar failed: the nodes on which builds of its owner have failed, by UUID
     """
 
     node: str
-    owner: str
     cell: str
-    taker: str | None = None
     profile: profiles.Profile | None = None
-    last_pass: model.LastPass | None = None
-    held: frozenset[str] = frozenset()
     failed: failures.Failures = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
-class Instance:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Instance(model.Instance):
     """An instance.
 
     :ivar uuid: its UUID
     :ivar name: its name
-    :ivar host: the name of its service; None if it has none
-    :ivar node: the UUID of its node, or the name of its pool; None if it has
-        none
     :ivar cell: the name of its cell
-    :ivar is_building: whether it is not built yet
-    :ivar task: Nova's name for what is being done with it; None for nothing
     """
 
     uuid: str
     name: str
-    host: str | None
-    node: str | None
     cell: str
-    is_building: bool = False
-    task: str | None = None
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether the instance is built and nothing is being done with it."""
-        return self.task is None and not self.is_building
 
     @property
     def pool(self) -> str | None:
@@ -111,38 +88,24 @@ class Instance:
         return self.node if self.host is not None and pools.is_of(
             self.host, self.node) else None
 
-    def is_on(self, node: str) -> bool:
-        """Say whether Nova may have it on a node that Ironic has it on.
 
-        Of one in a pool, Nova does not know the node.
-
-        :param node: the node's UUID
-        """
-        return self.node == node or self.pool is not None
-
-
-@dataclasses.dataclass(frozen=True)
-class Node:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Node(pools.Node):
     """A node of Ironic.
+
+    Where there are no pools, its kind, its size and whether it is ready are
+    not read.
 
     :ivar uuid: its UUID
     :ivar name: its name, if it has one
     :ivar group: its conductor group
     :ivar shard: its shard, if it has one
-    :ivar instance: the UUID of the instance on it, if there is one
-    :ivar kind: what the scheduler may ask of it; None if it has no resource
-        class, or where there are no pools
-    :ivar is_ready: whether Ironic would deploy it now, if it is free, where
-        there are pools
     """
 
     uuid: str
     name: str | None = None
     group: str = ''
     shard: str | None = None
-    instance: str | None = None
-    kind: pools.Kind | None = None
-    is_ready: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,46 +127,13 @@ class Inventory:
         return max(0, self.total - self.reserved - self.used)
 
 
-@dataclasses.dataclass(frozen=True)
-class Key:
-    """What makes services one ring.
-
-    :ivar cell: the name of their cell
-    :ivar group: the conductor group that they are limited to; None if there is
-        no limit
-    :ivar shard: the shard, likewise
-    """
-
-    cell: str
-    group: str | None = None
-    shard: str | None = None
-
-    @property
-    def scope(self) -> settings.Scope:
-        """The nodes that the services of this ring are limited to."""
-        return settings.Scope(self.group, self.shard)
-
-    def serves(self, node: Node) -> bool:
-        """Say whether the services of this ring list a node.
-
-        :param node: the node
-        """
-        return (self.group is None
-                or self.group.lower() == node.group.lower()) and (
-            not self.shard or self.shard == node.shard)
-
-    def __str__(self) -> str:
-        parts = [f'cell {self.cell}']
-        if self.group is not None:
-            parts.append(f'group "{self.group}"')
-        if self.shard:
-            parts.append(f'shard "{self.shard}"')
-        return ', '.join(parts)
-
-
 # The class has members of the modules' names.
-_Ring: TypeAlias = ring.Ring
+_Key: TypeAlias = rings.Key
 _Kind: TypeAlias = pools.Kind
+_Ring: TypeAlias = ring.Ring
+_Desired: TypeAlias = rings.Desired
+_Peer: TypeAlias = rings.Peer
+_Rings: TypeAlias = rings.Rings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,7 +214,7 @@ class Snapshot:
             found.setdefault(model.canonical(row.owner), []).append(row)
         return found
 
-    def has_pools(self, host: str, key: Key | None = None) -> bool:
+    def has_pools(self, host: str, key: _Key | None = None) -> bool:
         """Say whether a service seems to have the pool driver.
 
         One without a record is taken to be as most of its peers are.
@@ -343,21 +273,29 @@ class Snapshot:
         """
         return self._said[host].held if host in self._said else frozenset()
 
+    @functools.cached_property
+    def _peers(self) -> dict[str, _Peer]:
+        """The services that may run an ironic driver, and what they say."""
+        return {host: rings.Peer(
+            dataclasses.replace(service.record, last_pass=model.latest(
+                row.last_pass for row in self._records.get(host, ()))),
+            service.cell, self.profiles.get(host), self.held(host),
+            host in self.owners) for host, service in self.hosts.items()}
+
+    @functools.cached_property
+    def _looked(self) -> _Rings:
+        return rings.Rings(self._peers, self.now, self.down_time)
+
     def state(self, host: str) -> membership.State:
         """Say what a service is.
 
         Who looks once cannot tell a late service from an absent one, and takes
-        it to be that.
+        it to be absent.
 
         :param host: its name, in any case
         """
-        service = self.hosts.get(model.canonical(host))
-        if service is None:
-            return membership.State.GONE
-        return membership.state(
-            self._with_last_pass[model.canonical(host)],
-            settings.Settings('', self.down_time, handover_timeout=0),
-            self._watch, self._work_watch)
+        return self._looked.states.get(
+            model.canonical(host), membership.State.GONE)
 
     def last_pass(self, host: str) -> datetime.datetime | None:
         """Return when the last good pass of a service was.
@@ -365,7 +303,7 @@ class Snapshot:
         :param host: its canonical name
         :returns: None if it does not say so
         """
-        said = self._with_last_pass[host].last_pass
+        said = self._peers[host].record.last_pass
         return said.at if said else None
 
     def too_slow(self, host: str) -> dict[str, float]:
@@ -374,13 +312,9 @@ class Snapshot:
         :param host: canonical name of the service
         :returns: how long each may need to hand over a node, in seconds
         """
-        said, key = self.profiles.get(host), self.key(host)
-        if said is None or key is None or not said.handover_timeout or (
-                said.handover != 'cooperative'):
-            return {}
-        return self._work_watch.too_slow(
-            self.ring(key).members, settings.Settings(
-                host, handover_timeout=said.handover_timeout))
+        key = self.key(host)
+        return {} if key is None else self._looked.too_slow(
+            host, self.rings[key].members)
 
     def word(self, host: str) -> str:
         """Say in a word what a service is, as an operator knows it.
@@ -401,56 +335,17 @@ class Snapshot:
         return service is not None and not membership.is_late(
             service.record, self.now, self.down_time)
 
-    @functools.cached_property
-    def _watch(self) -> membership.Watch:
-        """What one look tells of the heartbeats."""
-        return membership.Watch.of_one_look(
-            (service.record for service in self.services), self.now,
-            self.down_time)
-
-    @functools.cached_property
-    def _with_last_pass(self) -> dict[str, model.Service]:
-        """The records of services, with what they say of their passes."""
-        said = {host: model.latest(row.last_pass for row in rows)
-                for host, rows in self._records.items()}
-        return {host: dataclasses.replace(
-            service.record, last_pass=said.get(host))
-            for host, service in self.hosts.items()}
-
-    @functools.cached_property
-    def _work_watch(self) -> membership.WorkWatch:
-        """What one look tells of the last good passes."""
-        return membership.WorkWatch.of_one_look(
-            self._with_last_pass.values(), self.now)
-
-    def key(self, host: str) -> Key | None:
+    def key(self, host: str) -> _Key | None:
         """Say which ring a service is in.
-
-        One that says nothing of itself is taken to be in the ring whose peer
-        lists name it, or in the only ring of its cell. One that has nodes all
-        the same is in no ring of those that go by what services say.
 
         :param host: its canonical name
         :returns: None if nobody can tell
         """
-        cell = self.hosts[host].cell
-        found = self.profiles.get(host)
-        if found is not None:
-            return _key(cell, found)
-        said = [each for name, each in self.profiles.items()
-                if name in self.hosts and self.hosts[name].cell == cell]
-        known = {_key(cell, each) for each in said if host in each.names} or {
-            _key(cell, each) for each in said if host not in self.owners
-            or each.peers is not None or not each.scope.is_limited}
-        if len(known) > 1 or (said and not known):
-            return None
-        return next(iter(known), Key(cell))
+        return self._looked.keys[host]
 
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[_Key]:
         """Name the rings, in their order."""
-        return sorted({key for host in self.hosts if (key := self.key(host))},
-                      key=lambda key: (key.cell, key.group or '',
-                                       key.group is not None, key.shard or ''))
+        return self._looked.known()
 
     @property
     def needs_shards(self) -> bool:
@@ -461,37 +356,14 @@ class Snapshot:
         return any(said.listing == 'shards' for said in
                    self.profiles.values())
 
-    def ring(self, key: Key) -> ring.Ring:
-        """Return a ring as its members see it.
+    @functools.cached_property
+    def rings(self) -> dict[_Key, _Ring]:
+        """Each ring as its members see it, in their order."""
+        return {key: self._looked.ring(key, {
+            node.uuid: node.shard for node in self.served(key)
+            if node.shard is not None}) for key in self._looked.known()}
 
-        One without a row is in no ring: its peers do not know it.
-
-        :param key: the ring
-        """
-        members = [host for host in self.hosts if host in self.owners
-                   and self.key(host) == key
-                   and self.state(host) is membership.State.MEMBER]
-        if not members or any(
-                host not in self.profiles
-                or self.profiles[host].listing != 'shards'
-                for host in members):
-            return ring.Ring(members, self.partitions(key))
-        places = {node.uuid: node.shard for node in self.served(key)
-                  if node.shard is not None}
-        return ring.Ring(members, self.partitions(key), shards.Deal(
-            frozenset(places.values()),
-            {host: self.held(host) for host in members}), places)
-
-    def partitions(self, key: Key) -> int:
-        """Return the points for each member, as most of them have it.
-
-        :param key: the ring
-        """
-        said = [found.partitions for host, found in self.profiles.items()
-                if host in self.hosts and self.key(host) == key]
-        return max(said, key=said.count) if said else 32
-
-    def served(self, key: Key) -> list[Node]:
+    def served(self, key: _Key) -> list[Node]:
         """Return the nodes that a ring divides.
 
         In a ring without limits, these are also the ones of other groups. A
@@ -499,31 +371,19 @@ class Snapshot:
 
         :param key: the ring
         """
-        is_known = not self.unread or key.group is not None or bool(
-            key.shard) or any(row.cell == key.cell
-                              for row in self.pools.values())
-        return [node for node in self.nodes.values() if key.serves(node)
+        is_known = not self.unread or key.scope.is_limited or any(
+            row.cell == key.cell for row in self.pools.values())
+        return [node for node in self.nodes.values()
+                if key.scope.has(node.group, node.shard)
                 and (self.rows[node.uuid].cell == key.cell
                      if node.uuid in self.rows else is_known)]
 
-    def rings(self) -> dict[Key, _Ring]:
-        """Return each ring as its members see it."""
-        return {key: self.ring(key) for key in self.keys()}
-
-    def serving(self, rings: Mapping[Key, _Ring]) -> dict[str, Key]:
-        """Say which ring each node is for.
-
-        Where one has only some of the nodes of another, they are for the
-        narrower one, as long as that has a member.
-
-        :param rings: all of them
-        :returns: by the UUID of the node; none of those that no ring divides
-        """
-        # The last one of those that divide a node decides.
-        order = sorted(reversed(list(rings)), key=lambda key: (
-            bool(rings[key].members),
-            (key.group is not None) + bool(key.shard)))
-        return {node.uuid: key for key in order for node in self.served(key)}
+    @functools.cached_property
+    def desired(self) -> _Desired:
+        """Which ring and which service each node is for."""
+        return rings.Desired(self.rings, {
+            key: [node.uuid for node in self.served(key)]
+            for key in self.rings})
 
     def kind(self, host: str, node: Node) -> _Kind | None:
         """Say of which kind a node is to a service.
@@ -534,16 +394,6 @@ class Snapshot:
         """
         said = self.profiles.get(host)
         return node.kind if said is None else said.kind_rule.kind(node.kind)
-
-    def desired(self) -> dict[str, str]:
-        """Say which service the rings give each node to.
-
-        :returns: canonical names, by the UUID of the node; none of those that
-            no ring with a member divides
-        """
-        rings = self.rings()
-        return {uuid: owner for uuid, key in self.serving(rings).items()
-                if (owner := rings[key].owner(uuid)) is not None}
 
     def instance_on(self, node: Node) -> Instance | None:
         """Return the instance on a node, if Nova has it.
@@ -644,12 +494,6 @@ def named(instances: Iterable[Instance], name: str) -> str | None:
     return found[0] if found else None
 
 
-def _key(cell: str, found: profiles.Profile) -> Key:
-    group = found.conductor_group
-    return Key(cell, group if group is None else group.lower(),
-               found.shard or None)
-
-
 def _list(names: Iterable[str]) -> str:
     """Join names, but not very many."""
     names = sorted(names)
@@ -671,8 +515,9 @@ def recorded(seen: Snapshot) -> dict[str, Node]:
     for uuid, row in seen.rows.items():
         said = seen.profiles.get(model.canonical(row.owner))
         found[uuid] = Node(
-            uuid, None, (said.conductor_group or '') if said else '',
-            said.shard if said else None, held.get(uuid))
+            None, held.get(uuid), uuid=uuid,
+            group=(said.conductor_group or '') if said else '',
+            shard=said.shard if said else None)
     return found
 
 

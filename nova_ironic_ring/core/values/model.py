@@ -36,6 +36,16 @@ class Scope:
         """Whether the service is limited to some of Ironic's nodes."""
         return self.conductor_group is not None or bool(self.shard)
 
+    def has(self, group: str, shard: str | None) -> bool:
+        """Say whether a node is in this scope.
+
+        :param group: the node's conductor group, in any case
+        :param shard: its shard, if it has one
+        """
+        return (self.conductor_group is None
+                or self.conductor_group.lower() == group.lower()) and (
+            not self.shard or self.shard == shard)
+
     def covers(self, other: 'Scope') -> bool:
         """Say whether all nodes of a scope are in this one.
 

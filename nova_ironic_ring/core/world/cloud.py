@@ -79,6 +79,18 @@ class Row:
     ring: str | None = None
     counted: model.Counted | None = None
 
+    @classmethod
+    def of(cls, row: model.Row) -> 'Row':
+        """Return a record in which its owner has written all that it says.
+
+        :param row: what the record says
+        """
+        owner = row.owner_name
+        return cls(
+            row.owner, None if row.taker is None else owner, row.taker, owner,
+            row.last_pass, row.pool, row.scope, row.by_shards, row.held,
+            row.ring, row.counted)
+
     def say(self, host: str, said: model.LastPass) -> None:
         """Write what a service says of its passes.
 
@@ -358,11 +370,9 @@ class Ironic:
               shards: Collection[str] | None = None
               ) -> dict[str, str | None]:
         return {uuid: node.instance for uuid, node in self.cloud.nodes.items()
-                if (scope.conductor_group is None
-                    or scope.conductor_group.lower() == node.group.lower())
-                and (not scope.shard or scope.shard == node.shard)
-                and (shards is None or node.shard is None
-                     or node.shard in shards)}
+                if scope.has(node.group, node.shard) and (
+                    shards is None or node.shard is None
+                    or node.shard in shards)}
 
     def more(self, scope: settings.Scope, shards: Collection[str]
              ) -> dict[str, str | None]:

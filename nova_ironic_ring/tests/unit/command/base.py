@@ -234,7 +234,7 @@ class CommandTestCase(base.BaseTestCase):
 
     def divide(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
         """Have two nodes go where they should be."""
-        current = seen.ring(seen.keys()[0])
+        current = seen.rings[seen.keys()[0]]
         if not current.members:
             return seen
         rows = dict(seen.rows)

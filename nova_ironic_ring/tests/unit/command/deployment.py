@@ -45,15 +45,17 @@ def make(*hosts: str, instances: dict[int, str] | None = None,
         'now': NOW, 'down_time': 60, 'services': [
             service(host) for host in hosts],
         'nodes': {node: snapshot.Node(
-            node, f'node-{number}', said.conductor_group or '', said.shard,
-            f'instance-{number}' if number in held else None)
+            None, f'instance-{number}' if number in held else None, uuid=node,
+            name=f'node-{number}', group=said.conductor_group or '',
+            shard=said.shard)
             for number, node in enumerate(NODES)},
         'instances': {f'instance-{number}': snapshot.Instance(
-            f'instance-{number}', f'server-{number}', host, NODES[number],
-            'cell1') for number, host in held.items()},
+            host, NODES[number], uuid=f'instance-{number}',
+            name=f'server-{number}', cell='cell1')
+            for number, host in held.items()},
         'rows': {node: snapshot.Row(
-            node, held.get(number) or str(current.owner(node)), 'cell1',
-            profile=said) for number, node in enumerate(NODES)},
+            held.get(number) or str(current.owner(node)), node=node,
+            cell='cell1', profile=said) for number, node in enumerate(NODES)},
         'providers': frozenset(NODES)} | changes
     return snapshot.Snapshot(**values)
 
@@ -122,7 +124,7 @@ def make_pooled(*hosts: str, instances: dict[int, str] | None = None,
                 str(instance.host), KIND))
             for uuid, instance in seen.instances.items()},
         pools={name: snapshot.Row(
-            name, host, 'cell1', profile=said or profile.Profile())
+            host, node=name, cell='cell1', profile=said or profile.Profile())
             for host in hosts for name in (pools.name(host, KIND),)},
         inventories={pools.name(host, KIND): snapshot.Inventory(
             sizes[host], 0, used[host]) for host in hosts},

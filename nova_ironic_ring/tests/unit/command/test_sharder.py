@@ -79,7 +79,7 @@ class ShardTestCase(base.CommandTestCase):
         self.assertEqual([], self.run_steps('shard', '--yes'))
         self.assertIn('0 nodes have no shard.', self.err)
         before = dict(self.source.seen.nodes)
-        more = {f'new-{number}': snapshot.Node(f'new-{number}')
+        more = {f'new-{number}': snapshot.Node(None, uuid=f'new-{number}')
                 for number in range(7)}
         self.source.seen = dataclasses.replace(
             self.source.seen, nodes={**before, **more})

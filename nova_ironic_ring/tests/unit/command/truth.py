@@ -127,14 +127,16 @@ class World:
             [snapshot.Service(service, CELL)
              for service in self.cloud.services.values()],
             {node: snapshot.Row(
-                node, row.owner, CELL, row.taker,
-                ours.get(model.canonical(row.owner)))
+                row.owner, row.taker, node=node, cell=CELL,
+                profile=ours.get(model.canonical(row.owner)))
                 for node, row in self.cloud.rows.items()},
             {uuid: snapshot.Instance(
-                uuid, uuid, each.host, each.node, CELL, each.is_building,
-                each.task) for uuid, each in self.cloud.instances.items()},
+                each.host, each.node, each.is_building, each.task, uuid=uuid,
+                name=uuid, cell=CELL)
+                for uuid, each in self.cloud.instances.items()},
             {uuid: snapshot.Node(
-                uuid, None, node.group, node.shard, node.instance)
+                None, node.instance, uuid=uuid, group=node.group,
+                shard=node.shard)
                 for uuid, node in self.cloud.nodes.items()},
             self.cloud.other_drivers - owners, self.cloud.other_drivers)
 

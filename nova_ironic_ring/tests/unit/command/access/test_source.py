@@ -223,7 +223,8 @@ class ReadTestCase(SourceTestCase):
         found = self.source.read().instances
         self.assertEqual({'i1', 'i3'}, set(found))
         self.assertEqual(snapshot.Instance(
-            'i1', 'server', 'a', NODES[0], 'cell1', True, 'spawning'),
+            'a', NODES[0], True, 'spawning', uuid='i1', name='server',
+            cell='cell1'),
             found['i1'])
 
     def test_when_it_was(self):

@@ -60,7 +60,7 @@ class PoolsTestCase(oslotest_base.BaseTestCase):
 
     def test_service_with_novas_own_driver_beside_pools(self):
         seen = self.without(make(), 'c')
-        rows = {node: snapshot.Row(node, 'c', 'cell1')
+        rows = {node: snapshot.Row('c', node=node, cell='cell1')
                 for number, node in enumerate(NODES) if owner(number) == 'c'}
         (finding,) = table.find(dataclasses.replace(
             seen, rows=rows, providers=frozenset(rows)))
@@ -79,7 +79,7 @@ class PoolsTestCase(oslotest_base.BaseTestCase):
 
     def test_novas_own_driver_that_was_started_on_pools(self):
         seen = self.without(make(instances={1: 'c'}), 'c')
-        rows = {node: snapshot.Row(node, 'c', 'cell1')
+        rows = {node: snapshot.Row('c', node=node, cell='cell1')
                 for number, node in enumerate(NODES) if owner(number) == 'c'}
         found = table.find(dataclasses.replace(
             seen, rows=rows, providers=frozenset(rows)))

@@ -210,7 +210,7 @@ class CheckTestCase(base.BaseTestCase):
             conductor_group='rack',
             peers=profile.fingerprint('a', 'b', 'c')))
         nodes = seen.nodes | {
-            'other': snapshot.Node('other', group='elsewhere')}
+            'other': snapshot.Node(None, uuid='other', group='elsewhere')}
         finding = self._only(dataclasses.replace(seen, nodes=nodes))
         self.assertEqual('other', finding.subject)
         self.assertIn('conductor group "elsewhere"', finding.what)

@@ -232,9 +232,10 @@ class DecisionTestCase(oslotest_base.BaseTestCase):
         seen = make()
         seen = dataclasses.replace(
             change(seen, node_0={'instance': 'i'}),
-            rows={NODES[0]: snapshot.Row(NODES[0], owner(0), 'cell1')},
+            rows={NODES[0]: snapshot.Row(
+                owner(0), node=NODES[0], cell='cell1')},
             instances={'i': snapshot.Instance(
-                'i', 'i', owner(0), NODES[0], 'cell1')})
+                owner(0), NODES[0], uuid='i', name='i', cell='cell1')})
         # Its service brings it into a pool, and counts it there already.
         self.assertEqual((owner(0), 'COUNT', False),
                          self.codes(self.explain(seen, 0))[2:])

@@ -96,9 +96,9 @@ class OverviewTestCase(base.BaseTestCase):
         self.assertEqual(
             {'cell cell1, group "rack"'},
             {line.ring for line in overview.lines(seen)})
-        self.assertFalse(seen.keys()[0].serves(snapshot.Node('x', group='')))
+        self.assertFalse(seen.keys()[0].scope.has('', None))
         self.assertTrue(
-            seen.keys()[0].serves(snapshot.Node('x', group='Rack')))
+            seen.keys()[0].scope.has('Rack', None))
 
     def test_ring_with_some_of_the_nodes_of_another(self):
         seen = deployment.with_a_rack(make())
@@ -130,7 +130,7 @@ class OverviewTestCase(base.BaseTestCase):
             if row.owner == 'c' else row for node, row in seen.rows.items()}
         seen = dataclasses.replace(seen, rows=rows)
         self.assertEqual(2, len(seen.keys()))
-        self.assertEqual('rack', seen.keys()[1].group)
+        self.assertEqual('rack', seen.keys()[1].scope.conductor_group)
         self.assertEqual('cell cell1, unknown', _of(seen, 'd').ring)
         # Where there is but one, it is in that one.
         seen = make(services=[service(host) for host in 'abcd'])

@@ -159,7 +159,8 @@ class ForetoldTestCase(base.BaseTestCase):
         :returns: the plan
         """
         seen = world.snapshot()
-        (key,) = (key for key in seen.keys() if key.group == group)
+        (key,) = (key for key in seen.keys()
+                  if key.scope.conductor_group == group)
         plan = planning.plan(seen, key, change)
         foretold = prospect.of(seen, key, change).run()
         world.remember()
@@ -177,13 +178,14 @@ class ForetoldTestCase(base.BaseTestCase):
         nodes = collections.Counter(
             row.owner.lower() for node, row in after.rows.items()
             if after.nodes[node].instance is None
-            and key.serves(after.nodes[node]))
+            and key.scope.has(
+                after.nodes[node].group, after.nodes[node].shard))
         self.assertEqual(nodes, collections.Counter({
             share.host: share.nodes_after for share in plan.shares}))
         instances = collections.Counter(
             str(after.instances[node.instance].host).lower()
             for node in after.nodes.values()
-            if node.instance and key.serves(node))
+            if node.instance and key.scope.has(node.group, node.shard))
         self.assertEqual(instances, collections.Counter({
             share.host: share.instances_after for share in plan.shares}))
         return plan

@@ -238,7 +238,8 @@ class ExactTestCase(base.BaseTestCase):
         world.cloud.nodes['other'] = truth.clouds.Node()
         world.cloud.rows['other'] = truth.clouds.Row('alone')
         seen = world.snapshot()
-        (key,) = (key for key in seen.keys() if key.group == 'rack')
+        (key,) = (key for key in seen.keys()
+                  if key.scope.conductor_group == 'rack')
         found = {each.me: each.peers or frozenset()
                  for each in prospect.of(seen, key).services}
         self.assertEqual({'alone'}, found.pop('alone'))

@@ -7,6 +7,7 @@ import dataclasses
 from oslotest import base
 
 from nova_ironic_ring.command.telling import snapshot
+from nova_ironic_ring.core.peers import rings
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import deployment
@@ -23,8 +24,8 @@ class FindTestCase(base.BaseTestCase):
 
     def test_by_the_beginning_of_the_uuid(self):
         seen = make(nodes={
-            'abcd-1': snapshot.Node('abcd-1'), 'abce-1': snapshot.Node(
-                'abce-1')})
+            'abcd-1': snapshot.Node(None, uuid='abcd-1'),
+            'abce-1': snapshot.Node(None, uuid='abce-1')})
         self.assertEqual('abcd-1', seen.find('abcd').uuid)
 
     def test_by_the_server_on_it(self):
@@ -33,14 +34,16 @@ class FindTestCase(base.BaseTestCase):
         self.assertEqual(NODES[7], seen.find('server-7').uuid)
         # A node goes before a server of the same name.
         seen = dataclasses.replace(seen, nodes={
-            **seen.nodes, NODES[9]: snapshot.Node(NODES[9], 'server-7')})
+            **seen.nodes, NODES[9]: snapshot.Node(
+                None, uuid=NODES[9], name='server-7')})
         self.assertEqual(NODES[9], seen.find('server-7').uuid)
 
     def test_server_with_the_name_of_the_beginning_of_a_uuid(self):
         seen = make(
             instances={7: 'a'},
-            nodes={NODES[7]: snapshot.Node(NODES[7], instance='instance-7'),
-                   'abcd-1': snapshot.Node('abcd-1')})
+            nodes={NODES[7]: snapshot.Node(
+                None, 'instance-7', uuid=NODES[7]),
+                'abcd-1': snapshot.Node(None, uuid='abcd-1')})
         seen = dataclasses.replace(seen, instances={
             uuid: dataclasses.replace(instance, name='abcd')
             for uuid, instance in seen.instances.items()})
@@ -100,14 +103,17 @@ class FindTestCase(base.BaseTestCase):
                 seen.rows[own[1]], last_pass=model.LastPass(
                     60, deployment.NOW),
                 profile=profile.Profile(shard='one'))})
-        self.assertEqual(snapshot.Key('cell1', None, 'one'), found.key('b'))
-        self.assertEqual(snapshot.Key('cell1', 'rack'), seen.key('b'))
+        self.assertEqual(
+            rings.Key('cell1', model.Scope(None, 'one')), found.key('b'))
+        rack = rings.Key('cell1', model.Scope('rack'))
+        self.assertEqual(rack, seen.key('b'))
 
     def test_ring_of_one_that_says_nothing(self):
         said = profile.Profile(conductor_group='rack')
         seen = make(said=said, services=[service(host) for host in 'abcd'])
         # One without a node has not said anything yet.
-        self.assertEqual(snapshot.Key('cell1', 'rack'), seen.key('d'))
+        rack = rings.Key('cell1', model.Scope('rack'))
+        self.assertEqual(rack, seen.key('d'))
         seen = dataclasses.replace(seen, rows={
             node: dataclasses.replace(row, profile=None)
             if row.owner == 'c' else row for node, row in seen.rows.items()})
