@@ -54,60 +54,60 @@ def _settings(host: str = _ME, by_shards: bool = False) -> settings.Settings:
                              by_shards=by_shards, vanished_nodes_limit=50)
 
 
-def _cloud(count: int, hosts: Sequence[str] = _BOTH, are_free: bool = False
+def made(count: int, hosts: Sequence[str] = _BOTH, are_free: bool = False
            ) -> clouds.Cloud:
     """Make a cloud in which all nodes are where they belong."""
-    made = clouds.Cloud()
+    cloud = clouds.Cloud()
     for host in hosts:
-        made.beat(host)
+        cloud.beat(host)
     owner = ring.Ring(hosts, _PARTITIONS).owner
     for number, node in enumerate(names(count)):
         host = str(owner(node))
-        made.nodes[node] = clouds.Node()
+        cloud.nodes[node] = clouds.Node()
         if number % 2 and not are_free:
-            made.nodes[node].instance = f'instance-{number}'
-            made.instances[f'instance-{number}'] = model.Instance(host, node)
-        made.rows[node] = clouds.Row(host)
-        made.rows[node].say_settings(_settings(host), None)
-    return made
+            cloud.nodes[node].instance = f'instance-{number}'
+            cloud.instances[f'instance-{number}'] = model.Instance(host, node)
+        cloud.rows[node] = clouds.Row(host)
+        cloud.rows[node].say_settings(_settings(host), None)
+    return cloud
 
 
 def _sharded(count: int) -> clouds.Cloud:
     """Make a cloud of free nodes that are divided by their shards."""
-    made = _cloud(count, are_free=True)
+    cloud = made(count, are_free=True)
     there = [f'shard-{number:05}' for number in range(
         max(len(_BOTH), count // _SHARD))]
     held = shards.deal(there, {host: () for host in _BOTH})
     codes = {host: frozenset(shards.code(shard) for shard in there
                              if held[shard] == host) for host in _BOTH}
-    for number, (node, found) in enumerate(made.nodes.items()):
+    for number, (node, found) in enumerate(cloud.nodes.items()):
         found.shard = there[number % len(there)]
         host = held[found.shard]
-        made.rows[node] = clouds.Row(host)
-        made.rows[node].say_settings(_settings(host, True), codes[host])
-    return made
+        cloud.rows[node] = clouds.Row(host)
+        cloud.rows[node].say_settings(_settings(host, True), codes[host])
+    return cloud
 
 
-def _pooled(count: int) -> clouds.Cloud:
+def pooled(count: int) -> clouds.Cloud:
     """Make a cloud of two services with pools."""
-    made = _cloud(count)
-    made.rows.clear()
+    cloud = made(count)
+    cloud.rows.clear()
     kind = clouds.Node().kind
     assert kind is not None
     of = {host: pools.name(host, kind) for host in _BOTH}
     for host, name in of.items():
         row = clouds.Row(host, pool=name)
         row.say_settings(_settings(host), None)
-        made.rows[pools.uuid_of(name)] = row
-        made.allocations[pools.uuid_of(name)] = set()
-    for instance, known in list(made.instances.items()):
+        cloud.rows[pools.uuid_of(name)] = row
+        cloud.allocations[pools.uuid_of(name)] = set()
+    for instance, known in list(cloud.instances.items()):
         name = of[str(known.host)]
-        made.instances[instance] = dataclasses.replace(known, node=name)
-        made.allocations[pools.uuid_of(name)].add(instance)
-    return made
+        cloud.instances[instance] = dataclasses.replace(known, node=name)
+        cloud.allocations[pools.uuid_of(name)].add(instance)
+    return cloud
 
 
-class _Service:
+class Service:
     """One service, which has been well for long."""
 
     def __init__(self, cloud: clouds.Cloud, host: str = _ME,
@@ -160,9 +160,9 @@ class _Service:
         self.wait()
 
 
-def _settled(cloud: clouds.Cloud, by_shards: bool = False) -> _Service:
+def settled(cloud: clouds.Cloud, by_shards: bool = False) -> Service:
     """Return a service that has just had a pass in which nothing moved."""
-    service = _Service(cloud, by_shards=by_shards)
+    service = Service(cloud, by_shards=by_shards)
     for _ in range(2):
         service.decide()
         service.walk()
@@ -170,10 +170,10 @@ def _settled(cloud: clouds.Cloud, by_shards: bool = False) -> _Service:
     return service
 
 
-def _counted(count: int) -> _Service:
+def counted(count: int) -> Service:
     """Return the same with pools."""
-    cloud = _pooled(count)
-    services = [_Service(cloud, host) for host in _BOTH]
+    cloud = pooled(count)
+    services = [Service(cloud, host) for host in _BOTH]
     for service in services * 2:
         service.count()
         service.wait()
@@ -181,54 +181,54 @@ def _counted(count: int) -> _Service:
 
 
 def _steady(count: int) -> float:
-    return timed(_settled(_cloud(count)).decide)
+    return timed(settled(made(count)).decide)
 
 
 def _steady_walk(count: int) -> float:
-    service = _settled(_cloud(count))
+    service = settled(made(count))
     service.decide()
     return timed(service.walk)
 
 
-def _both(service: _Service) -> float:
+def _both(service: Service) -> float:
     """Time a pass, and the tracker's way after it."""
     return timed(service.decide) + timed(service.walk)
 
 
-def _bereft(cloud: clouds.Cloud, by_shards: bool = False) -> _Service:
+def bereft(cloud: clouds.Cloud, by_shards: bool = False) -> Service:
     """Return a service whose peer has died."""
-    service = _settled(cloud, by_shards)
+    service = settled(cloud, by_shards)
     service.lose_other()
     return service
 
 
 def _first(count: int) -> float:
     """The first pass of the only service, and its tracker's way."""
-    cloud = _cloud(count, (_ME,), are_free=True)
+    cloud = made(count, (_ME,), are_free=True)
     cloud.rows.clear()
-    return _both(_Service(cloud))
+    return _both(Service(cloud))
 
 
 def _death(count: int) -> float:
-    return _both(_bereft(_cloud(count, are_free=True)))
+    return _both(bereft(made(count, are_free=True)))
 
 
 def _failover(count: int) -> float:
-    return _both(_bereft(_cloud(count)))
+    return _both(bereft(made(count)))
 
 
 def _look(count: int) -> float:
-    return timed(_settled(_cloud(count)).look)
+    return timed(settled(made(count)).look)
 
 
 def _look_at_death(count: int) -> float:
-    return timed(_bereft(_cloud(count)).look)
+    return timed(bereft(made(count)).look)
 
 
 def _offers(count: int) -> float:
     """The pass in which a newcomer is offered its half, and the way."""
-    cloud = _cloud(count, (_ME,), are_free=True)
-    service = _settled(cloud)
+    cloud = made(count, (_ME,), are_free=True)
+    service = settled(cloud)
     cloud.beat(_OTHER)
     node = next(node for node in names(count) if ring.Ring(
         _BOTH, _PARTITIONS).owner(node) == _OTHER)
@@ -237,9 +237,9 @@ def _offers(count: int) -> float:
     return _both(service)
 
 
-def _offered(count: int) -> _Service:
+def offered(count: int) -> Service:
     """Return a newcomer whose half is offered to it."""
-    cloud = _cloud(count, (_OTHER,), are_free=True)
+    cloud = made(count, (_OTHER,), are_free=True)
     cloud.beat(_ME)
     owner = ring.Ring(_BOTH, _PARTITIONS).owner
     mine = [node for node in cloud.rows if owner(node) == _ME]
@@ -247,18 +247,18 @@ def _offered(count: int) -> _Service:
         cloud.rows[node].giver, cloud.rows[node].taker = _OTHER, _ME
     cloud.rows[mine[0]] = clouds.Row(_ME)
     cloud.rows[mine[0]].say_settings(_settings(), None)
-    service = _Service(cloud)
+    service = Service(cloud)
     service.wait()
     return service
 
 
 def _takes(count: int) -> float:
-    return _both(_offered(count))
+    return _both(offered(count))
 
 
 def _has_taken(count: int) -> float:
     """The pass after that, in which builds of the giver are looked for."""
-    service = _offered(count)
+    service = offered(count)
     service.decide()
     service.walk()
     service.wait()
@@ -267,7 +267,7 @@ def _has_taken(count: int) -> float:
 
 def _look_at_offers(count: int) -> float:
     """A look between passes, of one that waits for half of the nodes."""
-    service = _offered(count)
+    service = offered(count)
     rows = service.cloud.rows
     offered = [node for node, row in rows.items() if row.taker == _ME]
     for node in offered:
@@ -280,7 +280,7 @@ def _look_at_offers(count: int) -> float:
 
 def _vanished(count: int) -> float:
     """A quarter of the nodes is deleted from Ironic."""
-    service = _settled(_cloud(count, (_ME,), are_free=True))
+    service = settled(made(count, (_ME,), are_free=True))
     gone = names(count)[::4]
     for node in gone:
         del service.cloud.nodes[node]
@@ -295,33 +295,33 @@ def _vanished(count: int) -> float:
 
 
 def _shards(count: int) -> float:
-    return timed(_settled(_sharded(count), by_shards=True).decide)
+    return timed(settled(_sharded(count), by_shards=True).decide)
 
 
 def _death_with_shards(count: int) -> float:
-    return _both(_bereft(_sharded(count), by_shards=True))
+    return _both(bereft(_sharded(count), by_shards=True))
 
 
 def _pool(count: int) -> float:
-    return timed(_counted(count).count)
+    return timed(counted(count).count)
 
 
 def _pool_first(count: int) -> float:
-    return timed(_Service(_pooled(count)).count)
+    return timed(Service(pooled(count)).count)
 
 
 def _pool_death(count: int) -> float:
-    service = _counted(count)
+    service = counted(count)
     service.lose_other()
     return timed(service.count)
 
 
 def _pool_look(count: int) -> float:
-    return timed(_counted(count).look_at_pools)
+    return timed(counted(count).look_at_pools)
 
 
 def _pool_look_at_death(count: int) -> float:
-    service = _counted(count)
+    service = counted(count)
     service.lose_other()
     return timed(service.look_at_pools)
 
