@@ -4,7 +4,6 @@
 
 from collections.abc import Mapping
 import dataclasses
-import functools
 
 from nova.compute import provider_tree
 import nova.conf
@@ -21,8 +20,7 @@ from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import failures
-from nova_ironic_ring.core.passing import pool_passes
-from nova_ironic_ring.core.passing import pool_reaction
+from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.taking import reservation
 from nova_ironic_ring.core.values import bounds
 from nova_ironic_ring.core.values import pools
@@ -41,12 +39,13 @@ class PoolService(service.Service):
     def __init__(self, driver: upstream.NovaIronicDriver) -> None:
         super().__init__(driver)
         self._recent = recent_nodes.RecentNodes()
+        self._pools = pool_places.Pools(self._recent.released)
         self._failed = failed_builds.FailedBuilds(self.process.wall_time)
         #: How large the flavors of this service's instances are.
         self._sizes: Mapping[str, pools.Size] = {}
         #: What has come of the last pass: replaced as a whole, for threads
         #: read it.
-        self.result = pool_passes.PoolPassResult()
+        self.result = pool_places.PassResult()
         #: Whether compute nodes can go that the last pass has not listed.
         self._gone: Mapping[str, bool] = {}
 
@@ -62,7 +61,7 @@ class PoolService(service.Service):
             'pools left out': {name: {'nodes': len(pool.nodes)}
                                for name, pool in self.result.left_out.items()}}
 
-    def run_pass(self) -> pool_passes.PoolPassResult:
+    def run_pass(self) -> pool_places.PassResult:
         """Run a pass, and log what happens in it.
 
         :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
@@ -71,8 +70,7 @@ class PoolService(service.Service):
         """
         self._recent.begin()
         self._gone = {}
-        result = self._run(functools.partial(
-            pool_passes.run, released=self._recent.released))
+        result = self._run(self._pools)
         self.nodes = self.ironic.for_nova(
             node for pool in result.found.values() for node in pool.nodes)
         self._sizes = self._read_sizes(result)
@@ -82,8 +80,7 @@ class PoolService(service.Service):
 
     def react(self) -> service.Reacted:
         before = self.result.found
-        result = self._look(functools.partial(
-            pool_reaction.run, released=self._recent.released))
+        result = self._look(self._pools)
         if result.found is before:
             return service.Reacted()
         nodes = self.ironic.for_nova(
@@ -263,7 +260,7 @@ class PoolService(service.Service):
         try:
             names |= self.world.nova.pools_of(self.settings.host)
             names -= self.result.found.keys()
-            found = pool_passes.close_unlisted(self.world, self.memory, names)
+            found = pool_places.close_unlisted(self.world, self.memory, names)
         except Exception as error:
             # Nova would give up the rest of its pass.
             LOG.error('Whether pool %(pool)s is still used cannot be told: '
@@ -271,7 +268,7 @@ class PoolService(service.Service):
             found = frozenset()
         return {name: name in found for name in names}
 
-    def _read_sizes(self, result: pool_passes.PoolPassResult
+    def _read_sizes(self, result: pool_places.PassResult
                     ) -> Mapping[str, pools.Size]:
         """Read the flavors of instances that are not known yet."""
         wanted = {str(pool.nodes[node].instance)

@@ -22,7 +22,6 @@ from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import evacuations
-from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 
@@ -71,7 +70,7 @@ class _Job:
     :ivar is_done: whether nothing is left to do
     """
 
-    taken: takeover.Takeover
+    taken: model.Takeover
     deadline: float
     due: float = 0.0
     attempts: int = 0
@@ -106,7 +105,7 @@ class Recovery:
         with self._lock:
             return sum(not job.is_done for job in self._jobs)
 
-    def start(self, taken: Iterable[takeover.Takeover]) -> None:
+    def start(self, taken: Iterable[model.Takeover]) -> None:
         """Begin to recover instances, and return at once.
 
         :param taken: what was taken over; with the consent of a live service,

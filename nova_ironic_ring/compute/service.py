@@ -2,14 +2,11 @@
 
 """One service of the ring: its settings, its memory and its passes."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 import collections
 import dataclasses
 import datetime
 import time
-from typing import Protocol
-from typing import TypeAlias
-from typing import TypeVar
 
 from nova.compute import provider_tree
 import nova.conf
@@ -32,15 +29,16 @@ from nova_ironic_ring.compute import providers
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import orphans
-from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.looking import own_work
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.passing import places
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import arrivals
 from nova_ironic_ring.core.taking import builds
 from nova_ironic_ring.core.taking import leftovers
-from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
@@ -53,6 +51,7 @@ from nova_ironic_ring.process import watchdog
 LOG = logging.getLogger(__name__)
 
 CONF = nova.conf.CONF
+_NODES = node_places.Nodes()
 conf.register_opts(CONF)
 if not upstream.make_peer_list_mutable():
     conf.register_peer_list(CONF)
@@ -120,38 +119,6 @@ class Ended:
     now: float
 
 
-class Outcome(Protocol):
-    """What has come of a pass, of either driver."""
-
-    @property
-    def memory(self) -> observation.Memory:
-        """What is to be remembered."""
-
-    @property
-    def happened(self) -> Sequence[events.Event]:
-        """The events for the log."""
-
-    @property
-    def taken(self) -> Sequence[takeover.Takeover]:
-        """The instances that this service has taken over."""
-
-    @property
-    def work(self) -> own_work.Work:
-        """What this service says of its passes."""
-
-
-class Look(Protocol):
-    """What has come of a look between two passes, of either driver."""
-
-    @property
-    def memory(self) -> observation.Memory:
-        """What is to be remembered."""
-
-    @property
-    def happened(self) -> Sequence[events.Event]:
-        """The events for the log."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Reacted:
     """What a service has done between two passes.
@@ -163,17 +130,10 @@ class Reacted:
         it: UUIDs of nodes, or names of pools
     """
 
-    taken: Sequence[takeover.Takeover] = ()
+    taken: Sequence[model.Takeover] = ()
     nodes: Mapping[str, sdk_node.Node] = dataclasses.field(
         default_factory=dict)
     places: Sequence[str] = ()
-
-
-Result = TypeVar('Result', bound=Outcome)
-Looked = TypeVar('Looked', bound=Look)
-#: A pass, or a look between two, of either driver.
-Run: TypeAlias = Callable[
-    [ports.Ports, observation.Memory, core_settings.Settings], Looked]
 
 
 class Service:
@@ -263,10 +223,12 @@ class Service:
                 {'wanted': wanted, 'raised': current.failover_after})
         self._raised = raised
 
-    def _run(self, run: Run[Result]) -> Result:
+    def _run(self, place: places.Places[places.Seen, places.Plan,
+                                        places.Passed, places.Reacted]
+             ) -> places.Passed:
         """Run a pass, and log what happens in it.
 
-        :param run: the pass
+        :param place: what a place is
         :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
         :raises nova.exception.InvalidConfiguration: if there is no good
             configuration
@@ -278,8 +240,8 @@ class Service:
             upstream.reset_manager(self._driver)
         current = self.read_settings()
         try:
-            result = run(self.world, self.memory, current)
-        except look.UnansweredError as error:
+            result = passes.run(self.world, self.memory, current, place)
+        except one_pass.UnansweredError as error:
             self._keep(error.memory)
             self._tell(error.happened)
             assert error.__cause__ is not None
@@ -305,14 +267,17 @@ class Service:
         self.history.write(happened, audit.View(
             self.settings.host, self.memory.standing.membership))
 
-    def _look(self, run: Run[Looked]) -> Looked:
+    def _look(self, place: places.Places[places.Seen, places.Plan,
+                                         places.Passed, places.Reacted]
+              ) -> places.Reacted:
         """Look at the services between two passes, and log what comes of it.
 
-        :param run: the look
+        :param place: what a place is
         """
         try:
-            result = run(self.world, self.memory, self.settings)
-        except look.UnansweredError as error:
+            result = reaction.run(
+                self.world, self.memory, self.settings, place)
+        except one_pass.UnansweredError as error:
             self._keep(error.memory)
             self._tell(error.happened)
             assert error.__cause__ is not None
@@ -320,6 +285,10 @@ class Service:
         self._keep(result.memory)
         self._tell(result.happened)
         return result
+
+    def _between(self) -> one_pass.Pass:
+        """Return what is shared by what is done at a node between passes."""
+        return one_pass.Pass(self.world, self.settings, self.memory)
 
     def pause(self) -> float:
         """Return how long to wait until the next look, in seconds."""
@@ -405,7 +374,7 @@ class Service:
         self._strays = found.strays
         return found.instances
 
-    def run_pass(self) -> Outcome:
+    def run_pass(self) -> places.PassResult:
         """Run a pass."""
         raise NotImplementedError()
 
@@ -447,7 +416,7 @@ class RingService(Service):
     def __init__(self, driver: upstream.NovaIronicDriver) -> None:
         super().__init__(driver)
         #: What has come of the last pass.
-        self.result = passes.PassResult()
+        self.result = node_places.PassResult()
 
     @property
     def orphans(self) -> frozenset[str]:
@@ -459,26 +428,24 @@ class RingService(Service):
         return {'decisions': {decision.name: count
                               for decision, count in counts.items()}}
 
-    def run_pass(self) -> passes.PassResult:
+    def run_pass(self) -> node_places.PassResult:
         """Run a pass, and log what happens in it.
 
         :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
         :raises nova.exception.InvalidConfiguration: if there is no good
             configuration
         """
-        self.result = self._run(passes.run)
+        self.result = self._run(_NODES)
         nodes = self.ironic.for_nova(self.result.listed)
         # The tracker deletes the record of a node that is left out.
         self.nodes = {node: nodes[node] for node in self.result.listed}
         return self.result
 
     def react(self) -> Reacted:
-        result = self._look(reaction.run)
+        result = self._look(_NODES)
         if result.steps:
             self.result = dataclasses.replace(
-                self.result, plan=dataclasses.replace(
-                    self.result.plan,
-                    steps={**self.result.plan.steps, **result.steps}),
+                self.result, plan=self.result.plan.having(result.steps),
                 orphans=self.result.orphans.difference(
                     each.instance for each in result.taken))
         nodes = self.ironic.for_nova(result.steps)
@@ -486,22 +453,19 @@ class RingService(Service):
         return Reacted(result.taken, nodes, list(result.steps))
 
     def is_interrupted(self, instance: str, node: str) -> bool:
-        left = builds.at_start(
-            self.world, self.memory, observation.Unclaimed(
-                instance, node, self.process.now()))
-        if left is None:
+        if builds.is_interrupted(self._between(), observation.Unclaimed(
+                instance, node, self.process.now())):
             return True
         LOG.info('Instance %(instance)s is to be built on node %(node)s of '
                  'this service, be it by a peer that had the node: it is left '
                  'alone.', {'instance': instance, 'node': node})
-        self.memory = left
         return False
 
     def lists(self, place: str) -> bool:
         step = self.result.plan.steps.get(place)
         return step is not None and step.decision.lists
 
-    def look_at(self, node: str) -> Sequence[takeover.Takeover] | None:
+    def look_at(self, node: str) -> Sequence[model.Takeover] | None:
         """Look at a node once more before the resource tracker records it.
 
         :param node: the node's UUID
@@ -511,12 +475,11 @@ class RingService(Service):
         step = self.result.plan.steps.get(node)
         if step is None:
             return ()
-        looked = tracking.look(
-            self.world, self.memory, tracking.Listed(
-                node, step, self.process.tracks(node)), self.settings.me)
-        self.memory = looked.memory
-        self._tell(looked.happened)
-        return None if looked.is_lost else looked.taken
+        this = self._between()
+        is_mine = tracking.look(this, tracking.Listed(
+            node, step, self.process.tracks(node)))
+        self._tell(this.happened)
+        return this.taken if is_mine else None
 
     def take_for_build(self, arrival: arrivals.Arrival) -> bool:
         """Take a node for a build that was sent here for it.
@@ -555,13 +518,13 @@ class RingService(Service):
         return said
 
     def is_deleted(self, node: str) -> bool:
+        this = self._between()
         try:
-            is_gone, self.memory, happened = leftovers.look_at_missing(
-                self.world, self.memory, node)
+            is_gone = leftovers.is_deleted(this, node)
         except Exception as error:
             # Nova would give up the rest of its pass.
             LOG.error('Whether node %(node)s is gone cannot be told: '
                       '%(error)s', {'node': node, 'error': error})
             return False
-        self._tell(happened)
+        self._tell(this.happened)
         return is_gone

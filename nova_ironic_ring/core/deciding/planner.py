@@ -72,10 +72,32 @@ class Plan:
 
     :ivar steps: by the node's UUID
     :ivar happened: the events for the log
+    :ivar waits: the nodes that are waited for
+    :ivar disputed: what is known of disputes by now
+    :ivar in_use: nodes that a newcomer could not take
     """
 
     steps: Mapping[str, Step] = dataclasses.field(default_factory=dict)
     happened: Sequence[events.Event] = ()
+    waits: Mapping[str, observation.Wait] = dataclasses.field(
+        default_factory=dict)
+    disputed: disputes.Disputes = disputes.Disputes()
+    in_use: frozenset[str] = frozenset()
+
+    def having(self, steps: Mapping[str, Step]) -> 'Plan':
+        """Return the plan with other steps for some nodes.
+
+        :param steps: these steps, by the node's UUID
+        """
+        return dataclasses.replace(self, steps={**self.steps, **steps})
+
+    def note_in(self, memory: observation.Memory) -> None:
+        """Have a pass remember what it has planned.
+
+        :param memory: what is remembered, which is changed
+        """
+        memory.waits, memory.taking = self.waits, frozenset()
+        memory.disputes, memory.in_use = self.disputed, self.in_use
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,17 +150,15 @@ def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
 
 
 def decide(seen: observation.Observation, before: observation.Memory,
-           current: settings.Settings
-           ) -> tuple[Plan, observation.Memory]:
+           current: settings.Settings) -> Plan:
     """Plan a pass.
 
     :param seen: what this service sees
     :param before: what it remembers
     :param current: its settings
-    :returns: the plan, and what is to be remembered
     """
     if not current.cooperative:
-        return _decide_at_once(seen, current), before
+        return _decide_at_once(seen, current)
     return _Planner(seen, before, current).decide()
 
 
@@ -189,7 +209,7 @@ class _Planner:
         self._unknown = functools.cache(self._decide_on_unknown)
         self._unlisted = functools.cache(_unlisted)
 
-    def decide(self) -> tuple[Plan, observation.Memory]:
+    def decide(self) -> Plan:
         """Plan the pass."""
         verdicts = {
             node: self._free(node) if instance is None
@@ -199,14 +219,14 @@ class _Planner:
             verdicts = self._newcomer(verdicts)
         steps = {node: self._step(node, verdict)
                  for node, verdict in verdicts.items()}
-        return Plan(steps, self._events(steps)), dataclasses.replace(
-            self.before, waits=self.waits, taking=frozenset(),
-            in_use=frozenset() if self.is_known else self.before.in_use,
-            disputes=self.disputes.noted(
+        return Plan(
+            steps, self._events(steps), self.waits,
+            self.disputes.noted(
                 {node: self.seen.rows[node].owner_name
                  for node, step in steps.items() if step.decision.forces},
                 {node for node, step in steps.items()
-                 if step.decision.lists and step.offer is None}))
+                 if step.decision.lists and step.offer is None}),
+            frozenset() if self.is_known else self.before.in_use)
 
     # The circumstances of a node, for the tables
 

@@ -10,10 +10,12 @@ import dataclasses
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
+
+Port = one_pass.Port
 
 #: So many nodes are asked for one by one. Where more have left their shards,
 #: as after a restart or when an operator has set others, all are listed once.
@@ -24,7 +26,6 @@ FEW = 20
 class Beginning:
     """What every pass has read first.
 
-    :ivar memory: what is to be remembered
     :ivar is_recorded: whether this service has a record
     :ivar nodes: the instance on each node of Ironic
     :ivar mine: the UUIDs of this service's instances
@@ -34,7 +35,6 @@ class Beginning:
         now, since they are in shards of others
     """
 
-    memory: observation.Memory
     is_recorded: bool
     nodes: model.Nodes
     mine: frozenset[str]
@@ -42,34 +42,30 @@ class Beginning:
     unasked: frozenset[str] = frozenset()
 
 
-def begin(this: look.Pass, before: observation.Memory) -> Beginning:
+def begin(this: one_pass.Pass) -> Beginning:
     """Read the services, the nodes, and *then* this service's instances.
 
     The listing of nodes takes seconds, and an instance that appears meanwhile
     is then known to be this service's.
 
     :param this: the pass
-    :param before: what this service remembers
-    :raises look.UnansweredError: if Nova or Ironic could not be asked
+    :raises one_pass.UnansweredError: if Nova or Ironic could not be asked
     """
-    world = this.world
-    with look.asking(this, look.Port.NOVA, before):
-        memory, is_recorded = look.at_services(this, before, is_pass=True)
-    listed, memory = (
-        _list_all(this, memory) if memory.standing.ring.deal is None
-        else _list_shards(this, memory))
-    memory = _look_at_scope(this, memory, listed.nodes)
-    with look.asking(this, look.Port.IRONIC, memory):
+    with this.asking(Port.NOVA):
+        is_recorded = look.at_services(this, is_pass=True)
+    listed = (_list_all if this.standing.ring.deal is None
+              else _list_shards)(this)
+    _look_at_scope(this, listed.nodes)
+    with this.asking(Port.IRONIC):
         narrowed = frozenset(
-            node for scope in memory.standing.membership.narrower
-            for node in world.ironic.uuids(scope))
+            node for scope in this.standing.membership.narrower
+            for node in this.world.ironic.uuids(scope))
+    this.memory.nodes = listed.nodes
     return Beginning(
-        dataclasses.replace(memory, nodes=listed.nodes), is_recorded,
-        listed.nodes, listed.mine, narrowed, listed.unasked)
+        is_recorded, listed.nodes, listed.mine, narrowed, listed.unasked)
 
 
-def _look_at_scope(this: look.Pass, memory: observation.Memory,
-                   nodes: model.Nodes) -> observation.Memory:
+def _look_at_scope(this: one_pass.Pass, nodes: model.Nodes) -> None:
     """Say once that there is no node in the scope.
 
     Where nodes are divided by shards, this service may have been dealt none.
@@ -78,10 +74,10 @@ def _look_at_scope(this: look.Pass, memory: observation.Memory,
     """
     scope = this.current.scope
     empty = scope if not nodes and scope.is_limited and (
-        memory.standing.ring.deal is None) else None
-    if empty is not None and empty != memory.empty:
+        this.standing.ring.deal is None) else None
+    if empty is not None and empty != this.memory.empty:
         this.happened.append(events.ScopeEmpty(empty))
-    return dataclasses.replace(memory, empty=empty)
+    this.memory.empty = empty
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,33 +94,34 @@ class _Listed:
     unasked: frozenset[str] = frozenset()
 
 
-def _list_all(this: look.Pass, memory: observation.Memory
-              ) -> tuple[_Listed, observation.Memory]:
+def _list_all(this: one_pass.Pass) -> _Listed:
     """List all nodes of the scope."""
-    with look.asking(this, look.Port.IRONIC, memory):
-        nodes: model.Nodes = this.world.ironic.nodes(this.current.scope)
-    with look.asking(this, look.Port.NOVA, memory):
-        mine = this.world.nova.instances_of(this.current.host)
-    with look.asking(this, look.Port.IRONIC, memory):
-        if this.current.scope.is_limited:
+    memory, current = this.memory, this.current
+    with this.asking(Port.IRONIC):
+        nodes: model.Nodes = this.world.ironic.nodes(current.scope)
+    with this.asking(Port.NOVA):
+        mine = this.world.nova.instances_of(current.host)
+    with this.asking(Port.IRONIC):
+        if current.scope.is_limited:
             nodes = _with_own(this, nodes, mine)
-    return _Listed(nodes, mine), dataclasses.replace(
-        memory, shards=observation.Asked(), held=None, held_before=memory.held)
+    memory.shards = observation.Asked()
+    memory.held, memory.held_before = None, memory.held
+    return _Listed(nodes, mine)
 
 
-def _list_shards(this: look.Pass, memory: observation.Memory
-                 ) -> tuple[_Listed, observation.Memory]:
+def _list_shards(this: one_pass.Pass) -> _Listed:
     """List the nodes of some shards, and those without one.
 
     These are the shards which the ring gives to this service, and those in
     which it still has nodes or instances. Nodes of its own that are in none of
     these are asked for by their names.
     """
-    world, current, before = this.world, this.current, memory.standing.ring
+    world, current, memory = this.world, this.current, this.memory
+    before = memory.standing.ring
     assert before.deal is not None
-    with look.asking(this, look.Port.NOVA, memory):
+    with this.asking(Port.NOVA):
         own = pools.rows_of_nodes(world.nova.rows_of(current.host)).keys()
-    with look.asking(this, look.Port.IRONIC, memory):
+    with this.asking(Port.IRONIC):
         # Where Ironic hides them all, they are dealt as before.
         names = world.ironic.shards(current.scope) or before.deal.names
         ring = before.rebuilt(before.members, before.partitions,
@@ -137,15 +134,15 @@ def _list_shards(this: look.Pass, memory: observation.Memory
             nodes = world.ironic.nodes(current.scope, names)
         elif missing:
             nodes = {**nodes, **world.ironic.named(current.scope, missing)}
-    with look.asking(this, look.Port.NOVA, memory):
+    with this.asking(Port.NOVA):
         mine = world.nova.instances_of(current.host)
     if len(mine.difference(nodes.values())) > FEW and not is_whole:
         is_whole = True
-        with look.asking(this, look.Port.IRONIC, memory):
+        with this.asking(Port.IRONIC):
             nodes = world.ironic.nodes(current.scope, names)
-        with look.asking(this, look.Port.NOVA, memory):
+        with this.asking(Port.NOVA):
             mine = world.nova.instances_of(current.host)
-    with look.asking(this, look.Port.IRONIC, memory):
+    with this.asking(Port.IRONIC):
         nodes = _with_own(this, nodes, mine)
         places = world.ironic.places(nodes)
     ring = ring.placed(places)
@@ -154,45 +151,41 @@ def _list_shards(this: look.Pass, memory: observation.Memory
         node for node in memory.nodes if node not in nodes and (
             memory.held is None or before.places.get(node) is not None
             and before.places[node] not in asked))
-    used = frozenset(
+    memory.shards = observation.Asked(asked, frozenset(
         place for node, place in places.items()
-        if node in own or nodes[node] in mine)
-    is_sure = memory.standing.trust is trust.Trust.FULL
-    return _Listed(nodes, mine, unasked), dataclasses.replace(
-        memory, standing=dataclasses.replace(memory.standing, ring=ring),
-        shards=observation.Asked(asked, used), held_before=memory.held,
-        held=ring.deal.to_say(current.me) if is_sure
-        else ring.deal.held.get(current.me, frozenset()))
+        if node in own or nodes[node] in mine))
+    memory.standing = dataclasses.replace(memory.standing, ring=ring)
+    memory.held_before = memory.held
+    memory.held = (ring.deal.to_say(current.me) if memory.standing.is_trusted
+                   else ring.deal.held.get(current.me, frozenset()))
+    return _Listed(nodes, mine, unasked)
 
 
-def at_gained_shards(this: look.Pass, memory: observation.Memory
-                     ) -> observation.Memory:
+def at_gained_shards(this: one_pass.Pass) -> None:
     """List the shards that have become this service's since its last pass.
 
     If Ironic does not answer, they are left to the next pass.
 
-    :param this: what shares the ports
-    :param memory: what is remembered, and how the service stands
+    :param this: the look
     """
-    ring = memory.standing.ring
+    memory, ring = this.memory, this.standing.ring
     gained = ring.shards(this.current.me) - memory.shards.names
     if not gained or not memory.nodes or memory.held is None or (
-            memory.standing.trust is not trust.Trust.FULL):
-        return memory
+            not memory.standing.is_trusted):
+        return
     try:
         nodes = this.world.ironic.more(this.current.scope, gained)
         places = this.world.ironic.places(nodes)
     except Exception:
-        return memory
-    return dataclasses.replace(
-        memory, nodes={**memory.nodes, **nodes},
-        shards=dataclasses.replace(
-            memory.shards, names=memory.shards.names | gained),
-        standing=dataclasses.replace(
-            memory.standing, ring=ring.placed({**ring.places, **places})))
+        return
+    memory.nodes = {**memory.nodes, **nodes}
+    memory.shards = dataclasses.replace(
+        memory.shards, names=memory.shards.names | gained)
+    memory.standing = dataclasses.replace(
+        memory.standing, ring=ring.placed({**ring.places, **places}))
 
 
-def _with_own(this: look.Pass, nodes: model.Nodes, mine: frozenset[str]
+def _with_own(this: one_pass.Pass, nodes: model.Nodes, mine: frozenset[str]
               ) -> model.Nodes:
     """Add the nodes of this service's instances that were not listed.
 

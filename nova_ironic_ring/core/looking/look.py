@@ -7,11 +7,10 @@ is to be trusted is decided here, and nowhere else.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-import contextlib
 import dataclasses
-import enum
 
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
@@ -19,8 +18,6 @@ from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.peers import vanished
 from nova_ironic_ring.core.values import model
-from nova_ironic_ring.core.values import ports
-from nova_ironic_ring.core.values import settings
 
 # Nodes that were believed deleted count for so many passes, so that those that
 # vanish one by one reach the limit as well.
@@ -30,96 +27,33 @@ _VANISHING_PASSES = 10
 _SILENT_PASSES = 3
 
 
-class UnansweredError(Exception):
-    """Nova or Ironic could not be asked: the pass has ended.
-
-    The cause says why.
-
-    :ivar memory: what is to be remembered
-    :ivar happened: the events for the log, until then
-    """
-
-    def __init__(self, memory: observation.Memory,
-                 happened: Sequence[events.Event]) -> None:
-        super().__init__()
-        self.memory = memory
-        self.happened = happened
-
-
-@dataclasses.dataclass(frozen=True)
-class Pass:
-    """What all parts of a pass share.
-
-    :ivar world: the ports
-    :ivar current: this service's settings
-    :ivar happened: the events for the log, to which each part adds
-    """
-
-    world: ports.Ports
-    current: settings.Settings
-    happened: list[events.Event] = dataclasses.field(default_factory=list)
-
-
-class Port(enum.Enum):
-    """A port without whose answers a pass cannot go on."""
-
-    NOVA = enum.auto()
-    IRONIC = enum.auto()
-
-
-@contextlib.contextmanager
-def asking(this: Pass, port: Port, memory: observation.Memory
-           ) -> Iterator[None]:
-    """Remember what was seen until Nova or Ironic could not be asked.
-
-    Nova's silence says that heartbeats may have been missed; Ironic's says
-    nothing of them.
-
-    :param this: the pass
-    :param port: which of the two is asked
-    :param memory: what is remembered until then
-    :raises UnansweredError: if it could not be asked
-    """
-    try:
-        yield
-    except Exception as error:
-        raise UnansweredError(
-            memory.failed(this.world.process.now()) if port is Port.NOVA
-            else memory.unanswered(), this.happened) from error
-
-
-def between_passes(this: Pass, before: observation.Memory
-                   ) -> observation.Memory:
+def between_passes(this: one_pass.Pass) -> None:
     """Read the services, and nothing else.
 
     What they say of their passes is looked at once a pass, which tells how
     long the passes of this one take as well.
 
-    :param this: what shares the ports
-    :param before: what this service remembers
-    :raises UnansweredError: if Nova could not be asked
+    :param this: the look
+    :raises one_pass.UnansweredError: if Nova could not be asked
     """
-    with asking(this, Port.NOVA, before):
-        memory, _ = at_services(this, before, is_pass=False)
-    if memory.standing.trust is trust.Trust.FULL:
-        return memory
-    # All may be well again when the next pass looks.
-    return dataclasses.replace(
-        memory, waits={}, disputes=memory.disputes.forgotten())
+    with this.asking(one_pass.Port.NOVA):
+        at_services(this, is_pass=False)
+    if not this.standing.is_trusted:
+        # All may be well again when the next pass looks.
+        this.memory.waits = {}
+        this.memory.disputes = this.memory.disputes.forgotten()
 
 
-def at_services(this: Pass, before: observation.Memory, is_pass: bool
-                ) -> tuple[observation.Memory, bool]:
+def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
     """Look at the services, which makes the ring.
 
     Where what is seen is not to be trusted, the last members stay in force.
 
     :param this: the pass
-    :param before: what this service remembers
     :param is_pass: whether to look at what they say of their passes
-    :returns: what is to be remembered, and whether this service has a record
+    :returns: whether this service has a record
     """
-    world, current = this.world, this.current
+    world, current, memory = this.world, this.current, this.memory
     services = world.nova.ring_services()
     if is_pass:
         _look_anew(this, services)
@@ -129,70 +63,75 @@ def at_services(this: Pass, before: observation.Memory, is_pass: bool
         # It is not in the ring while it is disabled or has no node.
         own = world.nova.service(current.host)
         services = services + ([own] if own else [])
-    ended = disputes.Disputes()
-    if before.settings != current:
-        # New settings may have ended them.
-        ended = before.disputes
-        was = before.settings or current
-        nodes = before.nodes if was.scope == current.scope else {}
-        # Where nothing was waited for, nodes may have changed hands twice.
-        waits = (before.waits if was.cooperative is current.cooperative
-                 else {})
-        before = dataclasses.replace(
-            before, settings=current, disputes=disputes.Disputes(),
-            nodes=nodes, waits=waits)
-    watch = before.watch.look(services, world.process.now())
-    confidence = trust.look(before.confidence, trust.Heartbeat(
+    ended = _follow_settings(this)
+    was, work_watch = memory.standing, memory.work_watch
+    watch = memory.watch.look(services, world.process.now())
+    confidence = trust.look(memory.confidence, trust.Heartbeat(
         own, world.process.longest_gap()), watch, current)
     if confidence.bad_at == watch.at:
         watch = watch.restarted(watch.at)
-    members, work_watch = before.standing.membership, before.work_watch
+    members = was.membership
     if confidence.trust is trust.Trust.FULL or (
             not confidence.is_started or not members.members):
-        members, work_watch = (
-            _assess(this, before, services, watch) if is_pass else
-            (membership.assess(services, current, watch).working_as(members),
-             work_watch))
+        members = (
+            _assess(this, services, watch) if is_pass else
+            membership.assess(services, current, watch).working_as(members))
     elif is_pass:
-        work_watch = _look_at_work(this, before, services, watch)
-    deal, other_listing = _deal(this, before, members, services)
-    standing = observation.Standing(
-        members, confidence.trust, before.standing.ring.rebuilt(
+        _look_at_work(this, services, watch)
+    deal, other_listing = _deal(this, members, services)
+    memory.watch, memory.confidence = watch, confidence
+    memory.standing = observation.Standing(
+        members, confidence.trust, was.ring.rebuilt(
             members.members, current.partitions, deal),
         world.process.is_ending(), other_listing)
-    memory = dataclasses.replace(
-        before, watch=watch, work_watch=work_watch, confidence=confidence,
-        standing=standing)
-    this.happened.extend(_work_changed(before, memory))
+    this.happened.extend(_work_changed(was.membership, memory))
     this.happened.extend(map(events.DisputeEnded, ended.ended(
         disputes.Reason.OPTIONS_CHANGED, members)))
     if is_pass:
-        this.happened.extend(_timeout_is_short(this, before, memory))
-    if other_listing != before.standing.other_listing:
+        this.happened.extend(_timeout_is_short(
+            this, work_watch.too_slow(was.membership.members, current)))
+    if other_listing != was.other_listing:
         this.happened.append(events.ListingDiffers(
             other_listing, current.by_shards))
-    this.happened.extend(_list_differs(
-        before.standing.membership, memory.standing.membership))
-    if members.members != before.standing.membership.members:
+    this.happened.extend(_list_differs(was.membership, members))
+    if members.members != was.membership.members:
         # Read the instances again: they may belong to others now.
-        memory = dataclasses.replace(memory, instances={})
+        memory.instances = {}
         this.happened.append(events.MembersChanged(
-            before.standing.membership.members, members))
-    if confidence.trust is not before.standing.trust:
+            was.membership.members, members))
+    if confidence.trust is not was.trust:
         this.happened.append(events.TrustChanged(
-            before.standing.trust, confidence.trust, current.down_time))
-    return memory, own is not None
+            was.trust, confidence.trust, current.down_time))
+    return own is not None
 
 
-def _deal(this: Pass, before: observation.Memory,
-          members: membership.Membership, services: Sequence[model.Service]
+def _follow_settings(this: one_pass.Pass) -> disputes.Disputes:
+    """Forget what new settings make void.
+
+    :returns: the disputes that they may have ended
+    """
+    memory, current = this.memory, this.current
+    if memory.settings == current:
+        return disputes.Disputes()
+    ended, was = memory.disputes, memory.settings or current
+    memory.settings, memory.disputes = current, disputes.Disputes()
+    if was.scope != current.scope:
+        memory.nodes = {}
+    if was.cooperative is not current.cooperative:
+        # Where nothing was waited for, nodes may have changed hands twice.
+        memory.waits = {}
+    return ended
+
+
+def _deal(this: one_pass.Pass, members: membership.Membership,
+          services: Sequence[model.Service]
           ) -> tuple[shards.Deal | None, frozenset[str]]:
     """Say who holds shards, if all members divide the nodes by these.
 
     :returns: None if they do not; and those who say another ``listing`` than
         this service has
     """
-    current, ring = this.current, before.standing.ring
+    current, ring = this.current, this.standing.ring
     said = {service.name: service for service in services}
     known = ring.deal or shards.Deal()
     held: dict[str, frozenset[str]] = {}
@@ -210,7 +149,7 @@ def _deal(this: Pass, before: observation.Memory,
             if current.by_shards and not differ else None), frozenset(differ)
 
 
-def _look_anew(this: Pass, services: Sequence[model.Service]) -> None:
+def _look_anew(this: one_pass.Pass, services: Sequence[model.Service]) -> None:
     """Have another row read of a service whose row does not say its scope.
 
     Another may say it by now, as after Nova's own driver. It is one service at
@@ -225,38 +164,34 @@ def _look_anew(this: Pass, services: Sequence[model.Service]) -> None:
         this.world.nova.last_passes([silent[turn % len(silent)]])
 
 
-def at_all_services(this: Pass, memory: observation.Memory
-                    ) -> tuple[observation.Others, observation.Memory]:
+def at_all_services(this: one_pass.Pass) -> observation.Others:
     """Look at all services of Nova, also those that are not in the ring.
 
     The watch over them goes on for as long as they are read.
 
     :param this: the pass
-    :param memory: what is remembered
     """
-    services = this.world.nova.all_services()
-    watch = memory.watch.look(services, memory.watch.at)
-    found = membership.assess(
-        _with_scopes(this, memory, services, watch), this.current, watch)
-    others = observation.Others(
-        found, {service.name for service in services} == {this.current.me})
-    return others, dataclasses.replace(memory, watch=watch)
+    services, memory = this.world.nova.all_services(), this.memory
+    memory.watch = memory.watch.look(services, memory.watch.at)
+    return observation.Others(
+        membership.assess(
+            _with_scopes(this, services), this.current, memory.watch),
+        {service.name for service in services} == {this.current.me})
 
 
-def _with_scopes(this: Pass, memory: observation.Memory,
-                 services: Sequence[model.Service], watch: membership.Watch
+def _with_scopes(this: one_pass.Pass, services: Sequence[model.Service]
                  ) -> Sequence[model.Service]:
     """Have services that are not in the ring say which nodes they divide.
 
-    Those alone are asked that live and are disabled: what lost ones have goes
+    Only those that live and are disabled are asked: what lost ones have goes
     to anybody, and the others are about to be in a ring.
     """
     if this.current.peers is not None:
         return services
-    known = memory.standing.membership.states
+    known = this.standing.membership.states
     wanted = sorted(
         host for host, state in membership.assess(
-            services, this.current, watch).states.items()
+            services, this.current, this.memory.watch).states.items()
         if host not in known and state is membership.State.DISABLED)
     scopes = this.world.nova.scopes(wanted) if wanted else {}
     return [dataclasses.replace(
@@ -264,15 +199,14 @@ def _with_scopes(this: Pass, memory: observation.Memory,
         if service.name in scopes else service for service in services]
 
 
-def at_silent_owners(this: Pass, memory: observation.Memory,
-                     rows: Mapping[str, model.Row]) -> observation.Memory:
+def at_silent_owners(this: one_pass.Pass, rows: Mapping[str, model.Row]
+                     ) -> None:
     """Name, once, the services that keep nodes of this one and are no peers.
 
     :param this: the pass
-    :param memory: what is remembered
     :param rows: the rows of nodes that are for this service, by UUID
     """
-    silent, before = memory.standing.membership.silent, memory.silent
+    silent, before = this.standing.membership.silent, this.memory.silent
     counts = {node: before.nodes.get(node, 0) + 1
               for node, row in rows.items() if row.owner_name in silent}
     found = frozenset(
@@ -281,8 +215,8 @@ def at_silent_owners(this: Pass, memory: observation.Memory,
     if found:
         this.happened.append(events.SilentOwners(
             found, this.current.scope))
-    return dataclasses.replace(memory, silent=observation.Silent(
-        counts, found | (before.said & silent)))
+    this.memory.silent = observation.Silent(
+        counts, found | (before.said & silent))
 
 
 def _list_differs(before: membership.Membership, now: membership.Membership
@@ -294,42 +228,42 @@ def _list_differs(before: membership.Membership, now: membership.Membership
         yield events.PeerListDiffers(now.unlisted, now.elsewhere)
 
 
-def _look_at_work(this: Pass, before: observation.Memory,
-                  services: Sequence[model.Service], watch: membership.Watch
-                  ) -> membership.WorkWatch:
+def _look_at_work(this: one_pass.Pass, services: Sequence[model.Service],
+                  watch: membership.Watch) -> None:
     """Look at what the services say of their passes.
 
     Where this service's own passes fail, or nothing shows that they do not,
     those of the others may fail for the same reason.
     """
-    work_watch = before.work_watch.look(services, watch, this.current)
-    if before.own_work.is_working:
-        return work_watch
-    return work_watch.restarted(before.standing.membership.with_state(
-        membership.State.NOT_WORKING))
+    memory = this.memory
+    memory.work_watch = memory.work_watch.look(services, watch, this.current)
+    if not memory.own_work.is_working:
+        memory.work_watch = memory.work_watch.restarted(
+            memory.standing.membership.with_state(
+                membership.State.NOT_WORKING))
 
 
-def _assess(this: Pass, before: observation.Memory,
-            services: Sequence[model.Service], watch: membership.Watch
-            ) -> tuple[membership.Membership, membership.WorkWatch]:
+def _assess(this: one_pass.Pass, services: Sequence[model.Service],
+            watch: membership.Watch) -> membership.Membership:
     """Say what the services are.
 
     One that does not seem to work may have said so in another of its rows.
     """
-    work_watch = _look_at_work(this, before, services, watch)
-    members = membership.assess(services, this.current, watch, work_watch)
-    suspects = members.with_state(membership.State.NOT_WORKING)
+    memory, failing = this.memory, membership.State.NOT_WORKING
+    _look_at_work(this, services, watch)
+    members = membership.assess(
+        services, this.current, watch, memory.work_watch)
+    suspects = members.with_state(failing)
     if not suspects:
-        return members, work_watch
+        return members
     said = this.world.nova.last_passes(sorted(suspects))
-    failing = before.standing.membership.with_state(
-        membership.State.NOT_WORKING)
+    new = suspects - memory.standing.membership.with_state(failing)
     services = [dataclasses.replace(service, last_pass=_last_pass_of_suspect(
-        said.get(service.name, service.last_pass),
-        service.name in suspects - failing)) for service in services]
-    work_watch = work_watch.look(services, watch, this.current)
+        said.get(service.name, service.last_pass), service.name in new))
+        for service in services]
+    memory.work_watch = memory.work_watch.look(services, watch, this.current)
     return membership.assess(
-        services, this.current, watch, work_watch), work_watch
+        services, this.current, watch, memory.work_watch)
 
 
 def _last_pass_of_suspect(said: model.LastPass | None, is_new: bool
@@ -347,11 +281,11 @@ def _last_pass_of_suspect(said: model.LastPass | None, is_new: bool
     return dataclasses.replace(said, at=model.NEVER)
 
 
-def _work_changed(before: observation.Memory, memory: observation.Memory
+def _work_changed(before: membership.Membership, memory: observation.Memory
                   ) -> Iterator[events.Event]:
     """Name the services whose passes fail for long, or work again."""
     failing = membership.State.NOT_WORKING
-    were = before.standing.membership.with_state(failing)
+    were = before.with_state(failing)
     members = memory.standing.membership
     are = members.with_state(failing)
     for host in sorted(are - were):
@@ -361,15 +295,15 @@ def _work_changed(before: observation.Memory, memory: observation.Memory
             yield events.PassesWork(host)
 
 
-def _timeout_is_short(this: Pass, before: observation.Memory,
-                      memory: observation.Memory) -> Iterator[events.Event]:
+def _timeout_is_short(this: one_pass.Pass, were: Mapping[str, float]
+                      ) -> Iterator[events.Event]:
     """Say if the handover timeout has become too short, or is found to be.
 
     Two passes are also what this service needs.
+
+    :param were: for whom it was too short before
     """
-    current = this.current
-    were = before.work_watch.too_slow(
-        before.standing.membership.members, current)
+    current, memory = this.current, this.memory
     are = memory.work_watch.too_slow(
         memory.standing.membership.members, current)
     if current.cooperative and are and not were:
@@ -392,18 +326,17 @@ class Had:
     in_pools: bool = False
 
 
-def at_missing_nodes(this: Pass, memory: observation.Memory, had: Had,
-                     listed: Collection[str]) -> observation.Memory:
+def at_missing_nodes(this: one_pass.Pass, had: Had, listed: Collection[str]
+                     ) -> None:
     """Find out whether too many nodes have vanished to believe it.
 
     :param this: the pass
-    :param memory: what is remembered
     :param had: the nodes that this service has had
     :param listed: UUIDs of the nodes that Ironic has listed
     """
     missing = sorted(set(had.nodes) - set(listed))
     total = len(had.nodes) + had.unnamed
-    was, current = memory.vanished, this.current
+    was, current = this.memory.vanished, this.current
     guard = vanished.look(
         was, vanished.Missing(
             missing, total, this.world.ironic.is_deleted, had.unnamed),
@@ -415,24 +348,23 @@ def at_missing_nodes(this: Pass, memory: observation.Memory, had: Had,
             current.host, True, missing, total, had.unnamed, had.in_pools))
     elif was.has_too_many and not guard.has_too_many:
         this.happened.append(events.NodesBack())
-    return dataclasses.replace(memory, vanished=guard)
+    this.memory.vanished = guard
 
 
-def at_own_heartbeat(this: Pass, memory: observation.Memory
-                     ) -> observation.Memory:
+def at_own_heartbeat(this: one_pass.Pass) -> None:
     """Trust nothing where this service has stood still since it looked.
 
     What it saw of the others is older then than what it has read since.
 
     :param this: the pass
-    :param memory: what is remembered, and how the service stands
     """
-    if memory.standing.trust is not trust.Trust.FULL or (
+    memory = this.memory
+    if not memory.standing.is_trusted or (
             this.world.process.longest_gap()
             <= trust.longest_gap(this.current)):
-        return memory
+        return
     this.happened.append(events.TrustChanged(
         trust.Trust.FULL, trust.Trust.BLACKOUT, this.current.down_time))
-    return dataclasses.replace(
-        memory.failed(this.world.process.now()), standing=dataclasses.replace(
-            memory.standing, trust=trust.Trust.BLACKOUT))
+    memory.fail(this.world.process.now())
+    memory.standing = dataclasses.replace(
+        memory.standing, trust=trust.Trust.BLACKOUT)

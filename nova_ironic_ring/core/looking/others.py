@@ -10,13 +10,14 @@ from collections.abc import Container, Iterable, Mapping
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 
 
-def instances(this: look.Pass, memory: observation.Memory,
-              wanted: Mapping[str, str], rows: Mapping[str, model.Row]
+def instances(this: one_pass.Pass, wanted: Mapping[str, str],
+              rows: Mapping[str, model.Row]
               ) -> tuple[dict[str, model.Instance], frozenset[str]]:
     """Find out which services the instances of others belong to.
 
@@ -24,13 +25,12 @@ def instances(this: look.Pass, memory: observation.Memory,
     then the instance may have another service as well. Those that are nowhere,
     or on another node, are read until that has changed.
 
-    :param this: what shares the ports
-    :param memory: what is remembered
+    :param this: the pass
     :param wanted: the node of each of them in Ironic
     :param rows: the rows of nodes, as far as they were read
     :returns: them, by UUID, and which of their services run another driver
     """
-    known = memory.instances
+    known = this.memory.instances
     unknown = [
         uuid for uuid, node in wanted.items()
         if (instance := known.get(uuid)) is None
@@ -38,7 +38,7 @@ def instances(this: look.Pass, memory: observation.Memory,
         or (node in rows and rows[node].owner != instance.host)]
     read = this.world.nova.instances(unknown) if unknown else {}
     hosts = {instance.host for instance in read.values() if instance.host}
-    other_drivers = memory.other_drivers - frozenset(
+    other_drivers = this.memory.other_drivers - frozenset(
         map(model.canonical, hosts))
     if hosts:
         other_drivers |= this.world.nova.other_drivers(sorted(hosts))
@@ -68,18 +68,16 @@ def elsewhere(known: Container[str], nodes: model.Nodes,
             or instance.host_name in other_drivers)]
 
 
-def services(this: look.Pass, memory: observation.Memory,
-             hosts: Iterable[str], are_needed: bool = False
-             ) -> tuple[observation.Others, observation.Memory]:
+def services(this: one_pass.Pass, hosts: Iterable[str],
+             are_needed: bool = False) -> observation.Others:
     """Look at all services where one of these is not known to the ring.
 
-    :param this: what shares the ports
-    :param memory: what is remembered
+    :param this: the pass
     :param hosts: the names of services
     :param are_needed: whether to look at all in any case
     """
     if are_needed or any(
-            model.canonical(host) not in memory.standing.membership.states
+            model.canonical(host) not in this.standing.membership.states
             for host in hosts):
-        return look.at_all_services(this, memory)
-    return observation.Others(), memory
+        return look.at_all_services(this)
+    return observation.Others()

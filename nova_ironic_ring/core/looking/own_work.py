@@ -12,9 +12,8 @@ import datetime
 import hashlib
 
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 
@@ -61,8 +60,8 @@ class Work:
         return model.LastPass(current.pass_interval)
 
 
-def say_scope(this: look.Pass, rows: Mapping[str, model.Row],
-              listed: Container[str], memory: observation.Memory) -> None:
+def say_scope(this: one_pass.Pass, rows: Mapping[str, model.Row],
+              listed: Container[str]) -> None:
     """Have all rows of this service say which nodes it divides by now.
 
     Its peers read one of them, which may be of a node that is not in its scope
@@ -72,9 +71,8 @@ def say_scope(this: look.Pass, rows: Mapping[str, model.Row],
     :param this: the pass
     :param rows: the rows of this service
     :param listed: the nodes, or pools, whose rows Nova's tracker writes
-    :param memory: what is remembered
     """
-    scope = this.current.scope
+    scope, memory = this.current.scope, this.memory
     wrong = [node for node, row in rows.items()
              if row.scope is not None and (
                  not scope.is_same(row.scope) or _is_old(row, memory)
@@ -82,13 +80,11 @@ def say_scope(this: look.Pass, rows: Mapping[str, model.Row],
                  and row.held != (memory.held or frozenset()))]
     silent = sorted(node for node, row in rows.items()
                     if row.scope is None and node not in listed)
-    try:
+    # Where it fails, the next pass tries again.
+    with this.going_on(events.ScopeNotSaid):
         for node in wrong + silent[:_MOST_SILENT]:
             this.world.nova.say_settings(
                 node, this.current, memory.held)
-    except Exception as error:
-        # The next pass tries again: instances may have been taken over.
-        this.happened.append(events.ScopeNotSaid(error))
 
 
 def _is_old(row: model.Row, memory: observation.Memory) -> bool:
@@ -97,9 +93,8 @@ def _is_old(row: model.Row, memory: observation.Memory) -> bool:
         memory.held_before, memory.held)
 
 
-def say(this: look.Pass, listed: Mapping[str, bool],
-        memory: observation.Memory, rows: dict[str, model.Row]
-        ) -> tuple[Work, observation.Memory]:
+def say(this: one_pass.Pass, listed: Mapping[str, bool],
+        rows: Mapping[str, model.Row]) -> Work:
     """Choose the row that is to say when the last good pass was.
 
     Nova's tracker writes it with all else that it reports. Where it reports
@@ -109,15 +104,13 @@ def say(this: look.Pass, listed: Mapping[str, bool],
     :param listed: the nodes, or pools, that are listed to Nova, by UUID:
         whether each stays with a service that fails, so that all see in its
         row that it does
-    :param memory: what is remembered
     :param rows: the rows of this service, by UUID
-    :returns: what is said, and what is to be remembered
     """
-    own = memory.own_work
+    memory = this.memory
+    own, is_good = memory.own_work, memory.standing.is_trusted
     shown = model.latest(row.last_pass for row in rows.values())
     at = shown.at if shown else None
     has_moved = at is not None and at != own.shown
-    is_good = memory.standing.trust is trust.Trust.FULL
     said = model.LastPass(memory.work_watch.cycle, _next(
         at, this.world.process.wall_time()) if is_good else at)
     # Where it did not arrive, it is said elsewhere.
@@ -130,17 +123,14 @@ def say(this: look.Pass, listed: Mapping[str, bool],
     listing = _choose(known, rows, last, said)
     node = listing or _choose(rows, rows, last, said)
     if is_good and node is not None and listing is None:
-        try:
+        with this.going_on(events.LastPassNotSaid):
             this.world.nova.say_last_pass(node, said)
-        except Exception as error:
-            # It does not fail the pass: instances may have been taken over.
-            this.happened.append(events.LastPassNotSaid(error))
-    return Work(said, listing, is_good), dataclasses.replace(
-        memory, own_work=observation.OwnWork(
-            at, node if is_good else None, is_good and has_moved, is_lost))
+    memory.own_work = observation.OwnWork(
+        at, node if is_good else None, is_good and has_moved, is_lost)
+    return Work(said, listing, is_good)
 
 
-def _choose(nodes: Collection[str], rows: dict[str, model.Row],
+def _choose(nodes: Collection[str], rows: Mapping[str, model.Row],
             at: datetime.datetime | None, said: model.LastPass) -> str | None:
     """Choose the node whose row says when the last good pass was.
 

@@ -15,7 +15,6 @@ from nova_ironic_ring.core.peers.trust import Confidence
 from nova_ironic_ring.core.peers.trust import Trust
 from nova_ironic_ring.core.peers.vanished import Guard
 from nova_ironic_ring.core.values import model
-from nova_ironic_ring.core.values.parted import Parted
 from nova_ironic_ring.core.values.pools import Node
 from nova_ironic_ring.core.values.pools import Pool
 from nova_ironic_ring.core.values.settings import Settings
@@ -39,6 +38,16 @@ class Standing:
         default_factory=lambda: Ring((), 1))
     is_ending: bool = False
     other_listing: frozenset[str] = frozenset()
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether what is seen of the others is trusted in full."""
+        return self.trust is Trust.FULL
+
+    @property
+    def may_take(self) -> bool:
+        """Whether this service may take instances of others."""
+        return self.is_trusted and not self.is_ending
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,7 +155,7 @@ class Unclaimed:
     since: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Handovers:
     """What services may still be about to build on nodes they handed over.
 
@@ -158,12 +167,12 @@ class Handovers:
         pass
     """
 
-    givers: Parted[str] = dataclasses.field(default_factory=Parted)
+    givers: dict[str, str] = dataclasses.field(default_factory=dict)
     builds: tuple[LeftBuild, ...] = ()
     is_unanswered: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Cleaning:
     """The search for what is left of nodes of dead services.
 
@@ -172,11 +181,11 @@ class Cleaning:
     """
 
     looked_at: float | None = None
-    guards: Mapping[str, Guard] = dataclasses.field(
+    guards: dict[str, Guard] = dataclasses.field(
         default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Pooled:
     """What a service with pools remembers of its nodes and instances.
 
@@ -254,7 +263,7 @@ class Silent:
     said: frozenset[str] = frozenset()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Memory:
     """What a service remembers from one pass to the next.
 
@@ -270,7 +279,7 @@ class Memory:
     :ivar disputes: what was taken from whom without consent
     :ivar vanished: how many of this service's nodes have vanished
     :ivar kept: nodes that are missing from Ironic, and kept because Nova has
-        an instance on them: the keys
+        an instance on them
     :ivar in_use: nodes that a newcomer could not take, because their owners
         are to build on them
     :ivar instances: the instances of others as last read, by UUID
@@ -307,8 +316,8 @@ class Memory:
     waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
     taking: frozenset[str] = frozenset()
     disputes: Disputes = Disputes()
-    vanished: Guard = Guard()
-    kept: Parted[None] = dataclasses.field(default_factory=Parted)
+    vanished: Guard = dataclasses.field(default_factory=Guard)
+    kept: set[str] = dataclasses.field(default_factory=set)
     in_use: frozenset[str] = frozenset()
     instances: Mapping[str, model.Instance] = dataclasses.field(
         default_factory=dict)
@@ -316,10 +325,10 @@ class Memory:
     other_drivers: frozenset[str] = frozenset()
     without_row: Mapping[str, float] = dataclasses.field(default_factory=dict)
     left_builds: tuple[LeftBuild, ...] = ()
-    handovers: Handovers = Handovers()
+    handovers: Handovers = dataclasses.field(default_factory=Handovers)
     unclaimed: tuple[Unclaimed, ...] = ()
-    cleaning: Cleaning = Cleaning()
-    pooled: Pooled = Pooled()
+    cleaning: Cleaning = dataclasses.field(default_factory=Cleaning)
+    pooled: Pooled = dataclasses.field(default_factory=Pooled)
     nodes: model.Nodes = dataclasses.field(default_factory=dict)
     shards: Asked = Asked()
     held: frozenset[str] | None = None
@@ -327,33 +336,42 @@ class Memory:
     silent: Silent = Silent()
     empty: model.Scope | None = None
 
-    def without_instances(self, uuids: Container[str]) -> 'Memory':
+    def copied(self) -> 'Memory':
+        """Return a copy, which shares nothing that is changed in place."""
+        return dataclasses.replace(
+            self, vanished=self.vanished.copied(), kept=set(self.kept),
+            handovers=dataclasses.replace(
+                self.handovers, givers=dict(self.handovers.givers)),
+            cleaning=dataclasses.replace(self.cleaning),
+            pooled=dataclasses.replace(self.pooled))
+
+    def restore(self, before: 'Memory') -> None:
+        """Remember again what was remembered before, and nothing else.
+
+        :param before: a copy that was made then
+        """
+        vars(self).update(vars(before))
+
+    def forget_instances(self, uuids: Container[str]) -> None:
         """Forget whose instances are: that has changed.
 
         :param uuids: their UUIDs
         """
-        return dataclasses.replace(self, instances={
+        self.instances = {
             uuid: instance for uuid, instance in self.instances.items()
-            if uuid not in uuids})
+            if uuid not in uuids}
 
-    def with_node_in_use(self, node: str) -> 'Memory':
-        """Note that a node could not be taken: its owner is to build on it.
-
-        :param node: its UUID
-        """
-        return dataclasses.replace(self, in_use=self.in_use | {node})
-
-    def failed(self, at: float) -> 'Memory':
-        """Return the memory after Nova could not be asked.
+    def fail(self, at: float) -> None:
+        """Note that Nova could not be asked.
 
         :param at: the present time, in seconds
         """
-        return dataclasses.replace(
-            self.unanswered(), confidence=self.confidence.failed(at),
-            watch=self.watch.restarted(at),
-            work_watch=self.work_watch.unanswered(at))
+        self.end_unanswered()
+        self.confidence = self.confidence.failed(at)
+        self.watch = self.watch.restarted(at)
+        self.work_watch = self.work_watch.unanswered(at)
 
-    def unanswered(self) -> 'Memory':
-        """Return the memory after a pass that has failed."""
-        return dataclasses.replace(self, own_work=dataclasses.replace(
-            self.own_work, is_working=False, is_failing=True))
+    def end_unanswered(self) -> None:
+        """Note that a pass has failed."""
+        self.own_work = dataclasses.replace(
+            self.own_work, is_working=False, is_failing=True)

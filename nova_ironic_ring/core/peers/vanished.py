@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection
 import dataclasses
 import itertools
 
-from nova_ironic_ring.core.values.parted import Parted
-
 #: So many nodes may vanish, whatever the percentage, unless that is 0.
 _HANDFUL = 5
 
@@ -32,7 +30,7 @@ class Limits:
             self.percent) else 0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Guard:
     """How many of a service's nodes have vanished in some time.
 
@@ -42,7 +40,7 @@ class Guard:
     """
 
     has_too_many: bool = False
-    deleted: Parted[float] = dataclasses.field(default_factory=Parted)
+    deleted: dict[str, float] = dataclasses.field(default_factory=dict)
     left: int = _HANDFUL
 
     @property
@@ -53,17 +51,21 @@ class Guard:
         """
         return self.has_too_many or self.left <= 0
 
-    def noted(self, node: str, at: float) -> 'Guard':
-        """Return the guard after a node was believed deleted.
+    def copied(self) -> 'Guard':
+        """Return a copy, which shares nothing with this one."""
+        return dataclasses.replace(self, deleted=dict(self.deleted))
+
+    def note(self, node: str, at: float) -> None:
+        """Note that a node is believed deleted.
 
         :param node: the node's UUID
         :param at: the present time, in seconds
         """
-        return dataclasses.replace(
-            self, deleted=self.deleted.having(node, at), left=self.left - 1)
+        self.deleted[node] = at
+        self.left -= 1
 
-    def noted_unnamed(self, count: int, at: float) -> 'Guard':
-        """Return the guard after nodes without a name were believed deleted.
+    def note_unnamed(self, count: int, at: float) -> None:
+        """Note that nodes without a name are believed deleted.
 
         The look that has let them go has counted them already.
 
@@ -72,9 +74,8 @@ class Guard:
         """
         names = (name for name in map('unnamed-{}'.format, itertools.count())
                  if name not in self.deleted)
-        return dataclasses.replace(self, deleted=Parted({
-            **self.deleted,
-            **dict.fromkeys(itertools.islice(names, count), at)}))
+        self.deleted |= dict.fromkeys(
+            list(itertools.islice(names, count)), at)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,4 +114,4 @@ def look(before: Guard, missing: Missing, limits: Limits, at: float) -> Guard:
         gone = filter(missing.is_deleted, missing.nodes)
         has_too_many = named < 0 or len(
             list(itertools.islice(gone, named + 1))) > named
-    return Guard(has_too_many, Parted(deleted), max(0, named))
+    return Guard(has_too_many, deleted, max(0, named))

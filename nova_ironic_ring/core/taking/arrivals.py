@@ -56,8 +56,7 @@ def take(world: ports.Ports, arrival: Arrival, before: planner.Plan
     if step is None or step.claim is None:
         return None
     return Taken(
-        dataclasses.replace(
-            before, steps={**before.steps, arrival.node: step}),
+        before.having({arrival.node: step}),
         events.NodeTaken(arrival.node, step.claim.owner, step.decision))
 
 

@@ -2,16 +2,18 @@
 
 """Settles what was on its way to a node when the node's service died.
 
-What had no service yet ends here, a build or an unshelving. What had one, and
-needs no machine any more, or none yet, becomes this service's, whose recovery
-goes on with it.
+What had no service yet ends here, be it a build or an unshelving. What had
+one, and needs no machine any more or none yet, becomes this service's, whose
+recovery goes on with it.
 """
 
+from collections.abc import Container, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.looking import look as looking
+from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
@@ -21,81 +23,65 @@ from nova_ironic_ring.core.values import ports
 PATIENCE = 1800.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Settled:
-    """What has come of the builds that a dead service has left behind.
-
-    :ivar left: what is to be looked at again
-    :ivar taken: instances of the dead service that are this one's now, and
-        that Ironic has no node for: they were being deleted, shelved or
-        unshelved
-    :ivar happened: the events for the log
-    """
-
-    left: tuple[observation.LeftBuild, ...] = ()
-    taken: tuple[takeover.Takeover, ...] = ()
-    happened: tuple[events.Event, ...] = ()
-
-
-def look(world: ports.Ports, node: str, host: str | None) -> Settled:
+def look(this: one_pass.Pass, node: str, host: str | None
+         ) -> list[observation.LeftBuild]:
     """End the builds that were under way for a free node when its owner died.
 
     Call this before this service records the node as its own: from then on
     builds for the node come here.
 
-    :param world: the ports
+    :param this: the pass, or the last look at the node
     :param node: the node's UUID
     :param host: the name of its owner; None if it is not known any more
+    :returns: what is to be looked at again
     """
-    try:
-        consumers = world.placement.consumers(node)
-    except Exception as error:
-        return Settled(happened=(
-            events.BuildNotEnded(node, None, host, error),))
-    if not consumers:
-        return Settled()
-    return _settle(world, observation.LeftBuild(node, host, consumers))
+    consumers: frozenset[str] = frozenset()
+    with this.going_on(events.BuildNotEnded, node, None, host):
+        consumers = this.world.placement.consumers(node)
+    return _settle(this, observation.LeftBuild(
+        node, host, consumers)) if consumers else []
 
 
-def look_again(world: ports.Ports, left: tuple[observation.LeftBuild, ...]
-               ) -> Settled:
+def look_again(this: one_pass.Pass) -> None:
     """Look again for consumers that Nova did not know as instances yet.
 
-    :param world: the ports
-    :param left: what was left
+    :param this: the pass
     """
-    settled = []
-    for each in left:
+    left: list[observation.LeftBuild] = []
+    for each in this.memory.left_builds:
         each = dataclasses.replace(each, looks=each.looks - 1)
-        try:
-            settled.append(_settle(world, each))
-        except Exception as error:
-            # What was taken for the others has to be looked after.
-            settled.append(Settled((each,) if each.looks > 0 else (), (), (
-                events.BuildNotEnded(each.node, None, each.host, error),)))
-    return Settled(
-        tuple(kept for each in settled for kept in each.left),
-        tuple(taken for each in settled for taken in each.taken),
-        tuple(event for each in settled for event in each.happened))
+        kept = [each] if each.looks > 0 else []
+        # What was taken for the others has to be looked after.
+        with this.going_on(
+                events.BuildNotEnded, each.node, None, each.host):
+            kept = _settle(this, each)
+        left += kept
+    this.memory.left_builds = tuple(left)
 
 
-def look_at_handover(world: ports.Ports, before: observation.Handovers,
-                     node: str) -> observation.Handovers:
+def look_at_handover(this: one_pass.Pass, node: str) -> None:
     """Look for builds of the service that has handed over a node.
 
     The scheduler may have chosen that service before the node's record
     changed. To be called some time after that, once for each node.
 
-    :param world: the ports
-    :param before: what is remembered of handovers
+    :param this: the last look at the node
     :param node: the node's UUID
     """
-    giver = before.givers.get(node)
-    if giver is None:
-        return before
-    consumers = world.placement.consumers(node)
-    return observation.Handovers(before.givers.without(node), before.builds + (
-        (observation.LeftBuild(node, giver, consumers),) if consumers else ()))
+    handovers = this.memory.handovers
+    giver = handovers.givers.get(node)
+    # Where Placement has not answered, the next pass looks for them, and not
+    # each node again.
+    if giver is None or handovers.is_unanswered:
+        return
+    handovers.is_unanswered = True
+    with this.going_on(events.HandoversUnknown):
+        consumers = this.world.placement.consumers(node)
+        handovers.is_unanswered = False
+        del handovers.givers[node]
+        if consumers:
+            handovers.builds += (
+                observation.LeftBuild(node, giver, consumers),)
 
 
 def not_deployed(builds: tuple[observation.LeftBuild, ...],
@@ -110,15 +96,41 @@ def not_deployed(builds: tuple[observation.LeftBuild, ...],
     return tuple(each for each in left if each.consumers)
 
 
-def of_live_givers(world: ports.Ports,
-                   builds: tuple[observation.LeftBuild, ...]
+def look_at_givers(this: one_pass.Pass, nodes: model.Nodes,
+                   listed: Container[str]) -> None:
+    """Find the builds of services that have died since they gave a node.
+
+    An error here does not fail the pass: instances may have been taken over.
+
+    :param this: the pass
+    :param nodes: the instance that Ironic has on each node
+    :param listed: the nodes that are this service's
+    """
+    memory = this.memory
+    found = not_deployed(memory.handovers.builds, nodes)
+    memory.handovers = observation.Handovers({
+        node: giver for node, giver in memory.handovers.givers.items()
+        if node in listed}, found)
+    if not found or not memory.standing.is_trusted:
+        return
+    with this.going_on(events.HandoversUnknown):
+        members = looking.at_all_services(this).membership
+        lost = [each for each in found if members.is_lost(str(each.host))]
+        memory.handovers.builds = of_live_givers(this.world.nova, [
+            each for each in found if each not in lost])
+        memory.left_builds += tuple(
+            dataclasses.replace(each, looks=observation.LOOKS)
+            for each in lost)
+
+
+def of_live_givers(nova: ports.Nova, builds: Sequence[observation.LeftBuild]
                    ) -> tuple[observation.LeftBuild, ...]:
     """Return the builds that live services have still to hand to Ironic.
 
-    :param world: the ports
+    :param nova: the port
     :param builds: those that they had, on nodes that they have handed over
     """
-    found = world.nova.instances(sorted(
+    found = nova.instances(sorted(
         uuid for each in builds for uuid in each.consumers))
     kept = []
     for each in builds:
@@ -136,110 +148,106 @@ def of_live_givers(world: ports.Ports,
     return tuple(kept)
 
 
-def at_start(world: ports.Ports, before: observation.Memory,
-             found: observation.Unclaimed) -> observation.Memory | None:
+def is_interrupted(this: one_pass.Pass, found: observation.Unclaimed) -> bool:
     """Say what becomes of a build that was under way when a service starts.
 
     Nova takes each on a node of this service for one that this very service
     was to build before it ended. But it may be a peer's: one that handed over
-    the node when the scheduler had chosen it already.
+    the node when the scheduler had chosen it already. Such a build is
+    remembered, and looked at again.
 
-    :param world: the ports
-    :param before: what this service remembers
+    :param this: what is remembered, and the ports
     :param found: the build
-    :returns: None if the build has ended with this service's former process;
-        otherwise what to remember, so that it is looked at again
+    :returns: whether it has ended with this service's former process
     """
-    current = before.settings
-    assert current is not None
-    instance = world.nova.instances([found.instance]).get(found.instance)
-    if instance is None or instance.host_name == current.me:
-        return None
+    nova, me, memory = this.world.nova, this.current.me, this.memory
+    instance = nova.instances([found.instance]).get(found.instance)
+    if instance is None or instance.host_name == me:
+        return True
     if instance.host is not None:
-        return dataclasses.replace(before, handovers=dataclasses.replace(
-            before.handovers, builds=before.handovers.builds + (
-                observation.LeftBuild(found.node, instance.host, frozenset({
-                    found.instance})),)))
-    others = [service.host for service in world.nova.all_services()
-              if service.name != current.me and not service.forced_down]
-    if not world.nova.scopes(others):
-        return None
-    return dataclasses.replace(before, unclaimed=before.unclaimed + (found,))
+        memory.handovers.builds += (observation.LeftBuild(
+            found.node, instance.host, frozenset({found.instance})),)
+        return False
+    others = [service.host for service in nova.all_services()
+              if service.name != me and not service.forced_down]
+    if not nova.scopes(others):
+        return True
+    memory.unclaimed += (found,)
+    return False
 
 
-def look_at_unclaimed(world: ports.Ports, host: str,
-                      left: tuple[observation.Unclaimed, ...]
-                      ) -> tuple[tuple[observation.Unclaimed, ...],
-                                 list[events.Event]]:
+def look_at_unclaimed(this: one_pass.Pass) -> None:
     """End the builds that no service has claimed for a long time.
 
     Nothing tells whether one still waits for its turn at a peer. What waits
-    there after that long, its service does not build any more.
+    there after that long, its service does not build any more. An error here
+    does not fail the pass: instances may have been taken over.
 
-    :param world: the ports
-    :param host: the name of this service
-    :param left: the builds that were left at its start
-    :returns: those that are left still, and the events for the log
+    :param this: the pass
     """
-    if not left:
-        return (), []
-    found = world.nova.instances(each.instance for each in left)
+    world, host, left = this.world, this.current.host, this.memory.unclaimed
+    if not left or not this.standing.is_trusted:
+        return
+    found: Mapping[str, model.Instance] | None = None
+    with this.going_on(events.HandoversUnknown):
+        found = world.nova.instances(each.instance for each in left)
+    if found is None:
+        return
     here, now = world.process.waiting_builds(), world.process.now()
-    kept, happened = list[observation.Unclaimed](), list[events.Event]()
+    kept = list[observation.Unclaimed]()
     for each in left:
         instance = found.get(each.instance)
         if instance is None or instance.host is not None or (
                 not instance.is_building or each.instance in here):
             continue
+        kept.append(each)
         if now - each.since < PATIENCE:
-            kept.append(each)
             continue
-        try:
+        with this.going_on(
+                events.BuildNotEnded, each.node, each.instance, host):
             if world.nova.end_build(each.instance, host):
-                happened.append(events.BuildEnded(
+                this.happened.append(events.BuildEnded(
                     each.node, each.instance, host))
                 world.placement.free(each.instance)
-        except Exception as error:
-            kept.append(each)
-            happened.append(events.BuildNotEnded(
-                each.node, each.instance, host, error))
-    return tuple(kept), happened
+            kept.remove(each)
+    this.memory.unclaimed = tuple(kept)
 
 
-def end(world: ports.Ports, instance: model.Instance, uuid: str,
-        host: str | None) -> bool:
+def end(this: one_pass.Pass, left: observation.LeftBuild, uuid: str,
+        instance: model.Instance) -> bool:
     """End the build of an instance, or have it be shelved as before.
 
-    :param world: the ports
-    :param instance: what was read of the instance, which is to be built
-    :param uuid: its UUID
-    :param host: the name of the service that has died; None if it is not known
-        any more
+    Its allocation goes then.
+
+    :param this: the pass, or the last look at a node
+    :param left: what the service that has died was to build, and where: on a
+        node, or in a pool
+    :param uuid: the UUID of the instance
+    :param instance: what was read of it: it is to be built
     :returns: False if that is not so any more
     """
-    return (world.nova.end_unshelve(uuid) if instance.is_offloaded
-            else world.nova.end_build(uuid, host))
+    nova = this.world.nova
+    if not (nova.end_unshelve(uuid) if instance.is_offloaded
+            else nova.end_build(uuid, left.host)):
+        return False
+    this.happened.append((
+        events.UnshelveEnded if instance.is_offloaded else events.BuildEnded
+    )(left.node, uuid, left.host))
+    this.world.placement.free(uuid)
+    return True
 
 
-def ended(instance: model.Instance, node: str, uuid: str, host: str | None
-          ) -> events.Event:
-    """Say that a build has ended, or that an instance is shelved as before.
+def _settle(this: one_pass.Pass, left: observation.LeftBuild
+            ) -> list[observation.LeftBuild]:
+    """Settle what was allocated of a node when its service died.
 
-    :param instance: what was read of the instance before
-    :param node: the UUID of the node that it was for, or the name of the pool
-    :param uuid: the UUID of the instance
-    :param host: as for :func:`end`
+    :returns: what is to be looked at again
     """
-    return (events.UnshelveEnded if instance.is_offloaded
-            else events.BuildEnded)(node, uuid, host)
-
-
-def _settle(world: ports.Ports, left: observation.LeftBuild) -> Settled:
-    consumers = set(left.consumers)
-    taken, happened = [], list[events.Event]()
+    world, consumers = this.world, set(left.consumers)
     here = world.process.waiting_builds()
     for uuid, instance in world.nova.instances(sorted(consumers)).items():
-        try:
+        with this.going_on(
+                events.BuildNotEnded, left.node, uuid, left.host):
             # Without a host it has not arrived anywhere, or waits here.
             if instance.host not in (None, left.host) or (
                     instance.host is None and uuid in here):
@@ -248,24 +256,17 @@ def _settle(world: ports.Ports, left: observation.LeftBuild) -> Settled:
                 if world.nova.set_instance_host(
                         uuid, ports.Expected(
                             instance.host, left.node, instance.task)):
-                    taken.append(takeover.Takeover(
+                    this.taken.append(model.Takeover(
                         left.node, uuid, instance.host, instance.task, True))
             elif instance.is_to_be_built:
                 # Its service may be at it again since the nodes were listed.
                 # On another node, its owner may have written that there.
                 if any(node == left.node or pools.has(instance, node)
                        for node in world.ironic.nodes_of([uuid])) or (
-                           not end(world, instance, uuid, left.host)):
+                           not end(this, left, uuid, instance)):
                     continue
-                happened.append(ended(instance, left.node, uuid, left.host))
-                world.placement.free(uuid)
             elif instance.needs_no_node:
                 world.placement.free(uuid)
-        except Exception as error:
-            happened.append(events.BuildNotEnded(
-                left.node, uuid, left.host, error))
-            continue
-        consumers.discard(uuid)
-    kept = dataclasses.replace(left, consumers=frozenset(consumers))
-    return Settled((kept,) if consumers and left.looks > 0 else (),
-                   tuple(taken), tuple(happened))
+            consumers.discard(uuid)
+    return [dataclasses.replace(left, consumers=frozenset(consumers))] if (
+        consumers and left.looks > 0) else []

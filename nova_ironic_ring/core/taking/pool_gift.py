@@ -44,7 +44,5 @@ def give(nova: ports.Nova, placement: ports.Placement, gift: Gift) -> bool:
         {pools.uuid_of(gift.source)}, gift.target, gift.source)
     outcome = transfer.transfer(nova, placement, wanted)
     if outcome is transfer.Outcome.LOST:
-        transfer.move(placement, dataclasses.replace(
-            wanted, sources={pools.uuid_of(gift.target)}, place=gift.source,
-            pool=gift.target))
+        transfer.turn_back(placement, wanted)
     return outcome is transfer.Outcome.DONE

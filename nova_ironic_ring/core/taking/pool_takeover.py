@@ -10,14 +10,19 @@ the pool counts their nodes.
 An instance on a node that has a record of its own, as with the ring driver,
 comes into a pool in the same way, be it a dead service's or this one's. The
 node's record goes after that.
+
+An error does not fail the pass: instances may have been taken over.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import dataclasses
 import functools
 
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.deciding import pool_plan
+from nova_ironic_ring.core.looking import consumers
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import builds
 from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.taking import transfer
@@ -25,300 +30,340 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 
+#: What is to be taken over, by the name of the pool that it comes into.
+Wanted = Mapping[str, list[pool_plan.Wanted]]
+#: Names the nodes of a pool that have lost their instance since the last pass.
+Released = Callable[[str], frozenset[str]]
+
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
-    """An instance that is to be taken over.
+class Own:
+    """The pools of this service.
 
-    :ivar instance: its UUID
-    :ivar node: the UUID of the node that it is on
-    :ivar host: the name of the service that it belongs to: a dead one, one
-        that consents, or this one
-    :ivar is_own: whether it is this one
-    :ivar consents: whether it is one that lives and consents
+    :ivar found: the pools, by name
+    :ivar released: names the nodes that have lost their instance
     """
 
-    instance: str
-    node: str
-    host: str
-    is_own: bool = False
-    consents: bool = False
+    found: Mapping[str, pools.Pool]
+    released: Released
 
-    @property
-    def has_to_be_idle(self) -> bool:
-        """Whether the instance is left where something is under way with it.
+    def make_room(self, placement: ports.Placement, name: str, needed: int
+                  ) -> None:
+        """Have a pool take some allocations.
 
-        That goes on with the service and the node that it has read.
+        Their nodes are counted, and reserved: for as long as it takes they are
+        not, or Placement refuses the allocations. Builds on nodes that do not
+        count here, and what was not cleaned up, take room as well: so it is
+        made beside all that is allocated.
+
+        :param placement: the port
+        :param name: the name of the pool
+        :param needed: how many allocations are to come
         """
-        return self.is_own or self.consents
+        pool = self.found[name]
+        counted = pool.inventory(self.released(name))
+        used = len(placement.consumers(pool.uuid))
+        placement.write(pool, dataclasses.replace(
+            counted, reserved=max(0, counted.reserved - needed)
+        ).with_room(used, needed))
+
+    def having(self, instances: Collection[str]) -> 'Own':
+        """Return the pools, where the nodes of some instances are used.
+
+        :param instances: UUIDs of those that have come with an allocation; the
+            nodes of the others stay reserved
+        """
+        return dataclasses.replace(self, found={
+            name: dataclasses.replace(pool, used=pool.used | {
+                uuid for uuid, node in pool.nodes.items()
+                if node.instance in instances})
+            for name, pool in self.found.items()})
 
 
 @dataclasses.dataclass(frozen=True)
-class WantedTakeovers:
-    """What is to be taken over in a pass.
+class Came:
+    """What has come into the pools of this service.
 
-    :ivar wanted: the instances, by the name of the pool that has their nodes
-    :ivar pools: this service's pools, with the inventory that they have
-    :ivar recorded: the names of those that have a row
-    :ivar sources: UUIDs of the providers of the pools of their services
+    :ivar instances: the UUIDs of the instances
+    :ivar allocated: the UUIDs of those that had an allocation
     """
 
-    wanted: Mapping[str, list[Wanted]]
-    pools: Mapping[str, tuple[pools.Pool, pools.Inventory]]
-    recorded: frozenset[str]
-    sources: frozenset[str]
-
-
-@dataclasses.dataclass(frozen=True)
-class TakenIntoPools:
-    """What has come of the takeovers of a pass.
-
-    :ivar taken: what was taken over
-    :ivar happened: the events for the log
-    :ivar moved: UUIDs of this service's own instances that are in pools now
-    :ivar allocated: UUIDs of those that had an allocation to be moved
-    """
-
-    taken: tuple[takeover.Takeover, ...] = ()
-    happened: tuple[events.Event, ...] = ()
-    moved: frozenset[str] = frozenset()
+    instances: frozenset[str] = frozenset()
     allocated: frozenset[str] = frozenset()
 
 
-def take_over(world: ports.Ports, request: WantedTakeovers) -> TakenIntoPools:
+def take_over(this: one_pass.Pass, seen: pool_plan.Seen, own: Own,
+              wanted: Wanted) -> Came:
     """Take over what is wanted.
 
-    :param world: the ports
-    :param request: what is wanted
+    :param this: the pass
+    :param seen: what was read
+    :param own: the pools of this service
+    :param wanted: what is wanted
     """
-    taken: list[takeover.Takeover] = []
-    happened: list[events.Event] = []
-    moved: set[str] = set()
-    allocated: set[str] = set()
-    # Asked once, however many pools there are to take into.
-    in_sources = functools.cache(lambda: frozenset[str]().union(*map(
-        world.placement.consumers, sorted(request.sources))))
-    for name, wanted in request.wanted.items():
+    hosts = {each.host for batch in wanted.values() for each in batch
+             if not each.is_own}
+    batches: Wanted = {}
+    sources: frozenset[str] = frozenset()
+    first = next((each for batch in wanted.values() for each in batch), None)
+    if first is None:
+        return Came()
+    with this.going_on(
+            events.InstanceNotTaken, first.instance, first.host):
+        left = _without(this, wanted, this.world.nova.other_drivers(
+            sorted(hosts)) if hosts else frozenset())
+        sources = _sources(this, seen, hosts)
+        batches = left
+    _forget(this.memory, wanted)
+    taking = _Taking(this, own, sources)
+    for name, batch in batches.items():
         # Without a row there is no compute node to put an instance on: the
         # resource tracker makes it after this pass.
-        if name not in request.recorded:
-            continue
-        try:
-            batch = _readable(world, wanted)
-            allocated |= _allocated(world, in_sources, batch)
-            for event, task in _of_pool(world, _Batch(
-                    name, batch, frozenset(allocated)), request):
-                happened.append(event)
-                if isinstance(event, events.InstanceTaken):
-                    taken.append(takeover.Takeover(
-                        name, event.instance, event.host, task,
-                        event.is_dead))
-                elif isinstance(event, events.InstanceMoved):
-                    moved.add(event.instance)
-        except Exception as error:
+        if name in seen.recorded:
             # Nothing of it is half done but what another pass finishes.
-            happened.append(events.InstanceNotTaken(
-                wanted[0].instance, wanted[0].host, error))
-    return TakenIntoPools(tuple(taken), tuple(happened), frozenset(moved),
-                          frozenset(allocated))
+            with this.going_on(events.InstanceNotTaken,
+                               batch[0].instance, batch[0].host):
+                taking.take_into(name, batch)
+    return Came(frozenset(taking.came),
+                frozenset(taking.came & taking.allocated))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Batch:
-    """What is to come into one pool.
+def _without(this: one_pass.Pass, wanted: Wanted,
+             other_drivers: frozenset[str]) -> Wanted:
+    """Leave instances to services that run another driver."""
+    left: dict[str, list[pool_plan.Wanted]] = {}
+    for pool, batch in wanted.items():
+        for each in batch:
+            if each.is_own or model.canonical(each.host) not in other_drivers:
+                left.setdefault(pool, []).append(each)
+            else:
+                this.happened.append(events.InstanceElsewhere(
+                    each.node, each.instance, each.host))
+    return left
 
-    :ivar pool: the name of the pool
-    :ivar instances: the instances, and what Nova says of them
-    :ivar allocated: UUIDs of instances that have an allocation to be moved
+
+def _sources(this: one_pass.Pass, seen: pool_plan.Seen, hosts: Iterable[str]
+             ) -> frozenset[str]:
+    """Name the providers of the pools that something is taken over from.
+
+    A service that has died in a takeover has allocations of instances that are
+    another's still.
     """
-
-    pool: str
-    instances: list[tuple[Wanted, model.Instance]]
-    allocated: frozenset[str]
-
-
-def _readable(world: ports.Ports, wanted: list[Wanted]
-              ) -> list[tuple[Wanted, model.Instance]]:
-    """Name what Nova still has where it was seen, within the limit."""
-    wanted = wanted[:takeover.MOST]
-    found = world.nova.instances(each.instance for each in wanted)
-    return [(each, instance) for each in wanted
-            if (instance := found.get(each.instance)) is not None
-            and instance.host == each.host
-            and pools.has(instance, each.node)
-            and (instance.is_idle or not each.has_to_be_idle)]
-
-
-def _allocated(world: ports.Ports, in_sources: Callable[[], frozenset[str]],
-               batch: list[tuple[Wanted, model.Instance]]) -> frozenset[str]:
-    """Name the instances that have an allocation to be moved.
-
-    There are instances that have none, as after a rebuild that has failed.
-    """
-    if not batch:
-        return frozenset()
+    dead = set(hosts) | {
+        host for host in seen.others.states
+        if seen.others.is_dead(host, this.current.failover_after)}
     return frozenset(
-        each.instance for each, _ in batch if each.instance in in_sources()
-        # Where one with the ring driver has it, or has brought it.
-        or each.instance in world.placement.consumers(each.node))
+        pools.uuid_of(name) for host in sorted(dead)
+        for name in this.world.nova.pools_of(host)) | {
+            pools.uuid_of(str(instance.node))
+            for instance in seen.of_others.values()
+            if instance.host in dead and pools.is_pool(instance.node)}
 
 
-def _of_pool(world: ports.Ports, batch: _Batch, request: WantedTakeovers
-             ) -> Iterator[tuple[events.Event, str | None]]:
-    """Take over what is wanted into one pool.
+def _forget(memory: observation.Memory, wanted: Wanted) -> None:
+    """Forget whose instances are that were to be taken over.
 
-    :returns: an event, and what was being done with the instance
+    They are this service's now, or another was faster.
     """
-    name = batch.pool
-    pool, counted = request.pools[name]
-    needed = sum(each.instance in batch.allocated
-                 for each, _ in batch.instances)
-    if needed:
-        _make_room(world, pool, counted, needed)
-    for each, instance in batch.instances:
-        try:
-            outcome = transfer.transfer(
-                world.nova, world.placement, transfer.Transfer(
-                    each.instance, instance, request.sources | {each.node},
-                    name))
-            if outcome is transfer.Outcome.NOT_MOVED:
-                yield events.AllocationNotMoved(each.instance, name), None
-            elif outcome is transfer.Outcome.DONE:
-                yield (events.InstanceMoved(each.instance, each.node, name)
-                       if each.is_own else events.InstanceTaken(
-                           each.node, each.instance, each.host,
-                           not each.consents)), instance.task
-        except Exception as error:
-            # The next pass sees how far it has come.
-            yield events.InstanceNotTaken(
-                each.instance, each.host, error), None
+    gone = {each.instance for batch in wanted.values() for each in batch}
+    memory.forget_instances(gone)
+    memory.pooled.places = {
+        uuid: place for uuid, place in memory.pooled.places.items()
+        if uuid not in gone}
 
 
-def _make_room(world: ports.Ports, pool: pools.Pool,
-               counted: pools.Inventory, needed: int) -> None:
-    """Have a pool take some allocations.
+class _Taking:
+    """One call of :func:`take_over`: what its parts share, and nothing more.
 
-    Their nodes are counted, and reserved: for as long as it takes they are
-    not, or Placement refuses the allocations. Builds on nodes that do not
-    count here, and what was not cleaned up, take room as well: so it is made
-    beside all that is allocated.
+    :ivar came: UUIDs of the instances that have come into pools
+    :ivar allocated: UUIDs of those that had an allocation to be moved
     """
-    used = len(world.placement.consumers(pool.uuid))
-    world.placement.write(pool, dataclasses.replace(
-        counted, reserved=max(0, counted.reserved - needed)
-    ).with_room(used, needed))
 
+    def __init__(self, this: one_pass.Pass, own: Own,
+                 sources: frozenset[str]) -> None:
+        self._this = this
+        self._own = own
+        self._sources = sources
+        self.came: set[str] = set()
+        self.allocated: set[str] = set()
 
-class Consumers:
-    """Asks Placement who has allocations of pools, once of each."""
+    @functools.cached_property
+    def _in_sources(self) -> frozenset[str]:
+        # Asked once, however many pools there are to take into.
+        return frozenset[str]().union(*map(
+            self._this.world.placement.consumers, sorted(self._sources)))
 
-    def __init__(self, world: ports.Ports, happened: list[events.Event]
-                 ) -> None:
-        """Begin without an answer.
+    def take_into(self, name: str, wanted: Sequence[pool_plan.Wanted]) -> None:
+        """Take over what is wanted into one pool.
 
-        :param world: the ports
-        :param happened: the events for the log, to which this adds
+        :param name: the name of the pool
+        :param wanted: the instances; those beyond the limit of a pass are left
+            to the next one
         """
-        self._world = world
-        self._happened = happened
-        self._known: dict[str, frozenset[str] | None] = {}
+        this = self._this
+        batch = self._readable(wanted[:takeover.MOST])
+        allocated = {
+            each.instance for each, _ in batch if self._has_allocation(each)}
+        self.allocated |= allocated
+        if allocated:
+            self._own.make_room(this.world.placement, name, len(allocated))
+        for each, instance in batch:
+            # Where it fails, the next pass sees how far it has come.
+            with this.going_on(
+                    events.InstanceNotTaken, each.instance, each.host):
+                if transfer.make(this, transfer.Transfer(
+                        each.instance, instance, self._sources | {each.node},
+                        name)):
+                    self.came.add(each.instance)
+                    self._note(each, name, instance.task)
 
-    def of(self, pool: str) -> frozenset[str] | None:
-        """Name the consumers of a pool.
+    def _readable(self, wanted: Sequence[pool_plan.Wanted]
+                  ) -> list[tuple[pool_plan.Wanted, model.Instance]]:
+        """Name what Nova still has where it was seen."""
+        found = self._this.world.nova.instances(
+            each.instance for each in wanted)
+        return [(each, instance) for each in wanted
+                if (instance := found.get(each.instance)) is not None
+                and instance.host == each.host
+                and pools.has(instance, each.node)
+                and (instance.is_idle or not each.has_to_be_idle)]
 
-        :param pool: its name
-        :returns: their UUIDs; None if Placement does not answer
+    def _has_allocation(self, each: pool_plan.Wanted) -> bool:
+        """Say whether an instance has an allocation to be moved.
+
+        There are instances that have none, as after a rebuild that has failed.
         """
-        if pool not in self._known:
-            try:
-                self._known[pool] = self._world.placement.consumers(
-                    pools.uuid_of(pool))
-            except Exception as error:
-                # Nova and Ironic have answered: the pass goes on.
-                self._known[pool] = None
-                self._happened.append(
-                    events.AllocationsUnknown(pool, error))
-        return self._known[pool]
+        return each.instance in self._in_sources or (
+            # Where one with the ring driver has it, or has brought it.
+            each.instance in self._this.world.placement.consumers(each.node))
+
+    def _note(self, each: pool_plan.Wanted, name: str, task: str | None
+              ) -> None:
+        """Note that an instance has come into a pool."""
+        this, is_dead = self._this, not each.consents
+        if each.is_own:
+            this.happened.append(
+                events.InstanceMoved(each.instance, each.node, name))
+            return
+        this.taken.append(model.Takeover(
+            name, each.instance, each.host, task, is_dead))
+        this.happened.append(events.InstanceTaken(
+            each.node, each.instance, each.host, is_dead))
 
 
-def give_back(world: ports.Ports, names: Iterable[str], consumers: Consumers,
-              expected: frozenset[str]) -> list[events.Event]:
+def give_back(this: one_pass.Pass, names: Iterable[str],
+              having: consumers.Consumers, expected: frozenset[str]) -> None:
     """Give back what this service has half taken over into its pools.
 
     It has moved allocations to a pool and has ended before the next step; the
     service of the instances has come back since, or another is to take them. A
-    service with the ring driver had the pool driver then. An error does not
-    fail the pass.
+    service with the ring driver had the pool driver then.
 
-    :param world: the ports
+    :param this: the pass
     :param names: the names of this service's pools
-    :param consumers: names their consumers
+    :param having: names their consumers
     :param expected: UUIDs of this service's instances, and of those that it
         is to take over
     """
-    return [event for name in names for event in _give_back(
-        world, name, (consumers.of(name) or frozenset()) - expected)]
+    for name in names:
+        strange = (having.of(name) or frozenset()) - expected
+        if strange:
+            with this.going_on(events.AllocationsUnknown, name):
+                _give_back(this, name, this.world.nova.instances(strange))
 
 
-def _give_back(world: ports.Ports, pool: str, consumers: frozenset[str]
-               ) -> list[events.Event]:
+def _give_back(this: one_pass.Pass, pool: str,
+               strange: Mapping[str, model.Instance]) -> None:
     """Give back the allocations of some instances.
 
     :param pool: the name of the pool
-    :param consumers: their UUIDs
+    :param strange: the instances
     """
-    happened: list[events.Event] = []
-    try:
-        found = world.nova.instances(consumers) if consumers else {}
-    except Exception as error:
-        return [events.AllocationsUnknown(pool, error)]
-    target = pools.uuid_of(pool)
-    for uuid, instance in found.items():
+    placement = this.world.placement
+    for uuid, instance in strange.items():
         # A build has no service before it has arrived at one.
         if not instance.needs_no_node and (
                 instance.host is None or instance.node in (pool, None)):
             continue
-        try:
+        with this.going_on(
+                events.InstanceNotTaken, uuid, str(instance.host)):
             if instance.host is None:
                 # Who has ended the build has ended before this.
-                world.placement.free(uuid)
-                continue
-            place = str(instance.node)
+                placement.free(uuid)
             # Its service reserves a node whose instance has no allocation, and
             # others reserve all of a lost one's.
-            if not transfer.move(world.placement, transfer.Transfer(
-                    uuid, instance, {target}, place, pool)):
-                happened.append(events.AllocationNotMoved(uuid, place))
-        except Exception as error:
-            happened.append(events.InstanceNotTaken(
-                uuid, str(instance.host), error))
-    return happened
+            elif not transfer.turn_back(placement, transfer.Transfer(
+                    uuid, instance, (), pool)):
+                this.happened.append(events.AllocationNotMoved(
+                    uuid, str(instance.node)))
 
 
-def reclaim(world: ports.Ports, counted: tuple[pools.Pool, pools.Inventory],
-            instances: Sequence[str], sources: frozenset[str]
-            ) -> list[events.Event]:
-    """Take back the allocations of this service's own instances.
+def reclaim(this: one_pass.Pass, seen: pool_plan.Seen, own: Own) -> None:
+    """Take back what another has half taken over from this service.
 
-    A service has moved them that took this one for dead, and has ended before
-    the next step.
+    A service has moved allocations that took this one for dead, and has ended
+    before the next step.
+
+    :param this: the pass
+    :param seen: what was read
+    :param own: the pools of this service
+    """
+    missing = {name: held for name, pool in own.found.items() if (
+        held := {uuid: str(node.instance)
+                 for uuid, node in pool.nodes.items()
+                 if node.instance in seen.mine and uuid not in pool.used
+                 and seen.places.get(str(node.instance)) == name})}
+    if not missing:
+        return
+    nova, placement, in_pools = this.world.nova, this.world.placement, None
+    with this.going_on(events.AllocationsUnknown, min(missing)):
+        sources = frozenset(
+            pools.uuid_of(name) for host, state in sorted(
+                seen.others.states.items()) if state.is_lost
+            for name in nova.pools_of(host))
+        in_pools = frozenset[str]().union(*map(
+            placement.consumers, sorted(sources)))
+    if in_pools is None:
+        return
+    for name, held in missing.items():
+        # Where it fails, the next pass tries again.
+        with this.going_on(events.AllocationsUnknown, name):
+            # Or it rests on the node, for this service was about to have the
+            # ring driver. There are instances that have none at all.
+            instances = [
+                instance for uuid, instance in held.items()
+                if instance in in_pools
+                or instance in placement.consumers(uuid)]
+            if instances:
+                own.make_room(placement, name, len(instances))
+            for instance in instances:
+                transfer.transfer(nova, placement, transfer.Transfer(
+                    instance, model.Instance(this.current.host, name),
+                    sources | held.keys(), name))
+
+
+def reserve_unused(world: ports.Ports, names: Iterable[str],
+                   in_use: Callable[[], Collection[str | None]]
+                   ) -> frozenset[str]:
+    """Reserve the pools that have neither instances nor allocations.
+
+    They are looked at again then: the scheduler may have sent a build there
+    since the first look.
 
     :param world: the ports
-    :param counted: the pool of this service that has the instances, with its
-        inventory
-    :param instances: UUIDs of those without an allocation of it
-    :param sources: UUIDs of the providers of lost services' pools
+    :param names: the names of pools
+    :param in_use: names the compute nodes that Nova has instances on; it is
+        asked once, when nothing more can come into the pools
+    :returns: the names of those that have none, and get none
     """
-    happened: list[events.Event] = []
-    pool, inventory = counted
-    try:
-        _make_room(world, pool, inventory, len(instances))
-        for uuid in instances:
-            world.placement.move(uuid, sources, pool.uuid)
-    except Exception as error:
-        # The next pass tries again.
-        happened.append(events.AllocationsUnknown(pool.name, error))
-    return happened
+    empty = [name for name in names
+             if not world.placement.consumers(pools.uuid_of(name))]
+    for name in empty:
+        world.placement.reserve_all(name)
+    having = in_use() if empty else ()
+    return frozenset(
+        name for name in empty if name not in having
+        and not world.placement.consumers(pools.uuid_of(name)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -338,52 +383,7 @@ class Left:
     target: str | None
 
 
-def reserve_if_unused(world: ports.Ports, pool: str) -> bool:
-    """Reserve a pool that has neither instances nor allocations.
-
-    The pool is looked at again then: the scheduler may have sent a build there
-    since the first look.
-
-    :param world: the ports
-    :param pool: its name
-    :returns: whether it has none, and gets none
-    """
-    if not _is_empty(world, pool):
-        return False
-    world.placement.reserve_all(pool)
-    return _is_empty(world, pool)
-
-
-def reserve_unused(world: ports.Ports, names: Iterable[str],
-                   in_use: Callable[[], Collection[str | None]]
-                   ) -> frozenset[str]:
-    """Reserve the pools that have neither instances nor allocations.
-
-    As :func:`reserve_if_unused` does it, of many pools of one service.
-
-    :param world: the ports
-    :param names: the names of pools
-    :param in_use: names the compute nodes that Nova has instances on; it is
-        asked once, when nothing more can come into the pools
-    :returns: the names of those that have none, and get none
-    """
-    empty = [name for name in names
-             if not world.placement.consumers(pools.uuid_of(name))]
-    for name in empty:
-        world.placement.reserve_all(name)
-    having = in_use() if empty else ()
-    return frozenset(
-        name for name in empty if name not in having
-        and not world.placement.consumers(pools.uuid_of(name)))
-
-
-def _is_empty(world: ports.Ports, pool: str) -> bool:
-    return not world.nova.instances_on(pool) and (
-        not world.placement.consumers(pools.uuid_of(pool)))
-
-
-def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
-           ) -> TakenIntoPools:
+def settle(this: one_pass.Pass, left: Left, deployed: frozenset[str]) -> None:
     """Settle what is not on a node of Ironic in the pool of a lost service.
 
     A build that was on its way there ends, and so does an unshelving. What was
@@ -391,62 +391,61 @@ def settle(world: ports.Ports, left: Left, deployed: frozenset[str]
     get one when it was unshelved, becomes this service's, which finishes that.
     An error with one of them does not keep the others from it.
 
-    :param world: the ports
+    :param this: the pass
     :param left: the pool
     :param deployed: instances that Ironic has on a node
     """
-    taken: list[takeover.Takeover] = []
-    happened: list[events.Event] = []
+    world = this.world
     # Nothing more is to be built there when the service comes back.
     world.placement.reserve_all(left.pool)
-    consumers = world.placement.consumers(pools.uuid_of(left.pool))
+    having = world.placement.consumers(pools.uuid_of(left.pool))
     own = world.nova.instances_of(left.host)
     # No node is reserved before the service has the build. Where Ironic says
     # so of another, that is the word of a node's owner.
-    consumers -= own & deployed
+    having -= own & deployed
     # The allocation may have been freed before the service has died.
-    waiting = consumers | (own - deployed)
+    waiting = having | (own - deployed)
     found = world.nova.instances(waiting) if waiting else {}
     for uuid, instance in found.items():
-        if uuid not in consumers and not (
+        if uuid not in having and not (
                 instance.is_to_be_finished and instance.node == left.pool):
             continue
         if instance.host_name not in (None, left.host) or (
                 not (instance.is_to_be_finished or instance.needs_no_node
                      or instance.is_to_be_built)):
             continue
-        try:
-            if any(pools.has(instance, node)
-                   for node in world.ironic.nodes_of([uuid])):
-                continue
-            if instance.is_to_be_finished:
-                if left.is_dead and _take(world, left, uuid, instance):
-                    taken.append(takeover.Takeover(
-                        left.target or left.pool, uuid, left.host,
-                        instance.task, True))
-                    happened.append(events.InstanceTaken(
-                        left.target or left.pool, uuid, left.host, True))
-            elif instance.needs_no_node:
-                # Who has ended the build has ended before this.
-                world.placement.free(uuid)
-            elif builds.end(world, instance, uuid, left.host):
-                happened.append(builds.ended(
-                    instance, left.pool, uuid, left.host))
-                world.placement.free(uuid)
-        except Exception as error:
-            # What was taken before it has to be looked after all the same.
-            happened.append(
-                events.InstanceNotTaken(uuid, left.host, error)
-                if instance.is_to_be_finished else events.BuildNotEnded(
-                    left.pool, uuid, left.host, error))
-    return TakenIntoPools(tuple(taken), tuple(happened))
+        # What was taken before it has to be looked after all the same.
+        event = (functools.partial(events.InstanceNotTaken, uuid, left.host)
+                 if instance.is_to_be_finished else functools.partial(
+                     events.BuildNotEnded, left.pool, uuid, left.host))
+        with this.going_on(event):
+            _settle(this, left, uuid, instance)
 
 
-def _take(world: ports.Ports, left: Left, uuid: str, instance: model.Instance
+def _settle(this: one_pass.Pass, left: Left, uuid: str,
+            instance: model.Instance) -> None:
+    """Settle one instance, unless Ironic has it on a node."""
+    if any(pools.has(instance, node)
+           for node in this.world.ironic.nodes_of([uuid])):
+        return
+    if instance.is_to_be_finished:
+        if left.is_dead and _take(this.world.nova, left, uuid, instance):
+            this.take(model.Takeover(
+                left.target or left.pool, uuid, left.host, instance.task,
+                True))
+    elif instance.needs_no_node:
+        # Who has ended the build has ended before this.
+        this.world.placement.free(uuid)
+    else:
+        builds.end(this, observation.LeftBuild(
+            left.pool, left.host, frozenset({uuid})), uuid, instance)
+
+
+def _take(nova: ports.Nova, left: Left, uuid: str, instance: model.Instance
           ) -> bool:
     """Make an instance this service's that Ironic has on no node."""
     expected = ports.Expected(
         str(instance.host), str(instance.node), instance.task)
     if left.target is None:
-        return world.nova.set_instance_host(uuid, expected)
-    return world.nova.place_instance(uuid, expected, left.target)
+        return nova.set_instance_host(uuid, expected)
+    return nova.place_instance(uuid, expected, left.target)

@@ -9,13 +9,11 @@ decided may not hold any more. The pass is in
 
 import dataclasses
 
-from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import builds
-from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
-from nova_ironic_ring.core.values import ports
 
 
 class NodeLostError(Exception):
@@ -40,77 +38,57 @@ class Listed:
     is_tracked: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class LastLook:
-    """What has come of the last look at a node.
-
-    :ivar memory: what is to be remembered
-    :ivar is_lost: whether the tracker must not record the node
-    :ivar taken: instances that have become this service's by the look
-    :ivar happened: the events for the log
-    """
-
-    memory: observation.Memory
-    is_lost: bool = False
-    taken: tuple[takeover.Takeover, ...] = ()
-    happened: tuple[events.Event, ...] = ()
-
-
-def look(world: ports.Ports, before: observation.Memory, listed: Listed,
-         me: str) -> LastLook:
+def look(this: one_pass.Pass, listed: Listed) -> bool:
     """Look at a node once more before Nova's tracker records it.
 
     Of a node that is tracked already, the builds are looked for that the
     service is still to get which has handed over the node.
 
-    :param world: the ports
-    :param before: what this service remembers
+    :param this: the last look
     :param listed: the node
-    :param me: the canonical name of this service
+    :returns: False if the tracker must not record the node: another service
+        has taken it meanwhile
     """
-    node = listed.node
+    node, memory = listed.node, this.memory
     if listed.is_tracked:
-        return _look_at_handover(world, before, node)
+        builds.look_at_handover(this, node)
+        return True
     try:
-        settled = claim(world, node, listed.step, me)
+        memory.left_builds += tuple(claim(this, node, listed.step))
     except NodeInUseError:
-        return LastLook(before.with_node_in_use(node), is_lost=True)
+        memory.in_use |= {node}
+        return False
     except NodeLostError:
-        return LastLook(before, is_lost=True)
-    handovers, claimed = before.handovers, listed.step.claim
+        return False
+    claimed = listed.step.claim
     if claimed is not None and claimed.is_handed_over and (
             claimed.owner is not None):
-        handovers = dataclasses.replace(
-            handovers, givers=handovers.givers.having(node, claimed.owner))
-    return LastLook(
-        dataclasses.replace(
-            before, left_builds=(*before.left_builds, *settled.left),
-            handovers=handovers),
-        taken=settled.taken, happened=settled.happened)
+        memory.handovers.givers[node] = claimed.owner
+    return True
 
 
-def claim(world: ports.Ports, node: str, step: planner.Step,
-          me: str) -> builds.Settled:
+def claim(this: one_pass.Pass, node: str, step: planner.Step
+          ) -> list[observation.LeftBuild]:
     """Look at a node once more before Nova's tracker takes it.
 
     The tracker takes every node that is listed, whoever has it. To be asked
     for a node that is not tracked yet.
 
-    :param world: the ports
+    :param this: the pass, or the last look
     :param node: the node's UUID
     :param step: what was decided
-    :param me: the canonical name of this service
-    :returns: what has come of builds that a dead owner has left behind
+    :returns: what is to be looked at again of the builds that a dead owner has
+        left behind
     :raises NodeInUseError: if something is to be built on the node by its
         owner, which lives
     :raises NodeLostError: if another service has taken the node meanwhile
     """
-    claimed = step.claim
+    world, claimed = this.world, step.claim
     if claimed is None:
         raise NodeLostError(node)
     if claimed.instance is not None:
         found = world.nova.instances([claimed.instance]).get(claimed.instance)
-        host = me if claimed.host is None else model.canonical(claimed.host)
+        host = model.canonical(claimed.host or this.current.host)
         if found is None or found.host_name != host:
             raise NodeLostError(node)
     elif claimed.checks_owner:
@@ -124,23 +102,5 @@ def claim(world: ports.Ports, node: str, step: planner.Step,
     # cache would not show that for minutes.
     world.placement.forget_provider(node)
     if claimed.is_abandoned:
-        return builds.look(world, node, claimed.owner)
-    return builds.Settled()
-
-
-def _look_at_handover(world: ports.Ports, before: observation.Memory,
-                      node: str) -> LastLook:
-    handovers = before.handovers
-    if handovers.is_unanswered:
-        # The next pass looks for them, not each node again.
-        return LastLook(before)
-    try:
-        handovers = builds.look_at_handover(world, handovers, node)
-    except Exception as error:
-        return LastLook(
-            dataclasses.replace(before, handovers=dataclasses.replace(
-                handovers, is_unanswered=True)),
-            happened=(events.HandoversUnknown(error),))
-    if handovers is before.handovers:
-        return LastLook(before)
-    return LastLook(dataclasses.replace(before, handovers=handovers))
+        return builds.look(this, node, claimed.owner)
+    return []

@@ -22,6 +22,8 @@ from collections.abc import Collection
 import dataclasses
 import enum
 
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
@@ -76,6 +78,32 @@ def transfer(nova: ports.Nova, placement: ports.Placement, wanted: Transfer
     is_placed = nova.place_instance(wanted.instance, ports.Expected(
         str(before.host), str(before.node), before.task), wanted.place)
     return Outcome.DONE if is_placed else Outcome.LOST
+
+
+def make(this: one_pass.Pass, wanted: Transfer) -> bool:
+    """Transfer an instance in a pass, and say where that is not possible.
+
+    :param this: the pass
+    :param wanted: what is to be where
+    :returns: whether the instance is in its place
+    """
+    outcome = transfer(this.world.nova, this.world.placement, wanted)
+    if outcome is Outcome.NOT_MOVED:
+        this.happened.append(
+            events.AllocationNotMoved(wanted.instance, wanted.place))
+    return outcome is Outcome.DONE
+
+
+def turn_back(placement: ports.Placement, wanted: Transfer) -> bool:
+    """Move the allocation back to where Nova has the instance.
+
+    :param placement: the port
+    :param wanted: what was to be where; its place is a pool
+    :returns: False if the allocation is not there, and not where it was
+    """
+    return move(placement, dataclasses.replace(
+        wanted, sources={pools.provider(wanted.place)},
+        place=str(wanted.expected.node), pool=wanted.place))
 
 
 def move(placement: ports.Placement, wanted: Transfer) -> bool:

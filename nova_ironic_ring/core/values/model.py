@@ -273,3 +273,21 @@ class Instance:
     def host_name(self) -> str | None:
         """The canonical name of its service."""
         return None if self.host is None else canonical(self.host)
+
+
+@dataclasses.dataclass(frozen=True)
+class Takeover:
+    """An instance that is to become, or has become, this service's.
+
+    :ivar node: the UUID of its node, or the name of the pool that it is in
+    :ivar instance: its UUID
+    :ivar host: the name of the service that it belonged to
+    :ivar task: what was being done with it, as Nova names it
+    :ivar is_dead: whether that service is dead; it has consented otherwise
+    """
+
+    node: str
+    instance: str
+    host: str
+    task: str | None
+    is_dead: bool

@@ -260,29 +260,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
-@dataclasses.dataclass(frozen=True)
-class Share:
-    """The nodes that count for a service.
-
-    :ivar free: the free ones
-    :ivar held: the names of the pools of those with an instance of the
-        service, by node
-    :ivar left: those with an instance that nobody has any more
-    :ivar coming: those with an instance that is taken over from another
-    """
-
-    free: frozenset[str] = frozenset()
-    held: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    left: frozenset[str] = frozenset()
-    coming: frozenset[str] = frozenset()
-
-    @property
-    def nodes(self) -> frozenset[str]:
-        """All of them."""
-        return self.free | self.held.keys() | self.left | self.coming
-
-
-def group(host: str, nodes: Mapping[str, Node], share: Share,
+def group(host: str, nodes: Mapping[str, Node], counts: Mapping[str, str],
           named: Iterable[str] = ()) -> dict[str, Pool]:
     """Put the nodes of a service into its pools.
 
@@ -292,24 +270,15 @@ def group(host: str, nodes: Mapping[str, Node], share: Share,
 
     :param host: the name of the service
     :param nodes: what Ironic says of the nodes, by UUID
-    :param share: which of them count
+    :param counts: the name of the pool of each node that counts, by UUID
     :param named: the names of pools to be made even without nodes
     :returns: by name; which instances have an allocation is not known yet
     """
     found: dict[str, dict[str, Node]] = {pool: {} for pool in named}
-    kinds: dict[str, Kind] = {}
-    names: dict[Kind, str] = {}
-    counted = share.nodes
-    for node, said in nodes.items():
-        pool = share.held.get(node)
-        if said.kind is not None and (
-                pool or node in counted):
-            if said.kind not in names:
-                names[said.kind] = name(host, said.kind)
-                kinds[names[said.kind]] = said.kind
-            pool = pool or names[said.kind]
-        if pool:
-            found.setdefault(pool, {})[node] = said
+    for node, pool in counts.items():
+        found.setdefault(pool, {})[node] = nodes[node]
+    kinds = {name(host, kind): kind for kind in {
+        nodes[node].kind for node in counts} if kind is not None}
     return {pool: Pool(pool, kinds.get(pool), members)
             for pool, members in found.items()}
 

@@ -10,10 +10,10 @@ from collections.abc import Collection, Container, Iterable, Sequence
 import dataclasses
 import datetime
 
-from nova_ironic_ring.core.passing import passes
-from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import node_places
+from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import kinds
 from nova_ironic_ring.core.values import model
@@ -569,7 +569,7 @@ class Tracker:
         self.process.tracked_nodes &= self.world.nova.rows_of(
             self.current.host).keys()
 
-    def track(self, result: passes.PassResult) -> None:
+    def track(self, result: node_places.PassResult) -> None:
         """Do with all nodes what the tracker does after a pass.
 
         :param result: what has come of the pass
@@ -578,18 +578,19 @@ class Tracker:
         for node in result.listed:
             self.take(node, result)
 
-    def look(self, listed: tracking.Listed) -> tracking.LastLook:
+    def look(self, listed: tracking.Listed
+             ) -> Sequence[model.Takeover] | None:
         """Look at a node once more, and remember what comes of it.
 
         :param listed: the node
+        :returns: instances that have become this service's by it; None if
+            another service has taken the node meanwhile
         """
-        looked = tracking.look(
-            self.world, self.memory, listed, self.current.me)
-        self.memory = looked.memory
-        return looked
+        this = one_pass.Pass(self.world, self.current, self.memory)
+        return this.taken if tracking.look(this, listed) else None
 
-    def take(self, node: str, result: passes.PassResult
-             ) -> Sequence[takeover.Takeover]:
+    def take(self, node: str, result: node_places.PassResult
+             ) -> Sequence[model.Takeover]:
         """Record a listed node for the service, and write what it says there.
 
         :param node: the node's UUID
@@ -598,8 +599,8 @@ class Tracker:
         """
         step = result.plan.steps[node]
         is_tracked = node in self.process.tracked_nodes
-        looked = self.look(tracking.Listed(node, step, is_tracked))
-        if looked.is_lost:
+        taken = self.look(tracking.Listed(node, step, is_tracked))
+        if taken is None:
             return ()
         if not is_tracked:
             self.record(node)
@@ -610,15 +611,15 @@ class Tracker:
             row.taker = step.offer
             row.say(self.current.host, result.work.of(node, self.current))
             row.say_settings(self.current, result.memory.held)
-        return looked.taken
+        return taken
 
-    def count(self, result: pool_passes.PoolPassResult) -> None:
+    def count(self, result: pool_places.PassResult) -> None:
         """Record the pools of a pass, and remove those that are no more.
 
         :param result: what has come of the pass
         """
         host, nova = self.current.host, self.world.nova
-        for name in sorted(pool_passes.close_unlisted(
+        for name in sorted(pool_places.close_unlisted(
                 self.world, result.memory, nova.pools_of(host))):
             del self.cloud.rows[pools.uuid_of(name)]
         for pool in result.found.values():

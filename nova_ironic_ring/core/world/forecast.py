@@ -12,14 +12,17 @@ import dataclasses
 
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import pool_limit
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
-from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
+
+_NODES, _POOLS = node_places.Nodes(), pool_places.Pools()
 
 # A forecast that has not settled by then does not: services disagree.
 _MOST_ROUNDS = 40
@@ -78,7 +81,7 @@ def first_steps(cloud: clouds.Cloud, current: settings.Settings
     """
     tracker = _connect(_copy(cloud), current)
     return passes.run(
-        tracker.world, start(cloud, current), current).plan.steps
+        tracker.world, start(cloud, current), current, _NODES).plan.steps
 
 
 def first_count(cloud: clouds.Cloud, current: settings.Settings
@@ -89,7 +92,8 @@ def first_count(cloud: clouds.Cloud, current: settings.Settings
     :param current: the service's settings
     """
     tracker = _connect(_copy(cloud), current)
-    result = pool_passes.run(tracker.world, start(cloud, current), current)
+    result = passes.run(
+        tracker.world, start(cloud, current), current, _POOLS)
     return pool_limit.Limited(result.found, result.left_out)
 
 
@@ -108,8 +112,10 @@ def listed(cloud: clouds.Cloud, services: Sequence[settings.Settings],
         memory = start(cloud, current)
         # In its first pass, a service does not know yet where its nodes are.
         for _ in range(2):
-            memory = (pool_passes if current.me in pooled else passes).run(
-                tracker.world, memory, current).memory
+            memory = (
+                passes.run(tracker.world, memory, current, _POOLS)
+                if current.me in pooled else
+                passes.run(tracker.world, memory, current, _NODES)).memory
         found[current.me] = len(memory.nodes)
     return found
 
@@ -213,7 +219,8 @@ def _pass(tracker: clouds.Tracker) -> bool:
 
     :returns: whether it waits for nothing
     """
-    result = passes.run(tracker.world, tracker.memory, tracker.current)
+    result = passes.run(
+        tracker.world, tracker.memory, tracker.current, _NODES)
     tracker.memory = result.memory
     tracker.track(result)
     return all(step.decision.rests for step in result.plan.steps.values())
@@ -224,7 +231,8 @@ def _count(tracker: clouds.Tracker, counted: dict[str, str]) -> None:
 
     :param counted: for which service each node counts; changed
     """
-    result = pool_passes.run(tracker.world, tracker.memory, tracker.current)
+    result = passes.run(
+        tracker.world, tracker.memory, tracker.current, _POOLS)
     tracker.memory = result.memory
     tracker.count(result)
     me = tracker.current.me

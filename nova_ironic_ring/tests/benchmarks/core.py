@@ -31,7 +31,7 @@ def main() -> None:
 
         def decide() -> int:
             planner.needs(seen, current)
-            plan, _ = planner.decide(seen, observation.Memory(), current)
+            plan = planner.decide(seen, observation.Memory(), current)
             return sum(step.offer is not None for step in plan.steps.values())
         return decide
 

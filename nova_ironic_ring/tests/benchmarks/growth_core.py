@@ -10,9 +10,10 @@ import dataclasses
 import time
 import uuid
 
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
-from nova_ironic_ring.core.passing import pool_passes
-from nova_ironic_ring.core.passing import pool_reaction
+from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import shards
@@ -23,6 +24,7 @@ from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.core.world import forecast
 
+_NODES, _POOLS = node_places.Nodes(), pool_places.Pools()
 _PARTITIONS = 32
 _ME, _OTHER = 'compute-1', 'compute-2'
 _BOTH = (_ME, _OTHER)
@@ -55,7 +57,7 @@ def _settings(host: str = _ME, by_shards: bool = False) -> settings.Settings:
 
 
 def made(count: int, hosts: Sequence[str] = _BOTH, are_free: bool = False
-           ) -> clouds.Cloud:
+         ) -> clouds.Cloud:
     """Make a cloud in which all nodes are where they belong."""
     cloud = clouds.Cloud()
     for host in hosts:
@@ -118,12 +120,12 @@ class Service:
         self.tracker.memory = forecast.start(cloud, self.current)
         self.tracker.process.tracked_nodes = set(
             self.tracker.world.nova.rows_of(host))
-        self.result = passes.PassResult()
+        self.result = node_places.PassResult()
 
     def decide(self) -> None:
         """Run a pass, of which the tracker makes nothing yet."""
         self.result = passes.run(
-            self.tracker.world, self.tracker.memory, self.current)
+            self.tracker.world, self.tracker.memory, self.current, _NODES)
         self.tracker.memory = self.result.memory
 
     def walk(self) -> None:
@@ -132,19 +134,20 @@ class Service:
 
     def count(self) -> None:
         """Run a pass with pools, and record what comes of it."""
-        result = pool_passes.run(
-            self.tracker.world, self.tracker.memory, self.current)
+        result = passes.run(
+            self.tracker.world, self.tracker.memory, self.current, _POOLS)
         self.tracker.memory = result.memory
         self.tracker.count(result)
 
     def look(self) -> None:
         """Look between two passes."""
-        reaction.run(self.tracker.world, self.tracker.memory, self.current)
+        reaction.run(
+            self.tracker.world, self.tracker.memory, self.current, _NODES)
 
     def look_at_pools(self) -> None:
         """Look between two passes, with pools."""
-        pool_reaction.run(self.tracker.world, self.tracker.memory,
-                          self.current, lambda pool: frozenset())
+        reaction.run(
+            self.tracker.world, self.tracker.memory, self.current, _POOLS)
 
     def wait(self) -> None:
         """Let some seconds pass."""
@@ -269,11 +272,11 @@ def _look_at_offers(count: int) -> float:
     """A look between passes, of one that waits for half of the nodes."""
     service = offered(count)
     rows = service.cloud.rows
-    offered = [node for node, row in rows.items() if row.taker == _ME]
-    for node in offered:
+    gone = [node for node, row in rows.items() if row.taker == _ME]
+    for node in gone:
         rows[node].taker = None
     service.decide()
-    for node in offered:
+    for node in gone:
         rows[node].taker = _ME
     return timed(service.look)
 
@@ -289,8 +292,8 @@ def _vanished(count: int) -> float:
     def look() -> None:
         service.decide()
         for node in gone:
-            _, tracker.memory, _ = leftovers.look_at_missing(
-                tracker.world, tracker.memory, node)
+            leftovers.is_deleted(one_pass.Pass(
+                tracker.world, tracker.current, tracker.memory), node)
     return timed(look)
 
 

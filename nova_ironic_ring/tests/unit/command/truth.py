@@ -10,6 +10,7 @@ import datetime
 
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import observation
@@ -24,6 +25,7 @@ NODES = deployment.NODES
 CELL = 'cell1'
 
 # For so long everything has been as it is, in seconds.
+_NODES = node_places.Nodes()
 _BEFORE = 500.0
 _HEARTBEAT = 20.0
 
@@ -156,7 +158,7 @@ class World:
                 tracker = self._connect(_copy(self.cloud), current)
                 for node, step in passes.run(
                         tracker.world, self._memories[host],
-                        current).plan.steps.items():
+                        current, _NODES).plan.steps.items():
                     steps[node][host] = step
         return steps
 
@@ -175,7 +177,7 @@ class World:
                 tracker = self._trackers.setdefault(
                     host, self._connect(self.cloud, current))
                 result = passes.run(
-                    tracker.world, self._memories[host], current)
+                    tracker.world, self._memories[host], current, _NODES)
                 tracker.memory = result.memory
                 tracker.track(result)
                 self._memories[host] = tracker.memory
@@ -217,7 +219,7 @@ class World:
             self._beat(cloud, at)
             memory = passes.run(self._connect(
                 cloud, self.settings[host]).world, memory,
-                self.settings[host]).memory
+                self.settings[host], _NODES).memory
             at += _HEARTBEAT
         self._memories[host] = dataclasses.replace(
             memory, waits={}, without_row={}, disputes=disputes.Disputes())

@@ -11,7 +11,7 @@ from oslotest import base
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.core.peers import ring
-from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
 
@@ -23,7 +23,7 @@ KIND = pools.Kind('CUSTOM_BAREMETAL', frozenset(), frozenset({
 NEW = '11111111-1111-1111-1111-111111111111'
 
 
-def recover(driver: Any, *taken: takeover.Takeover) -> None:
+def recover(driver: Any, *taken: model.Takeover) -> None:
     """Recover instances, and wait until nothing is left to do.
 
     :param driver: the driver of the service that has taken them over

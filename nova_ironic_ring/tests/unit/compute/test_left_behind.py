@@ -39,9 +39,12 @@ from oslotest import base
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import builds
-from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.tests.fixtures import nova_database
 
 CONF = nova.conf.CONF
@@ -413,7 +416,7 @@ class LeftBehindTestCase(base.BaseTestCase):
                     'context': self.context, 'instance': instance,
                     **row.given}
 
-    def _take(self, row: Row) -> takeover.Takeover | None:
+    def _take(self, row: Row) -> model.Takeover | None:
         """Have the service me look, and take what the other has left."""
         now = self._read()
         assert now is not None
@@ -421,19 +424,21 @@ class LeftBehindTestCase(base.BaseTestCase):
         if row.machine.state is not None:
             self.assertTrue(self.nova.set_instance_host(
                 self.uuid, ports.Expected('b', NODE, row.task)))
-            return takeover.Takeover(NODE, self.uuid, 'b', row.task, True)
+            return model.Takeover(NODE, self.uuid, 'b', row.task, True)
         place: Any = self.place
-        settled = builds.look(
-            ports.Ports(self.nova, place, place, place), NODE, 'b')
-        if settled.taken:
-            return settled.taken[0]
-        (happened,) = settled.happened
+        this = one_pass.Pass(
+            ports.Ports(self.nova, place, place, place),
+            settings.Settings('me'), observation.Memory())
+        builds.look(this, NODE, 'b')
+        if this.taken:
+            return this.taken[0]
+        (happened,) = this.happened
         self.assertIsInstance(
             happened, (events.BuildEnded, events.UnshelveEnded))
         self.assertEqual([self.uuid], self.place.freed)
         return None
 
-    def _recover(self, taken: takeover.Takeover, row: Row) -> None:
+    def _recover(self, taken: model.Takeover, row: Row) -> None:
         """Have the service me go on with it, until nothing is left to do."""
         compute = _manager('me', row.machine)
         started = recovery.Recovery(compute.driver, frozenset())

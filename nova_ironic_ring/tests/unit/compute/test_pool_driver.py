@@ -27,7 +27,7 @@ from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.compute import report
-from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.world import cloud as clouds
@@ -833,7 +833,7 @@ class AbandonTestCase(PoolDriverTestCase):
         self.nova.change_instance('i', task=task)
         with mock.patch.object(nova_driver.IronicDriver, 'destroy',
                                side_effect=error or unprovision):
-            base.recover(self.driver, takeover.Takeover(
+            base.recover(self.driver, model.Takeover(
                 POOL, 'i', 'dead', task, is_dead=True))
         self.assertIn('the nova-compute dead has died',
                       str(self.nova.faults['i']))

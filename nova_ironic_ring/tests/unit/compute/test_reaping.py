@@ -17,7 +17,7 @@ from oslotest import base
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
-from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.tests.fixtures import nova_database
 
 DELETED = '22222222-2222-2222-2222-222222222222'
@@ -54,7 +54,7 @@ class ReapingTestCase(base.BaseTestCase):
             ring.world, nova=records.Nova(self.nova.context()))
         # As a pass has found it on a node that is for this service.
         ring.memory = dataclasses.replace(ring.memory, nodes={NODE: DELETED})
-        ring.result = passes.PassResult(orphans=frozenset({DELETED}))
+        ring.result = node_places.PassResult(orphans=frozenset({DELETED}))
         self.driver.node_cache = {OTHER: mock.Mock(id=OTHER, instance_id=None)}
 
     def _shut_down(self, context, instance, bdms, requested_networks=None,
@@ -97,7 +97,7 @@ class ReapingTestCase(base.BaseTestCase):
         ring = self.driver.ring_service
         ring.memory = dataclasses.replace(
             ring.memory, nodes={NODE: nova_database.INSTANCE})
-        ring.result = passes.PassResult(
+        ring.result = node_places.PassResult(
             orphans=frozenset({nova_database.INSTANCE}))
         self._reap()
         self.assertEqual([], self.reaped)

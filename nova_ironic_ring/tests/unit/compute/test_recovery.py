@@ -17,7 +17,6 @@ from oslotest import base
 
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import recovery
-from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base as compute_base
@@ -27,8 +26,8 @@ NODE = fake_nova.NODES[0]
 
 
 def _taken(node: str, instance: str, task: str | None = None,
-           is_dead: bool = True) -> takeover.Takeover:
-    return takeover.Takeover(node, instance, 'dead', task, is_dead)
+           is_dead: bool = True) -> model.Takeover:
+    return model.Takeover(node, instance, 'dead', task, is_dead)
 
 
 class RecoveringTestCase(base.BaseTestCase):

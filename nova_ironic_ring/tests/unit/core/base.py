@@ -8,6 +8,8 @@ from typing import Any
 
 from oslotest import base
 
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
@@ -17,6 +19,7 @@ from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.core.world import forecast
 
+PLACES = node_places.Nodes()
 NODES = ['00000000-0000-0000-0000-%012d' % number for number in range(30)]
 
 
@@ -171,18 +174,22 @@ class PassTestCase(WithTracker, base.BaseTestCase):
         for host in sorted(self.alive & self.cloud.services.keys()):
             self.cloud.beat(host)
 
-    def decide(self) -> passes.PassResult:
+    def decide(self) -> node_places.PassResult:
         """Run a pass, of which Nova's tracker makes nothing yet."""
         self.asked.clear()
         try:
             self.result = passes.run(
-                self.tracker.world, self.memory, self.current)
+                self.tracker.world, self.memory, self.current, PLACES)
         except passes.UnansweredError as error:
             self.memory = error.memory
-            self.result = passes.PassResult(happened=error.happened)
+            self.result = node_places.PassResult(happened=error.happened)
             raise
         self.memory = self.result.memory
         return self.result
+
+    def between(self) -> one_pass.Pass:
+        """Return what is done between two passes, at a node."""
+        return one_pass.Pass(self.tracker.world, self.current, self.memory)
 
     def run_pass(self) -> set[str]:
         """Run a pass, and have Nova's tracker take what is listed.

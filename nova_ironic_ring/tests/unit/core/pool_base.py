@@ -8,11 +8,12 @@ import dataclasses
 import fixtures
 from oslotest import base
 
-from nova_ironic_ring.core.looking import look
-from nova_ironic_ring.core.passing import pool_passes
-from nova_ironic_ring.core.passing import pool_reaction
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.passing import pool_places
+from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.taking import pool_failover
+from nova_ironic_ring.core.taking import rereads
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import settings
@@ -40,13 +41,14 @@ class Service:
         self.tracker = clouds.connect(cloud, self.current)
         self.world = self.tracker.world
         self.memory = observation.Memory()
-        self.result = pool_passes.PoolPassResult()
+        self.result = pool_places.PassResult()
 
     def run_pass(self, released=lambda pool: frozenset()):
         try:
-            self.result = pool_passes.run(
-                self.world, self.memory, self.current, released)
-        except look.UnansweredError as error:
+            self.result = passes.run(
+                self.world, self.memory, self.current,
+                pool_places.Pools(released))
+        except one_pass.UnansweredError as error:
             self.memory = error.memory
             raise
         self.memory = self.result.memory
@@ -56,9 +58,10 @@ class Service:
     def react(self, released=lambda pool: frozenset()):
         """Look at the other services between two passes."""
         try:
-            result = pool_reaction.run(
-                self.world, self.memory, self.current, released)
-        except look.UnansweredError as error:
+            result = reaction.run(
+                self.world, self.memory, self.current,
+                pool_places.Pools(released))
+        except one_pass.UnansweredError as error:
             self.memory = error.memory
             raise
         self.memory = result.memory
@@ -103,7 +106,7 @@ class PoolPassTestCase(base.BaseTestCase):
         Not those that are read in turn.
         """
         self.useFixture(fixtures.MockPatchObject(
-            pool_failover, '_TURNS', 1 << 40))
+            rereads, '_TURNS', 1 << 40))
         asked = []
         self.services[host].world.placement.reread = asked.append
         return asked

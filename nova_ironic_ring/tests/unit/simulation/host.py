@@ -24,12 +24,13 @@ import greenlet
 
 from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import arrivals
 from nova_ironic_ring.core.taking import leftovers
-from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
@@ -40,6 +41,9 @@ from nova_ironic_ring.tests.unit.simulation import times
 
 if typing.TYPE_CHECKING:
     from nova_ironic_ring.tests.unit.simulation import world as worlds
+
+
+PLACES = node_places.Nodes()
 
 
 class Unreachable(Exception):
@@ -267,16 +271,13 @@ class Tracker(clouds.Tracker):
     def memory(self, memory: observation.Memory) -> None:
         self._service.memory = memory
 
-    def look(self, listed: tracking.Listed) -> tracking.LastLook:
-        """Look at a node once more, and remember what comes of it.
-
-        :param listed: the node
-        """
+    def look(self, listed: tracking.Listed
+             ) -> Sequence[model.Takeover] | None:
         with self._service.locked():
             return super().look(listed)
 
-    def take(self, node: str, result: passes.PassResult
-             ) -> Sequence[takeover.Takeover]:
+    def take(self, node: str, result: node_places.PassResult
+             ) -> Sequence[model.Takeover]:
         """Record a listed node for the service, and write what it says there.
 
         :param node: the node's UUID
@@ -403,7 +404,7 @@ class Host:
         self.group = group
         self.peers = peers
         self.memory = observation.Memory()
-        self.result = passes.PassResult()
+        self.result = node_places.PassResult()
         self.lives = True
         self.is_receiving = False
         self.is_cut_off = False
@@ -656,7 +657,8 @@ class Host:
         with self.locked():
             self._begin()
             try:
-                self.result = passes.run(self.ports, self.memory, current)
+                self.result = passes.run(
+                    self.ports, self.memory, current, PLACES)
             except passes.UnansweredError as error:
                 self.memory = error.memory
                 return
@@ -690,15 +692,14 @@ class Host:
         with self.locked():
             self._begin()
             try:
-                result = reaction.run(self.ports, self.memory, self.settings)
+                result = reaction.run(
+                    self.ports, self.memory, self.settings, PLACES)
             except passes.UnansweredError as error:
                 self.memory = error.memory
                 return
             self.memory = result.memory
             self.result = dataclasses.replace(
-                self.result, plan=dataclasses.replace(
-                    self.result.plan,
-                    steps={**self.result.plan.steps, **result.steps}))
+                self.result, plan=self.result.plan.having(result.steps))
         self.activity.steps = result.steps
         for each in result.taken:
             self._recover(each.instance)
@@ -741,8 +742,8 @@ class Host:
         """Delete the row of a node that Ironic does not have any more."""
         try:
             with self.locked():
-                is_gone, self.memory, _ = leftovers.look_at_missing(
-                    self.ports, self.memory, node)
+                is_gone = leftovers.is_deleted(one_pass.Pass(
+                    self.ports, self.settings, self.memory), node)
         except Unreachable:
             return
         if not is_gone:

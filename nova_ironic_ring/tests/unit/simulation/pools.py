@@ -26,9 +26,9 @@ import greenlet
 
 from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.core.deciding import orphans
-from nova_ironic_ring.core.looking import look
-from nova_ironic_ring.core.passing import pool_passes
-from nova_ironic_ring.core.passing import pool_reaction
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import reservation
@@ -303,8 +303,9 @@ class Service:
             follows=world.follows,
             failover_after=times.FAILOVER_AFTER)
         self.memory = observation.Memory()
-        self.result = pool_passes.PoolPassResult()
+        self.result = pool_places.PassResult()
         self.recent = recent_nodes.RecentNodes()
+        self.places = pool_places.Pools(self.recent.released)
         self.lives = True
         self.is_receiving = False
         self.frozen_until = 0.0
@@ -426,10 +427,9 @@ class Service:
         """Look at the other services between two passes."""
         with self._locked():
             try:
-                result = pool_reaction.run(
-                    self.ports, self.memory, self.current,
-                    self.recent.released)
-            except look.UnansweredError as error:
+                result = reaction.run(
+                    self.ports, self.memory, self.current, self.places)
+            except one_pass.UnansweredError as error:
                 self.world.check(False, f'{error.__cause__!r}')
             self.memory = result.memory
             self.result = dataclasses.replace(
@@ -446,10 +446,9 @@ class Service:
             self.current = dataclasses.replace(
                 self.current, by_shards=self.name in self.world.by_shards)
             try:
-                self.result = pool_passes.run(
-                    self.ports, self.memory, self.current,
-                    self.recent.released)
-            except look.UnansweredError as error:
+                self.result = passes.run(
+                    self.ports, self.memory, self.current, self.places)
+            except one_pass.UnansweredError as error:
                 self.world.check(False, f'{error.__cause__!r}')
             self.memory = self.result.memory
             self.recent.end()
@@ -468,7 +467,7 @@ class Service:
     def _track(self) -> None:
         """Do what the resource tracker does with the pools."""
         cloud = self.world.cloud
-        for name in sorted(pool_passes.close_unlisted(
+        for name in sorted(pool_places.close_unlisted(
                 self.ports, self.memory,
                 self.ports.nova.pools_of(self.name))):
             uuid = pools.uuid_of(name)

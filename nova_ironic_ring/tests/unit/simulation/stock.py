@@ -8,7 +8,7 @@ import datetime
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
-from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.world import cloud as clouds
@@ -49,5 +49,6 @@ class StockHost(host.Host):
         listed = {node: instance for node, instance in nodes.items()
                   if (points.owner(node) == self.me if instance is None
                       else instance in mine)}
-        self.result = passes.PassResult(
-            planner.Plan(dict.fromkeys(listed, keep)), self.memory, listed)
+        self.result = node_places.PassResult(
+            self.memory, plan=planner.Plan(dict.fromkeys(listed, keep)),
+            listed=listed)

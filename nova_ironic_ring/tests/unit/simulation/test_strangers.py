@@ -19,9 +19,10 @@ import typing
 
 from oslotest import base
 
-from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
-from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
@@ -99,8 +100,9 @@ class _Service:
         tracker = self.tracker
         try:
             if self._has_pools:
-                counted = pool_passes.run(
-                    tracker.world, tracker.memory, self.current)
+                counted = passes.run(
+                    tracker.world, tracker.memory, self.current,
+                    pool_places.Pools())
                 tracker.memory = counted.memory
                 tracker.count(counted)
                 self.counted = {node: pool.name
@@ -108,10 +110,11 @@ class _Service:
                                 for node in pool.nodes}
             else:
                 result = passes.run(
-                    tracker.world, tracker.memory, self.current)
+                    tracker.world, tracker.memory, self.current,
+                    node_places.Nodes())
                 tracker.memory = result.memory
                 tracker.track(result)
-        except look.UnansweredError as error:
+        except one_pass.UnansweredError as error:
             raise AssertionError(f'{self.current.host}: a pass fails: '
                                  f'{error.__cause__!r}') from error
 

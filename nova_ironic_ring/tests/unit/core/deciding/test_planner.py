@@ -60,7 +60,8 @@ class PlannerTestCase(base.BaseTestCase):
         found = planner.decide(self.seen, self.memory, self.current)
         self.assertEqual(found, planner.decide(
             self.seen, self.memory, self.current))
-        self.plan, self.memory = found
+        self.plan = found
+        found.note_in(self.memory)
         return self.plan
 
     def decision(self, node: str) -> Decision:
@@ -225,18 +226,18 @@ class DecideTestCase(PlannerTestCase):
         self.memory = dataclasses.replace(
             self.memory, disputes=disputes.Disputes({node: 'a'}))
         seen, memory = self.seen, self.memory
-        plan, after = planner.decide(seen, memory, self.current)
+        plan = planner.decide(seen, memory, self.current)
         self.assertEqual([events.DisputeFound('a', [node])], plan.happened)
-        self.assertTrue(after.disputes.is_with('a', 1199))
-        self.assertFalse(after.disputes.is_with('a', 1200))
+        self.assertTrue(plan.disputed.is_with('a', 1199))
+        self.assertFalse(plan.disputed.is_with('a', 1200))
         self.assertIs(Decision.WAIT, plan.steps[node].decision)
         # After a blackout others had good reason to take the node.
         standing = dataclasses.replace(seen.standing, trust=Trust.BLACKOUT)
-        plan, after = planner.decide(
+        plan = planner.decide(
             dataclasses.replace(seen, standing=standing), memory,
             self.current)
         self.assertEqual([], plan.happened)
-        self.assertEqual({}, after.disputes.taken)
+        self.assertEqual({}, plan.disputed.taken)
 
     def test_offered_node_may_go_to_anybody(self):
         node = self.theirs[0]

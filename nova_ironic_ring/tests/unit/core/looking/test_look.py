@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
 
 import ddt
 import fixtures
@@ -192,9 +191,7 @@ class VanishedTestCase(base.PassTestCase):
 
     def test_believed_deleted_in_ten_passes(self):
         for node in sorted(self.owned())[:6]:
-            self.memory = dataclasses.replace(
-                self.memory, vanished=self.memory.vanished.noted(
-                    node, self.cloud.now))
+            self.memory.vanished.note(node, self.cloud.now)
             del self.cloud.nodes[node]
             del self.cloud.rows[node]
         gone = min(self.owned())

@@ -865,7 +865,7 @@ class FailoverTestCase(base.PassTestCase):
             self.happened(events.InstanceTaken))
         self.assertTrue(self.happened(events.PassDone)[0].moves)
         self.assertIn(self.node, self.run_pass())
-        self.assertEqual((), self.result.taken)
+        self.assertEqual([], self.result.taken)
         self.assertIs(Decision.KEEP_INSTANCE, self.decisions()[self.node])
 
     def test_service_that_is_only_absent(self):

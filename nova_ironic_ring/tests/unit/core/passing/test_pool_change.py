@@ -10,8 +10,10 @@ import fixtures
 from oslotest import base
 
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
-from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.taking import leftovers
 from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
@@ -34,16 +36,16 @@ class RingService(core_base.WithTracker):
         self.current = settings.Settings(host, **options)
         self.tracker = clouds.connect(cloud, self.current)
         self.world = self.tracker.world
-        self.result = passes.PassResult()
+        self.result = node_places.PassResult()
 
     def run_pass(self):
         self.tracker.current = self.current
-        self.result = passes.run(self.world, self.memory, self.current)
+        self.result = passes.run(
+            self.world, self.memory, self.current, node_places.Nodes())
         self.memory = self.result.memory
         for name in sorted(self.world.nova.pools_of(self.host)):
-            is_gone, self.memory, _ = leftovers.look_at_missing(
-                self.world, self.memory, name)
-            if is_gone:
+            if leftovers.is_deleted(one_pass.Pass(
+                    self.world, self.current, self.memory), name):
                 del self.cloud.rows[pools.uuid_of(name)]
         self.tracker.track(self.result)
         return self.result
@@ -340,8 +342,9 @@ class RollingTestCase(ChangeTestCase):
         self.cloud.instances.clear()
         self.instances.clear()
         service = self.start('a', 'pool')
-        result = pool_passes.run(
-            service.world, service.memory, service.current)
+        result = passes.run(
+            service.world, service.memory, service.current,
+            pool_places.Pools())
         self.assertEqual(['a'], [
             row.owner for row in self.cloud.rows.values()
             if row.owner == 'a'])

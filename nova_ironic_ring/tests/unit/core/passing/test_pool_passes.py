@@ -8,7 +8,8 @@ import fixtures
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import look
-from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import trust
@@ -347,7 +348,7 @@ class MembersTestCase(pool_base.PoolPassTestCase):
         found = self.services['b'].result.found
         self.assertEqual({name}, set(found))
         self.assertEqual(pools.Inventory(1, 1), found[name].inventory())
-        self.assertFalse(pool_passes.close_unlisted(
+        self.assertFalse(pool_places.close_unlisted(
             self.services['b'].world, self.services['b'].memory, [name]))
 
     def test_free_nodes_of_an_absent_one_count_for_the_others(self):
@@ -438,7 +439,7 @@ class WorkTestCase(pool_base.PoolPassTestCase):
         nodes, service.world.ironic.nodes = service.world.ironic.nodes, fail
         for _ in range(12):
             self.fail(1)
-            self.assertRaises(look.UnansweredError, service.run_pass)
+            self.assertRaises(one_pass.UnansweredError, service.run_pass)
         self.assertIs(membership.State.NOT_WORKING, self.state())
         self.assertEqual([], asked)
         service.world.ironic.nodes = nodes
@@ -464,7 +465,7 @@ class WorkTestCase(pool_base.PoolPassTestCase):
             self.cloud.now += self.CYCLE
             for host in self.services:
                 self.cloud.beat(host)
-            self.assertRaises(look.UnansweredError, service.run_pass)
+            self.assertRaises(one_pass.UnansweredError, service.run_pass)
         service.world.ironic.nodes = nodes
         service.run_pass()
         self.assertIs(membership.State.MEMBER, self.state())
@@ -519,9 +520,9 @@ class ScopeTestCase(pool_base.PoolPassTestCase):
             self.assertIs(
                 membership.State.FORCED_DOWN,
                 look.at_all_services(
-                    look.Pass(self.services[name].world,
-                              self.services[name].current),
-                    self.services[name].memory)[0].membership.state('d'))
+                    one_pass.Pass(
+                        self.services[name].world, self.services[name].current,
+                        self.services[name].memory)).membership.state('d'))
         self.run_passes(3)
         self.assertEqual('c', self.cloud.instances['i'].host)
         self.assertIn(node, self.services['c'].pool.used)
@@ -556,14 +557,14 @@ class UnansweredTestCase(pool_base.PoolPassTestCase):
     def test_nova(self):
         service = self.services['a']
         service.world.nova.instances_of = self.fail
-        self.assertRaises(look.UnansweredError, service.run_pass)
+        self.assertRaises(one_pass.UnansweredError, service.run_pass)
         self.assertEqual(self.cloud.now, service.memory.confidence.bad_at)
 
     def test_ironic(self):
         service = self.services['a']
         before = service.memory.pooled
         service.world.ironic.nodes = self.fail
-        self.assertRaises(look.UnansweredError, service.run_pass)
+        self.assertRaises(one_pass.UnansweredError, service.run_pass)
         self.assertIsNone(service.memory.confidence.bad_at)
         self.assertEqual(before, service.memory.pooled)
 
@@ -573,7 +574,7 @@ class DeletedTestCase(pool_base.PoolPassTestCase):
 
     def is_deleted(self, name):
         service = self.services['a']
-        return name in pool_passes.close_unlisted(
+        return name in pool_places.close_unlisted(
             service.world, service.memory, [name])
 
     def test_pool_without_nodes_and_instances(self):
@@ -610,7 +611,7 @@ class DeletedTestCase(pool_base.PoolPassTestCase):
                 f'nova_ironic_ring.core.world.cloud.Nova.{name}',
                 self.counted(asked, name, getattr(world.nova, name))))
         self.assertEqual(
-            set(names) - {names[7], names[8]}, pool_passes.close_unlisted(
+            set(names) - {names[7], names[8]}, pool_places.close_unlisted(
                 world, self.services['a'].memory, names))
         self.assertEqual(['instances', 'instances_of'], sorted(asked))
 

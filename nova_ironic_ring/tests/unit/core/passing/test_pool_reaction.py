@@ -5,7 +5,7 @@
 import dataclasses
 
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
@@ -56,7 +56,7 @@ class ReactionTestCase(pool_base.TakeoverTestCase):
             port.name: _Watched(getattr(service.world, port.name), asked)
             for port in dataclasses.fields(service.world)})
         result = service.react()
-        self.assertEqual(((), []), (result.taken, result.happened))
+        self.assertEqual(([], []), (result.taken, result.happened))
         self.assertEqual(before.pooled, service.memory.pooled)
         self.assertEqual(
             ['ring_services', 'instances_of'],
@@ -193,7 +193,7 @@ class ReactionTestCase(pool_base.TakeoverTestCase):
         self.die()
         gaps = iter([0.0])
         service.world.process.longest_gap = lambda: next(gaps, 1000.0)
-        self.assertEqual((), service.react().taken)
+        self.assertEqual([], service.react().taken)
         self.assertIs(trust.Trust.BLACKOUT, service.memory.standing.trust)
 
     def test_instance_that_has_moved_on_node_since_is_left(self):
@@ -214,5 +214,5 @@ class ReactionTestCase(pool_base.TakeoverTestCase):
     def test_nova_that_does_not_answer(self):
         service = self.services['a']
         service.world.nova.instances_of = _fail
-        self.assertRaises(look.UnansweredError, service.react)
+        self.assertRaises(one_pass.UnansweredError, service.react)
         self.assertIsNotNone(service.memory.confidence.bad_at)

@@ -11,7 +11,8 @@ import fixtures
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
-from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers.membership import State
 from nova_ironic_ring.core.peers import observation
@@ -35,13 +36,13 @@ class _ReactionTestCase(base.PassTestCase):
         self.place(self.node, 'theirs', 'b')
         self.run_pass()
 
-    def react(self) -> reaction.ReactionResult:
+    def react(self) -> node_places.ReactionResult:
         """Look at the services between two passes."""
         self.asked.clear()
         try:
             self.reacted = reaction.run(
-                self.tracker.world, self.memory, self.current)
-        except look.UnansweredError as error:
+                self.tracker.world, self.memory, self.current, base.PLACES)
+        except one_pass.UnansweredError as error:
             self.memory = error.memory
             raise
         self.memory = self.reacted.memory
@@ -410,7 +411,7 @@ class OffersTestCase(_ReactionTestCase):
 
     def test_nova_does_not_answer(self):
         self.before['rows'] = _fail
-        self.assertRaises(look.UnansweredError, self.react)
+        self.assertRaises(one_pass.UnansweredError, self.react)
         self.assertIsNotNone(self.memory.confidence.bad_at)
 
     def test_instances_come_first(self):
@@ -425,7 +426,7 @@ class OffersTestCase(_ReactionTestCase):
     def test_no_more_at_once_than_the_tracker_comes_to(self):
         for node in self.waited:
             self.record(node, 'a', taker='me')
-        self.useFixture(fixtures.MockPatchObject(reaction, '_NODES', 2))
+        self.useFixture(fixtures.MockPatchObject(node_places, '_NODES', 2))
         self.react()
         self.assertOffered(*self.waited[:2])
         self.react()
@@ -436,7 +437,7 @@ class OffersTestCase(_ReactionTestCase):
         self.assertOffered(self.waited[2])
 
     def test_rows_are_read_in_turn(self):
-        self.useFixture(fixtures.MockPatchObject(reaction, '_ROWS', 2))
+        self.useFixture(fixtures.MockPatchObject(node_places, '_ROWS', 2))
         self.record(self.waited[-1], 'a', taker='me')
         for _ in range(3):
             self.wait(self.current.report_interval)
@@ -584,7 +585,7 @@ class TrustTestCase(_ReactionTestCase):
     def test_nova_does_not_answer(self, call):
         self.force_down('b')
         self.before[call] = _fail
-        self.assertRaises(look.UnansweredError, self.react)
+        self.assertRaises(one_pass.UnansweredError, self.react)
         self.assertIsNotNone(self.memory.confidence.bad_at)
         self.react()
         self.assertTaken()

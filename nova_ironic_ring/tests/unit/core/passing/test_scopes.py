@@ -11,7 +11,8 @@ from oslotest import base
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
@@ -56,11 +57,12 @@ class _Service(core_base.WithTracker):
             watch=membership.Watch.of_one_look(
                 cloud.services.values(), clouds.EPOCH + datetime.timedelta(
                     seconds=cloud.now), current.down_time))
-        self.result = passes.PassResult()
+        self.result = node_places.PassResult()
 
     def decide(self) -> None:
         self.result = passes.run(
-            self.tracker.world, self.memory, self.current)
+            self.tracker.world, self.memory, self.current,
+            node_places.Nodes())
         self.memory = self.result.memory
 
     def track(self) -> None:
@@ -277,7 +279,7 @@ class StartTestCase(_ScopesTestCase):
         service = self.services['a']
         with mock.patch.object(service.tracker.world.ironic, 'nodes',
                                side_effect=ConnectionError):
-            error = self.assertRaises(look.UnansweredError, service.decide)
+            error = self.assertRaises(one_pass.UnansweredError, service.decide)
         service.memory = error.memory
         self.assertEqual([], [each for each in error.happened
                               if isinstance(each, events.ScopeEmpty)])

@@ -11,9 +11,10 @@ from typing import Any
 from oslotest import base
 
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
-from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
@@ -89,10 +90,12 @@ class _Service(core_base.WithTracker):
         """Run a pass, of which the tracker makes nothing yet."""
         self.ironic.listings.clear()
         self.ironic.named_nodes.clear()
-        run = pool_passes.run if self.has_pools else passes.run
+        place: Any = (pool_places.Pools() if self.has_pools
+                      else node_places.Nodes())
         try:
-            self.result = run(self.tracker.world, self.memory, self.current)
-        except look.UnansweredError as error:
+            self.result = passes.run(
+                self.tracker.world, self.memory, self.current, place)
+        except one_pass.UnansweredError as error:
             self.memory = error.memory
             raise
         self.memory = self.result.memory

@@ -79,7 +79,7 @@ class GuardTestCase(base.BaseTestCase):
     def test_one_after_the_other(self):
         for number in range(20):
             self.assertFalse(self._look(1, 100 - number, at=number))
-            self.guard = self.guard.noted(f'gone-{number}', number)
+            self.guard.note(f'gone-{number}', number)
         self.assertTrue(self._look(1, 80, at=20))
         self.assertFalse(self._look(0, 80, at=20))
         # Five of them are forgotten: it is a share of 95 of which 15 are gone.
@@ -89,19 +89,22 @@ class GuardTestCase(base.BaseTestCase):
 
     def test_one_that_is_missing_still_counts_once(self):
         for number in range(5):
-            self.guard = self.guard.noted(str(number), 0)
+            self.guard.note(str(number), 0)
         self.assertFalse(self._look(5, 5))
 
     def test_those_without_a_name_count_as_long(self):
-        self.guard = self.guard.noted_unnamed(2, 0).noted_unnamed(3, 10)
+        self.guard.note_unnamed(2, 0)
+        self.guard.note_unnamed(3, 10)
         self.assertTrue(self._look(1, 20, at=WINDOW - 1))
         self.assertFalse(self._look(2, 20, at=WINDOW))
         self.assertTrue(self._look(3, 20, at=WINDOW))
         self.assertFalse(self._look(5, 20, at=WINDOW + 10))
 
-    def test_a_guard_is_a_value(self):
+    def test_copy_shares_nothing(self):
         before = vanished.Guard()
-        after = before.noted('node', 1)
+        after = before.copied()
+        self.assertEqual(before, after)
+        after.note('node', 1)
         self.assertEqual(vanished.Guard(), before)
         self.assertEqual({'node': 1}, after.deleted)
 
@@ -111,7 +114,7 @@ class GuardTestCase(base.BaseTestCase):
         for number in range(8):
             if not self.guard.is_closed:
                 believed += 1
-                self.guard = self.guard.noted(str(number), 0)
+                self.guard.note(str(number), 0)
         self.assertEqual(5, believed)
         self.assertFalse(self.guard.has_too_many)
         self.assertTrue(self.guard.is_closed)

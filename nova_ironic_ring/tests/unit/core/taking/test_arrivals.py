@@ -8,7 +8,9 @@ from oslotest import base
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
-from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.passing import node_places
+from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import arrivals
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import model
@@ -46,8 +48,8 @@ class ArrivalTestCase(base.BaseTestCase):
         self.assertIs(decisions.Decision.TAKE_FOR_BUILD, step.decision)
         self.assertEqual('', step.offer)
         # As the resource tracker does with each node that is listed.
-        self.tracker.take('node', passes.PassResult(
-            planner.Plan({'node': step})))
+        self.tracker.take('node', node_places.PassResult(
+            plan=planner.Plan({'node': step})))
         row = self.cloud.rows['node']
         self.assertEqual(('me', 'me', ''), (row.owner, row.giver, row.taker))
 
@@ -70,8 +72,9 @@ class ArrivalTestCase(base.BaseTestCase):
         step = self._decide()
         self.cloud.rows['node'].owner = 'third'
         self.assertRaises(
-            tracking.NodeLostError, tracking.claim, self.tracker.world, 'node',
-            step, 'me')
+            tracking.NodeLostError, tracking.claim, one_pass.Pass(
+                self.tracker.world, self.tracker.current,
+                observation.Memory()), 'node', step)
 
     @ddt.data('unshelving', 'spawning')
     def test_instance_that_is_to_be_unshelved(self, task):

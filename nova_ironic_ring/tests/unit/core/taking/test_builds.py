@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import dataclasses
 
 import ddt
 from oslotest import base
 
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import builds
-from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
-from nova_ironic_ring.core.values import parted
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
@@ -19,6 +18,21 @@ BUILD = model.Instance('Dead', 'node', True, 'spawning')
 SCHEDULED = model.Instance(None, None, True, 'scheduling')
 DELETED = model.Instance('Dead', 'node', task='deleting')
 GIVEN_UP = model.Instance(None, None, is_given_up=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Settled:
+    """What has come of a look.
+
+    :ivar left: what is to be looked at again
+    :ivar taken: the instances that were taken
+    :ivar happened: the events for the log
+    """
+
+    left: tuple[observation.LeftBuild, ...] = ()
+    taken: Sequence[model.Takeover] = dataclasses.field(default_factory=list)
+    happened: Sequence[events.Event] = dataclasses.field(
+        default_factory=list)
 
 
 class _Placement(clouds.Placement):
@@ -79,8 +93,22 @@ class BuildsTestCase(base.BaseTestCase):
         self.cloud.allocations['node'] = set(instances)
         self.cloud.instances.update(instances)
 
-    def _look(self, host: str | None = 'Dead') -> builds.Settled:
-        return builds.look(self.world, 'node', host)
+    def _look(self, host: str | None = 'Dead') -> '_Settled':
+        this = self._pass()
+        left = builds.look(this, 'node', host)
+        return _Settled(tuple(left), this.taken, this.happened)
+
+    def _look_again(self, left: tuple[observation.LeftBuild, ...]
+                    ) -> '_Settled':
+        this = self._pass()
+        this.memory.left_builds = left
+        builds.look_again(this)
+        return _Settled(
+            this.memory.left_builds, this.taken, this.happened)
+
+    def _pass(self) -> one_pass.Pass:
+        return one_pass.Pass(
+            self.world, settings.Settings('me'), observation.Memory())
 
     def _change_before(self, change: Callable[[], object]) -> None:
         setattr(self.nova, 'before', change)
@@ -89,9 +117,9 @@ class BuildsTestCase(base.BaseTestCase):
     def test_build_is_ended_and_its_node_is_free(self, found):
         self._allocate(new=found)
         settled = self._look()
-        self.assertEqual((events.BuildEnded('node', 'new', 'Dead'),),
+        self.assertEqual([events.BuildEnded('node', 'new', 'Dead')],
                          settled.happened)
-        self.assertEqual(((), ()), (settled.left, settled.taken))
+        self.assertEqual(((), []), (settled.left, settled.taken))
         self.assertTrue(self.cloud.instances['new'].is_given_up)
         self.assertEqual(set(), self.cloud.allocations['node'])
 
@@ -101,8 +129,8 @@ class BuildsTestCase(base.BaseTestCase):
         shelved = model.Instance(None, None, is_offloaded=True)
         self._allocate(new=dataclasses.replace(shelved, task=task))
         settled = self._look()
-        self.assertEqual(builds.Settled(happened=(
-            events.UnshelveEnded('node', 'new', 'Dead'),)), settled)
+        self.assertEqual(_Settled(happened=[
+            events.UnshelveEnded('node', 'new', 'Dead')]), settled)
         self.assertEqual(shelved, self.cloud.instances['new'])
         self.assertEqual(set(), self.cloud.allocations['node'])
 
@@ -113,7 +141,7 @@ class BuildsTestCase(base.BaseTestCase):
             new=model.Instance('other', 'more', task='spawning',
                                is_offloaded=True)))
         settled = self._look()
-        self.assertEqual(((), ()), (settled.taken, settled.happened))
+        self.assertEqual(([], []), (settled.taken, settled.happened))
         self.assertEqual({'new'}, self.cloud.allocations['node'])
 
     @ddt.data({'is_offloaded': False, 'task': 'shelving'},
@@ -124,8 +152,8 @@ class BuildsTestCase(base.BaseTestCase):
         # Ironic has torn it down by itself, or was not told to deploy it.
         self._allocate(old=model.Instance('Dead', 'node', **fields))
         settled = self._look()
-        self.assertEqual(builds.Settled(taken=(takeover.Takeover(
-            'node', 'old', 'Dead', fields['task'], True),)), settled)
+        self.assertEqual(_Settled(taken=[model.Takeover(
+            'node', 'old', 'Dead', fields['task'], True)]), settled)
         self.assertEqual('me', self.cloud.instances['old'].host)
         # Whoever finishes it frees that.
         self.assertEqual({'old'}, self.cloud.allocations['node'])
@@ -133,13 +161,13 @@ class BuildsTestCase(base.BaseTestCase):
     def test_allocation_of_one_that_is_shelved(self):
         # Its taker has died before it was free.
         self._allocate(old=model.Instance(None, None, is_offloaded=True))
-        self.assertEqual(builds.Settled(), self._look())
+        self.assertEqual(_Settled(), self._look())
         self.assertEqual(set(), self.cloud.allocations['node'])
 
     def test_former_owner_that_nobody_knows(self):
         self._allocate(new=SCHEDULED, other=BUILD)
         settled = self._look(None)
-        self.assertEqual((events.BuildEnded('node', 'new', None),),
+        self.assertEqual([events.BuildEnded('node', 'new', None)],
                          settled.happened)
         self.assertEqual(BUILD, self.cloud.instances['other'])
 
@@ -151,13 +179,13 @@ class BuildsTestCase(base.BaseTestCase):
               model.Instance('Dead', 'node', task='rebooting'))
     def test_what_goes_on(self, found):
         self._allocate(new=found)
-        self.assertEqual(builds.Settled(), self._look())
+        self.assertEqual(_Settled(), self._look())
         self.assertEqual(found, self.cloud.instances['new'])
         self.assertEqual({'new'}, self.cloud.allocations['node'])
 
     def test_build_that_was_given_up_before(self):
         self._allocate(new=GIVEN_UP)
-        self.assertEqual(builds.Settled(), self._look())
+        self.assertEqual(_Settled(), self._look())
         self.assertEqual(set(), self.cloud.allocations['node'])
 
     def test_build_that_is_done_meanwhile(self):
@@ -165,9 +193,9 @@ class BuildsTestCase(base.BaseTestCase):
         self._change_before(lambda: self.cloud.instances.update(
             new=model.Instance('other', 'node')))
         settled = self._look()
-        self.assertEqual(((), ()), (settled.taken, settled.happened))
-        self.assertEqual(builds.Settled(),
-                         builds.look_again(self.world, settled.left))
+        self.assertEqual(([], []), (settled.taken, settled.happened))
+        self.assertEqual(_Settled(),
+                         self._look_again(settled.left))
         self.assertEqual({'new'}, self.cloud.allocations['node'])
 
     def test_build_that_has_reached_ironic_meanwhile(self):
@@ -182,8 +210,8 @@ class BuildsTestCase(base.BaseTestCase):
         # Which fails after all.
         self.cloud.nodes['node'] = clouds.Node()
         self.assertEqual(
-            (events.BuildEnded('node', 'new', 'Dead'),),
-            builds.look_again(self.world, settled.left).happened)
+            [events.BuildEnded('node', 'new', 'Dead')],
+            self._look_again(settled.left).happened)
 
     @ddt.data(SCHEDULED, BUILD)
     def test_build_that_the_owner_of_another_node_has_written_there(
@@ -191,14 +219,14 @@ class BuildsTestCase(base.BaseTestCase):
         self._allocate(new=found)
         self.cloud.nodes['elsewhere'] = clouds.Node('new')
         settled = self._look()
-        self.assertEqual((events.BuildEnded('node', 'new', 'Dead'),),
+        self.assertEqual([events.BuildEnded('node', 'new', 'Dead')],
                          settled.happened)
         self.assertEqual(set(), self.cloud.allocations['node'])
 
     def test_build_that_nova_has_on_another_node_by_now(self):
         self._allocate(new=model.Instance('Dead', 'other', True, 'spawning'))
         self.cloud.nodes['other'] = clouds.Node('new')
-        self.assertEqual((), self._look().happened)
+        self.assertEqual([], self._look().happened)
 
     def test_delete_is_finished(self):
         # Also where it is a build that is deleted.
@@ -207,9 +235,9 @@ class BuildsTestCase(base.BaseTestCase):
             self._allocate(old=found)
             settled = self._look()
             self.assertEqual(
-                (takeover.Takeover('node', 'old', 'Dead', 'deleting', True),),
+                [model.Takeover('node', 'old', 'Dead', 'deleting', True)],
                 settled.taken)
-            self.assertEqual(((), ()), (settled.left, settled.happened))
+            self.assertEqual(((), []), (settled.left, settled.happened))
             self.assertEqual('me', self.cloud.instances['old'].host)
             self.assertEqual({'old'}, self.cloud.allocations['node'])
 
@@ -217,7 +245,7 @@ class BuildsTestCase(base.BaseTestCase):
         self._allocate(old=model.Instance('Dead', 'node', is_deleted=True))
         settled = self._look()
         self.assertEqual(
-            (takeover.Takeover('node', 'old', 'Dead', None, True),),
+            [model.Takeover('node', 'old', 'Dead', None, True)],
             settled.taken)
         self.assertEqual('me', self.cloud.instances['old'].host)
 
@@ -225,17 +253,17 @@ class BuildsTestCase(base.BaseTestCase):
         self._allocate(old=DELETED)
         self._change_before(lambda: self.cloud.instances.update(
             old=model.Instance('other', 'node')))
-        self.assertEqual(builds.Settled(), self._look())
+        self.assertEqual(_Settled(), self._look())
         self.assertEqual('other', self.cloud.instances['old'].host)
 
     def test_delete_on_another_node(self):
         self._allocate(old=model.Instance('Dead', 'more', task='deleting'))
-        self.assertEqual(builds.Settled(), self._look())
+        self.assertEqual(_Settled(), self._look())
         self.assertEqual('Dead', self.cloud.instances['old'].host)
 
     def test_no_allocation(self):
         self.cloud.instances['new'] = BUILD
-        self.assertEqual(builds.Settled(), self._look())
+        self.assertEqual(_Settled(), self._look())
 
     def test_placement_does_not_answer(self):
         self._allocate(new=BUILD)
@@ -244,7 +272,7 @@ class BuildsTestCase(base.BaseTestCase):
         (event,) = settled.happened
         self.assertEqual(('node', None, 'Dead'), (
             event.node, event.instance, event.host))
-        self.assertEqual(((), ()), (settled.left, settled.taken))
+        self.assertEqual(((), []), (settled.left, settled.taken))
         self.assertEqual(BUILD, self.cloud.instances['new'])
 
     def test_allocation_that_cannot_be_freed_yet(self):
@@ -259,8 +287,8 @@ class BuildsTestCase(base.BaseTestCase):
             (observation.LeftBuild('node', 'Dead', frozenset({'new'})),),
             settled.left)
         self.placement.is_away = False
-        settled = builds.look_again(self.world, settled.left)
-        self.assertEqual(builds.Settled(), settled)
+        settled = self._look_again(settled.left)
+        self.assertEqual(_Settled(), settled)
         self.assertEqual(set(), self.cloud.allocations['node'])
 
     def test_consumer_that_is_no_instance_yet(self):
@@ -270,23 +298,23 @@ class BuildsTestCase(base.BaseTestCase):
         self.assertEqual(
             (observation.LeftBuild('node', 'Dead', frozenset({'later'})),),
             settled.left)
-        settled = builds.look_again(self.world, settled.left)
+        settled = self._look_again(settled.left)
         self.assertEqual(9, settled.left[0].looks)
         self.cloud.instances['later'] = SCHEDULED
-        settled = builds.look_again(self.world, settled.left)
-        self.assertEqual(builds.Settled(happened=(
-            events.BuildEnded('node', 'later', 'Dead'),)), settled)
+        settled = self._look_again(settled.left)
+        self.assertEqual(_Settled(happened=[
+            events.BuildEnded('node', 'later', 'Dead')]), settled)
 
     def test_it_is_looked_for_it_ten_times(self):
         left = (observation.LeftBuild('node', 'Dead', frozenset({'x'})),)
         for _ in range(9):
-            left = builds.look_again(self.world, left).left
+            left = self._look_again(left).left
             self.assertEqual(1, len(left))
-        self.assertEqual((), builds.look_again(self.world, left).left)
+        self.assertEqual((), self._look_again(left).left)
 
     def test_nova_does_not_answer_about_one_of_them(self):
         self._allocate(old=DELETED)
-        settled = builds.look_again(self.world, (
+        settled = self._look_again((
             observation.LeftBuild('node', 'Dead', frozenset({'old'})),
             observation.LeftBuild('n2', 'Dead', frozenset({'unanswered'})),
             observation.LeftBuild('n3', 'Dead', frozenset({'later'}))))
@@ -301,15 +329,14 @@ class BuildsTestCase(base.BaseTestCase):
         self.cloud.instances['new'] = SCHEDULED
         self.cloud.allocations['node'] = {'new'}
         self.world.process.waiting.add('new')
-        self.assertEqual(builds.Settled(),
-                         builds.look(self.world, 'node', 'Dead'))
+        self.assertEqual(_Settled(),
+                         self._look())
         self.assertEqual(SCHEDULED, self.cloud.instances['new'])
 
 
 class HandoverTestCase(base.BaseTestCase):
     """A node that Giver, which lives, has handed over."""
 
-    BEFORE = observation.Handovers(parted.Parted({'node': 'Giver'}))
     LEFT = observation.LeftBuild('node', 'Giver', frozenset({'new'}))
 
     def setUp(self):
@@ -319,35 +346,40 @@ class HandoverTestCase(base.BaseTestCase):
         self.world = clouds.connect(
             self.cloud, settings.Settings('me')).world
 
+    def _look(self, node: str) -> observation.Handovers:
+        this = one_pass.Pass(
+            self.world, settings.Settings('me'), observation.Memory(
+                handovers=observation.Handovers({'node': 'Giver'})))
+        builds.look_at_handover(this, node)
+        return this.memory.handovers
+
     def test_what_is_allocated(self):
         self.assertEqual(
-            observation.Handovers(parted.Parted(), (self.LEFT,)),
-            builds.look_at_handover(self.world, self.BEFORE, 'node'))
+            observation.Handovers({}, (self.LEFT,)), self._look('node'))
 
     def test_nothing_is_allocated(self):
         self.cloud.allocations.clear()
-        self.assertEqual(
-            observation.Handovers(),
-            builds.look_at_handover(self.world, self.BEFORE, 'node'))
+        self.assertEqual(observation.Handovers(), self._look('node'))
 
     def test_node_that_was_not_handed_over(self):
-        self.assertIs(self.BEFORE, builds.look_at_handover(
-            self.world, self.BEFORE, 'another'))
+        self.assertEqual(observation.Handovers({'node': 'Giver'}),
+                         self._look('another'))
 
     def test_build_that_has_not_come_anywhere(self):
         self.cloud.instances['new'] = SCHEDULED
-        (left,) = builds.of_live_givers(self.world, (self.LEFT,))
+        (left,) = builds.of_live_givers(self.world.nova, (self.LEFT,))
         self.assertEqual(frozenset({'new'}), left.consumers)
 
     def test_build_that_has_come_to_another_service(self):
         self.cloud.instances['new'] = BUILD
-        self.assertEqual((), builds.of_live_givers(self.world, (self.LEFT,)))
+        self.assertEqual(
+            (), builds.of_live_givers(self.world.nova, (self.LEFT,)))
 
     def test_build_that_the_giver_has_begun(self):
         self.cloud.instances['new'] = model.Instance(
             'Giver', 'node', True, 'spawning')
         for _ in range(20):
-            (left,) = builds.of_live_givers(self.world, (self.LEFT,))
+            (left,) = builds.of_live_givers(self.world.nova, (self.LEFT,))
         # However long it waits.
         self.assertEqual(self.LEFT, left)
 
@@ -357,10 +389,11 @@ class HandoverTestCase(base.BaseTestCase):
             self.cloud.instances['new'] = model.Instance(
                 host, None, task=task, is_offloaded=True)
             self.assertEqual((self.LEFT,), builds.of_live_givers(
-                self.world, (self.LEFT,)))
+                self.world.nova, (self.LEFT,)))
         self.cloud.instances['new'] = model.Instance(
             None, None, is_offloaded=True)
-        self.assertEqual((), builds.of_live_givers(self.world, (self.LEFT,)))
+        self.assertEqual(
+            (), builds.of_live_givers(self.world.nova, (self.LEFT,)))
 
     def test_build_that_ironic_has(self):
         self.assertEqual((), builds.not_deployed(
@@ -372,5 +405,6 @@ class HandoverTestCase(base.BaseTestCase):
     def test_instance_that_nova_does_not_know_yet(self):
         left, looks = (self.LEFT,), 0
         while left:
-            left, looks = builds.of_live_givers(self.world, left), looks + 1
+            left = builds.of_live_givers(self.world.nova, left)
+            looks += 1
         self.assertEqual(self.LEFT.looks + 1, looks)

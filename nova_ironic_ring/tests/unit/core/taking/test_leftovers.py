@@ -9,6 +9,7 @@ from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers.trust import Trust
 from nova_ironic_ring.core.taking import leftovers
+from nova_ironic_ring.core.taking import pool_return
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import settings
@@ -34,11 +35,15 @@ class DueTestCase(base.PassTestCase):
         ({'cooperative': False}, Trust.FULL, None, False))
     @ddt.unpack
     def test_due(self, values, trust, looked_at, expected):
-        self.assertIs(expected, leftovers.is_due(
-            observation.Cleaning(looked_at), 600,
-            leftovers.Circumstances(
-                observation.Standing(trust=trust), {},
-                dataclasses.replace(settings.Settings('me'), **values))))
+        self.configure(**values)
+        self.cloud.now = 600
+        self.memory.cleaning = observation.Cleaning(looked_at)
+        self.memory.standing = observation.Standing(trust=trust)
+        self.asked.clear()
+        leftovers.clean(self.between(), pool_return.Own({}, {}))
+        self.assertIs(expected, 'all_services' in self.asked)
+        self.assertEqual(600 if expected else looked_at,
+                         self.memory.cleaning.looked_at)
 
 
 class LeftoversTestCase(base.PassTestCase):
@@ -399,8 +404,9 @@ class MissingTestCase(base.PassTestCase):
     """Nodes of this service that are not listed any more."""
 
     def _look(self, node: str) -> bool:
-        is_gone, self.memory, self.found = leftovers.look_at_missing(
-            self.tracker.world, self.memory, node)
+        this = self.between()
+        is_gone = leftovers.is_deleted(this, node)
+        self.found = this.happened
         return is_gone
 
     def test_node_that_ironic_does_not_have(self):

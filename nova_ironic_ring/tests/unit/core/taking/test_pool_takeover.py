@@ -8,6 +8,9 @@ import ddt
 import fixtures
 
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.deciding import pool_plan
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import pool_takeover
 from nova_ironic_ring.core.taking import takeover
@@ -318,19 +321,23 @@ class DeadServiceTestCase(pool_base.TakeoverTestCase):
         read, asked = placement.consumers, []
         placement.consumers = lambda node: (
             asked.append(node), read(node))[1]
-        world = self.services['a'].world
-        sources = frozenset({pools.uuid_of(self.pool_of_b), 'another'})
-        found = self.services['a'].result.found
-        wanted = {name: [pool_takeover.Wanted(
+        service = self.services['a']
+        found = service.result.found
+        wanted = {name: [pool_plan.Wanted(
             uuid, node, str(self.cloud.instances[uuid].host))]
             for name, pool in found.items()
             for node in pool.nodes
             if (uuid := self.cloud.nodes[node].instance) is not None}
         self.assertEqual(2, len(wanted))
-        pool_takeover.take_over(world, pool_takeover.WantedTakeovers(
-            wanted, {name: (found[name], found[name].inventory())
-                     for name in wanted}, frozenset(wanted), sources))
-        self.assertEqual(1, asked.count('another'))
+        pool_takeover.take_over(
+            one_pass.Pass(service.world, service.current, service.memory),
+            pool_plan.Seen(
+                {}, frozenset(), {}, {}, membership.Membership(
+                    states={'b': membership.State.FORCED_DOWN}),
+                rows={pools.uuid_of(name): model.Row('a', pool=name)
+                      for name in wanted}),
+            pool_takeover.Own(found, lambda pool: frozenset()), wanted)
+        self.assertEqual(1, asked.count(pools.uuid_of(self.pool_of_b)))
 
     def test_at_most_so_many_in_a_pass(self):
         self.useFixture(fixtures.MockPatchObject(takeover, 'MOST', 2))

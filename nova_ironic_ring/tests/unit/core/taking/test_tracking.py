@@ -61,23 +61,23 @@ class LastLookTestCase(base.PassTestCase):
         self.place(node, 'mine', 'ME')
         self.decide()
         step = self.result.plan.steps[node]
-        tracking.claim(self.tracker.world, node, step, 'me')
+        tracking.claim(self.between(), node, step)
         self.cloud.instances['mine'] = model.Instance('a', node)
         self.assertRaises(tracking.NodeLostError, tracking.claim,
-                          self.tracker.world, node, step, 'me')
+                          self.between(), node, step)
         del self.cloud.instances['mine']
         self.assertRaises(tracking.NodeLostError, tracking.claim,
-                          self.tracker.world, node, step, 'me')
+                          self.between(), node, step)
 
     def test_node_that_is_not_listed(self):
         self.decide()
         node = min(set(NODES) - self.owned())
         self.assertRaises(
-            tracking.NodeLostError, tracking.claim, self.tracker.world, node,
-            self.result.plan.steps[node], 'me')
+            tracking.NodeLostError, tracking.claim, self.between(), node,
+            self.result.plan.steps[node])
         self.assertRaises(
-            tracking.NodeLostError, tracking.claim, self.tracker.world, node,
-            planner.Step(Decision.KEEP, 'so'), 'me')
+            tracking.NodeLostError, tracking.claim, self.between(), node,
+            planner.Step(Decision.KEEP, 'so'))
 
     def test_provider_is_read_anew(self):
         self.run_pass()
@@ -107,24 +107,24 @@ class HandoverTestCase(base.PassTestCase):
         self.asked.clear()
 
     def _look(self, node: str, is_tracked: bool = True,
-              claim: planner.Claim | None = None) -> tracking.LastLook:
-        looked = tracking.look(
-            self.tracker.world, self.memory, tracking.Listed(
-                node, planner.Step(Decision.TAKE_OFFERED, 'so', claim=claim),
-                is_tracked), 'me')
-        self.memory = looked.memory
-        return looked
+              claim: planner.Claim | None = None) -> bool:
+        this = self.between()
+        is_mine = tracking.look(this, tracking.Listed(
+            node, planner.Step(Decision.TAKE_OFFERED, 'so', claim=claim),
+            is_tracked))
+        self.looked = this.happened
+        return is_mine
 
-    def _hand_over(self, node: str) -> tracking.LastLook:
+    def _hand_over(self, node: str) -> bool:
         """Have a node come from the service a."""
         self.record(node, 'a', 'me')
-        looked = self._look(node, False, planner.Claim(
+        is_mine = self._look(node, False, planner.Claim(
             checks_owner=True, owner='a', is_handed_over=True))
         self.record(node, 'me')
-        return looked
+        return is_mine
 
     def test_giver_is_remembered_until_its_builds_are_looked_for(self):
-        self.assertFalse(self._hand_over(self.node).is_lost)
+        self.assertTrue(self._hand_over(self.node))
         self.assertEqual({self.node: 'a'}, self.memory.handovers.givers)
         self.cloud.allocations[self.node] = {'build'}
         self._look(self.node)
@@ -135,7 +135,7 @@ class HandoverTestCase(base.PassTestCase):
 
     def test_node_that_its_owner_is_to_build_on(self):
         self.cloud.allocations[self.node] = {'build'}
-        self.assertTrue(self._hand_over(self.node).is_lost)
+        self.assertFalse(self._hand_over(self.node))
         self.assertEqual({self.node}, self.memory.in_use)
         self.assertEqual({}, self.memory.handovers.givers)
 
@@ -145,9 +145,11 @@ class HandoverTestCase(base.PassTestCase):
         self.asked.clear()
         # Of the two nodes, for the first only.
         self.before['consumers'] = self._fail
-        (happened,) = self._look(self.node).happened
+        self._look(self.node)
+        (happened,) = self.looked
         self.assertIsInstance(happened, events.HandoversUnknown)
-        self.assertEqual((), self._look(self.other).happened)
+        self._look(self.other)
+        self.assertEqual([], self.looked)
         self.assertEqual(['consumers'], self.asked)
         self.assertEqual(
             {self.node: 'a', self.other: 'a'}, self.memory.handovers.givers)

@@ -75,11 +75,12 @@ class GroupTestCase(base.BaseTestCase):
 
     def test_nodes_of_a_kind_are_a_pool(self):
         other = pools.Kind('CUSTOM_GOLD')
+        gold = pools.name('me', GOLD)
         found = pools.group(
             'me', {'1': node(), '2': node(other), '3': node(), '4': node()},
-            pools.Share(frozenset('123')))
+            {'1': gold, '2': pools.name('me', other), '3': gold})
         self.assertEqual(
-            {pools.name('me', GOLD): {'1', '3'},
+            {gold: {'1', '3'},
              pools.name('me', other): {'2'}},
             {name: set(pool.nodes) for name, pool in found.items()})
         self.assertEqual({GOLD, other},
@@ -89,28 +90,23 @@ class GroupTestCase(base.BaseTestCase):
         changed = pools.Kind('CUSTOM_GOLD', frozenset({'CUSTOM_SLOW'}))
         before = pools.name('me', GOLD)
         found = pools.group(
-            'me', {'1': node(changed, 'i')}, pools.Share(held={'1': before}))
+            'me', {'1': node(changed, 'i')}, {'1': before})
         self.assertEqual({before}, set(found))
         self.assertIsNone(found[before].kind)
 
-    def test_node_without_a_class_is_in_no_pool(self):
-        self.assertEqual({}, pools.group(
-            'me', {'1': node(None)}, pools.Share(frozenset('1'))))
-
     def test_instance_on_a_node_that_has_lost_its_class(self):
         pool = pools.name('me', GOLD)
-        found = pools.group('me', {'1': node(None, 'i')},
-                            pools.Share(held={'1': pool}))
+        found = pools.group('me', {'1': node(None, 'i')}, {'1': pool})
         self.assertEqual({'1'}, set(found[pool].nodes))
 
     def test_pool_that_is_named_is_there_without_nodes(self):
         pool = pools.name('me', GOLD)
-        found = pools.group('me', {}, pools.Share(), [pool])
+        found = pools.group('me', {}, {}, [pool])
         self.assertEqual({pool: pools.Pool(pool)}, found)
 
-    def test_instance_that_nobody_has_counts(self):
+    def test_instance_without_an_allocation_is_reserved(self):
         found = pools.group('me', {'1': node(instance='i')},
-                            pools.Share(left=frozenset('1')))
+                            {'1': pools.name('me', GOLD)})
         (pool,) = found.values()
         self.assertEqual(pools.Inventory(1, 1), pool.inventory())
 

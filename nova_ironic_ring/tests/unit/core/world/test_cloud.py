@@ -7,7 +7,7 @@ from oslotest import base
 
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import planner
-from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
@@ -156,8 +156,8 @@ class PlacementTestCase(CloudTestCase):
         self.assertEqual(frozenset(), placement.consumers('2'))
 
 
-def _result(node: str, step: planner.Step) -> passes.PassResult:
-    return passes.PassResult(planner.Plan({node: step}))
+def _result(node: str, step: planner.Step) -> node_places.PassResult:
+    return node_places.PassResult(plan=planner.Plan({node: step}))
 
 
 class TrackerTestCase(CloudTestCase):

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 
 from nova_ironic_ring.core.deciding import events
-from nova_ironic_ring.core.passing import pool_passes
+from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import settings
@@ -38,7 +38,7 @@ class HiddenTestCase(HidingTestCase):
         found = self.services['a'].pool.inventory()
         # But for the one with an allocation.
         self.assertEqual(found.total - 1, found.reserved)
-        self.assertFalse(pool_passes.close_unlisted(
+        self.assertFalse(pool_places.close_unlisted(
             self.services['a'].world, self.services['a'].memory,
             ['a.CUSTOM_BAREMETAL.01234567']))
         self.cloud.nodes.update(hidden)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What all parts of a pass share, and write to."""
+
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import enum
+
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
+
+
+class UnansweredError(Exception):
+    """Nova or Ironic could not be asked: the pass has ended.
+
+    The cause says why.
+
+    :ivar memory: what is to be remembered
+    :ivar happened: the events for the log, until then
+    """
+
+    def __init__(self, memory: observation.Memory,
+                 happened: Sequence[events.Event]) -> None:
+        super().__init__()
+        self.memory = memory
+        self.happened = happened
+
+
+class Port(enum.Enum):
+    """A port without whose answers a pass cannot go on."""
+
+    NOVA = enum.auto()
+    IRONIC = enum.auto()
+
+
+class Pass:
+    """A pass, a look between two passes, or the last look at a node.
+
+    :ivar world: the ports
+    :ivar current: this service's settings
+    :ivar memory: what is to be remembered
+    :ivar before: what was remembered when it began
+    :ivar happened: the events for the log
+    :ivar taken: the instances that have become this service's
+    """
+
+    def __init__(self, world: ports.Ports, current: settings.Settings,
+                 memory: observation.Memory,
+                 before: observation.Memory | None = None) -> None:
+        """Begin.
+
+        :param world: the ports
+        :param current: this service's settings
+        :param memory: what this service remembers, which is changed
+        :param before: what it remembered before, which is not
+        """
+        self.world = world
+        self.current = current
+        self.memory = memory
+        self.before = memory if before is None else before
+        self.happened: list[events.Event] = []
+        self.taken: list[model.Takeover] = []
+
+    @property
+    def standing(self) -> observation.Standing:
+        """What this service knows of its peers."""
+        return self.memory.standing
+
+    @contextlib.contextmanager
+    def asking(self, port: Port) -> Iterator[None]:
+        """End the pass where Nova or Ironic cannot be asked.
+
+        What is remembered then is what was remembered before. Nova's silence
+        says that heartbeats may have been missed; Ironic's says nothing of
+        them.
+
+        :param port: which of the two is asked
+        :raises UnansweredError: if it could not be asked
+        """
+        before = self.memory.copied()
+        try:
+            yield
+        except Exception as error:
+            self.memory.restore(before)
+            if port is Port.NOVA:
+                self.memory.fail(self.world.process.now())
+            else:
+                self.memory.end_unanswered()
+            raise UnansweredError(self.memory, self.happened) from error
+
+    @contextlib.contextmanager
+    def going_on(self, event: Callable[..., events.Event], *what: object
+                 ) -> Iterator[None]:
+        """Go on with the pass where a port fails, and say so.
+
+        What was written until then stays.
+
+        :param event: makes the event of what is named, and of the error
+        :param what: what the event names
+        """
+        try:
+            yield
+        except Exception as error:
+            self.happened.append(event(*what, error))
+
+    def take(self, taken: model.Takeover) -> None:
+        """Note that an instance has become this service's.
+
+        :param taken: the instance
+        """
+        self.taken.append(taken)
+        self.happened.append(events.InstanceTaken(
+            taken.node, taken.instance, taken.host, taken.is_dead))

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a service with pools reads of its nodes, instances and records."""
+
+from collections.abc import Collection
+import dataclasses
+
+from nova_ironic_ring.core.deciding import pool_plan
+from nova_ironic_ring.core.looking import listing
+from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.looking import others
+from nova_ironic_ring.core.looking import pool_missing
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+
+
+def observe(this: one_pass.Pass, begun: listing.Beginning) -> pool_plan.Seen:
+    """Read all that the plan of a pass with pools depends on.
+
+    :param this: the pass
+    :param begun: what was read already
+    :raises one_pass.UnansweredError: if Nova or Ironic could not be asked
+    """
+    with this.asking(one_pass.Port.IRONIC):
+        nodes = this.current.kind_rule.nodes(
+            this.world.ironic.describe(begun.nodes))
+    with this.asking(one_pass.Port.NOVA):
+        seen = _with_consent(this, _observe(this, pool_plan.Seen(
+            nodes, begun.mine, {}, {}, narrowed=begun.narrowed,
+            unasked=begun.unasked)))
+    look.at_silent_owners(this, seen.other_rows)
+    return seen
+
+
+def _observe(this: one_pass.Pass, seen: pool_plan.Seen) -> pool_plan.Seen:
+    """Read what Nova has of this service, and of instances beside it."""
+    nova, memory, mine = this.world.nova, this.memory, seen.mine
+    places = {uuid: place for uuid, place in memory.pooled.places.items()
+              if uuid in mine}
+    unknown = nova.instances(mine - places.keys()) if (
+        mine - places.keys()) else {}
+    # A build may come back to another pool of this service.
+    memory.pooled.places = places | {
+        uuid: instance.node for uuid, instance in unknown.items()
+        if instance.is_idle}
+    here = of_others_here(this, seen)
+    of_others = _of_others(this, here)
+    this.happened.extend(others.elsewhere(
+        memory.instances, {
+            uuid: node.instance for uuid, node in seen.nodes.items()
+            if node.instance in here}, of_others, ()))
+    memory.instances = of_others
+    # One that is disabled is in no ring, and may have died with builds.
+    services = look.at_all_services(this)
+    own = nova.rows_of(this.current.host)
+    owner, me = this.standing.ring.owner, this.current.me
+    looked_for = sorted(
+        uuid for uuid, node in seen.nodes.items() if uuid not in own and (
+            node.instance in mine or node.instance is None
+            and uuid not in seen.narrowed and owner(uuid) == me))
+    pool_missing.begin(this, own)
+    return dataclasses.replace(
+        seen, places=places | {
+            uuid: instance.node for uuid, instance in unknown.items()},
+        of_others=of_others,
+        others=this.standing.membership.joined(services.membership),
+        rows=own, other_rows=nova.rows(looked_for) if looked_for else {},
+        is_alone=services.is_alone)
+
+
+def of_others_here(this: one_pass.Pass, seen: pool_plan.Seen
+                   ) -> frozenset[str]:
+    """Name the instances of others on nodes that are for this service.
+
+    :param this: the pass
+    :param seen: what was read
+    """
+    owner = this.standing.ring.owner
+    return frozenset(
+        node.instance for uuid, node in seen.nodes.items()
+        if node.instance is not None and node.instance not in seen.mine
+        and owner(uuid) == this.current.me)
+
+
+def _of_others(this: one_pass.Pass, found: Collection[str]
+               ) -> dict[str, model.Instance]:
+    """Find out whether instances have a service.
+
+    They are read once, and those without one until that has changed. An
+    operator, or another service, may have given one to a third: so it is asked
+    which instances their services have.
+    """
+    nova = this.world.nova
+    known = {uuid: instance for uuid, instance in this.memory.instances.items()
+             if uuid in found and instance.host is not None}
+    there = {host: nova.instances_of(host) for host in sorted({
+        str(instance.host) for instance in known.values()})}
+    known = {uuid: instance for uuid, instance in known.items()
+             if uuid in there[str(instance.host)]}
+    unknown = frozenset(found) - known.keys()
+    return known | (nova.instances(unknown) if unknown else {})
+
+
+def _with_consent(this: one_pass.Pass, seen: pool_plan.Seen
+                  ) -> pool_plan.Seen:
+    """Find out which instances of services that live may be taken from them.
+
+    These are read once more: nothing may be under way with them.
+    """
+    mine = pool_plan.consent(this.standing, this.current)
+    nova = this.world.nova
+    if mine is None:
+        return seen
+    consenting = frozenset(
+        host for host in sorted({
+            instance.host for instance in seen.of_others.values()
+            if instance.host is not None
+            and seen.others.state(instance.host).gives
+            and pools.is_of(instance.host, instance.node)})
+        if any(row.pool and row.ring == mine
+               for row in nova.rows_of(host).values()))
+    again = [uuid for uuid, instance in seen.of_others.items()
+             if instance.host in consenting]
+    if not again:
+        return seen
+    found = nova.instances(again)
+    return dataclasses.replace(seen, consenting=consenting, of_others={
+        uuid: found.get(uuid, instance)
+        for uuid, instance in seen.of_others.items()})

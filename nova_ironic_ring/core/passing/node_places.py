@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A pass where each node is a compute node, as with the ring driver."""
+
+import collections
+from collections.abc import Mapping
+import dataclasses
+
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import consumers
+from nova_ironic_ring.core.looking import listing
+from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.looking import others
+from nova_ironic_ring.core.looking import own_work
+from nova_ironic_ring.core.passing import places
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking import builds
+from nova_ironic_ring.core.taking import leftovers
+from nova_ironic_ring.core.taking import pool_return
+from nova_ironic_ring.core.taking import pool_takeover
+from nova_ironic_ring.core.taking import takeover
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+
+# So many rows of nodes that are waited for are read in a look.
+_ROWS = 500
+# So many free nodes at most are recorded beside the pass: the tracker needs a
+# good part of a second for each, and does one after the other.
+_NODES = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class PassResult(places.PassResult):
+    """What has come of a pass.
+
+    :ivar plan: what was decided, and corrected where a takeover failed
+    :ivar listed: the nodes that are this service's now, and the instance on
+        each
+    """
+
+    plan: planner.Plan = planner.Plan()
+    listed: model.Nodes = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReactionResult(places.Result):
+    """What has come of a look between two passes.
+
+    :ivar steps: what was decided, by the node that the tracker is to record:
+        its instance has become this service's, or it is free and offered to it
+    """
+
+    steps: Mapping[str, planner.Step] = dataclasses.field(
+        default_factory=dict)
+
+
+class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
+                          ReactionResult]):
+    """What a pass is told where each node is a place."""
+
+    def look(self, this: one_pass.Pass, begun: listing.Beginning
+             ) -> observation.Observation:
+        world, memory = this.world, this.memory
+        with this.asking(one_pass.Port.NOVA):
+            rows = world.nova.rows_of(this.current.host)
+        with this.asking(one_pass.Port.IRONIC):
+            look.at_missing_nodes(
+                this, look.Had(pools.rows_of_nodes(rows)), begun.nodes)
+        memory.kept -= begun.nodes.keys()
+        with this.asking(one_pass.Port.NOVA):
+            seen = _observe(this, observation.Observation(
+                world.process.now(), memory.standing, begun.nodes, rows,
+                observation.Instances(begun.mine),
+                tracked=world.process.tracked(), narrowed=begun.narrowed))
+        look.at_silent_owners(this, seen.rows)
+        this.happened.extend(others.elsewhere(
+            memory.instances, seen.nodes, seen.instances.of_others,
+            seen.instances.other_drivers))
+        return seen
+
+    def decide(self, this: one_pass.Pass, seen: observation.Observation
+               ) -> planner.Plan:
+        memory = this.memory
+        plan = planner.decide(dataclasses.replace(
+            seen, standing=this.standing), memory, this.current)
+        plan.note_in(memory)
+        this.happened.extend(plan.happened)
+        memory.instances = seen.instances.of_others
+        memory.other_drivers = seen.instances.other_drivers
+        return plan
+
+    def take(self, this: one_pass.Pass, seen: observation.Observation,
+             plan: planner.Plan) -> PassResult:
+        rows = {node: row for node, row in seen.rows.items()
+                if row.owner_name == this.current.me}
+        expected = seen.instances.mine.union(
+            each.instance for each in takeover.wanted(plan, seen))
+        with this.asking(one_pass.Port.NOVA):
+            plan = takeover.take_over(this, plan, seen)
+            plan = pool_return.take_over(this, plan, seen)
+        listed = {node: seen.nodes[node] for node, step in plan.steps.items()
+                  if step.decision.lists}
+        _empty_pools(this, pool_return.Own(seen.nodes, rows), expected)
+        builds.look_at_givers(this, seen.nodes, listed)
+        builds.look_at_unclaimed(this)
+        builds.look_again(this)
+        leftovers.clean(this, pool_return.Own(seen.nodes, rows))
+        own_work.say_scope(this, rows, listed)
+        said = own_work.say(this, {
+            node: plan.steps[node].decision is decisions.Decision.KEEP_INSTANCE
+            for node in listed}, rows)
+        this.happened.append(_count(plan))
+        return PassResult(
+            this.memory, this.taken, this.happened,
+            _orphans(this, seen, plan), said, plan, listed)
+
+    def react(self, this: one_pass.Pass,
+              seen: observation.Observation | None) -> ReactionResult:
+        steps: dict[str, planner.Step] = {}
+        if seen is not None:
+            # What is to be remembered of a plan is for all nodes, and all
+            # rows.
+            plan = planner.decide(seen, this.memory, this.current)
+            with this.asking(one_pass.Port.NOVA):
+                plan = takeover.take_over(this, plan, seen)
+            steps = {each.node: plan.steps[each.node] for each in this.taken}
+        # What could fail now would hide what was taken. Offers are there
+        # later, too.
+        if not this.taken:
+            steps = _offered(this)
+        return ReactionResult(this.memory, this.taken, this.happened, steps)
+
+
+def _observe(this: one_pass.Pass, seen: observation.Observation
+             ) -> observation.Observation:
+    """Read what the decisions depend on beyond what every pass reads.
+
+    In a quiet pass, that is nothing.
+    """
+    nova = this.world.nova
+    needs = planner.needs(seen, this.current)
+    building = _building(this, seen, needs)
+    rows = nova.rows(needs.rows) if needs.rows else {}
+    of_others, other_drivers = others.instances(this, needs.of_others, rows)
+    idle = frozenset(
+        uuid for uuid, instance in nova.instances(needs.misplaced).items()
+        if instance.is_idle) if needs.misplaced else frozenset()
+    services = others.services(
+        this, {row.owner for row in rows.values()} | {
+            str(instance.host) for instance in of_others.values()
+            if instance.host}, bool(needs.rows and not seen.rows))
+    return dataclasses.replace(
+        seen, rows={**seen.rows, **rows}, others=services,
+        instances=observation.Instances(
+            seen.instances.mine, idle, building, of_others, other_drivers))
+
+
+def _building(this: one_pass.Pass, seen: observation.Observation,
+              needs: planner.Needs) -> frozenset[str]:
+    """Name the nodes to be offered that something is to be built on here.
+
+    A build waits inside nova-compute for its turn, and has by then nothing but
+    an allocation of its node in Placement.
+    """
+    # Without trust, nothing is offered anyway.
+    asked = needs.offered if this.standing.is_trusted else ()
+    try:
+        found = {node for node in asked
+                 if this.world.placement.consumers(node)}
+    except Exception as error:
+        # Nova has answered: this is no outage of Nova.
+        this.happened.append(events.NodesNotOffered(needs.offered, error))
+        return frozenset(needs.offered)
+    without_node = seen.instances.mine - set(seen.nodes.values())
+    if without_node and needs.offered:
+        found |= {instance.node for instance in this.world.nova.instances(
+            without_node).values() if instance.node}
+    return frozenset(found)
+
+
+def _empty_pools(this: one_pass.Pass, own: pool_return.Own,
+                 expected: frozenset[str]) -> None:
+    """Empty the pools that this service has had with the pool driver.
+
+    :param expected: UUIDs of this service's instances, and of those that it
+        is to take over
+    """
+    left = pools.recorded(own.rows)
+    pool_return.close(this, own)
+    if this.standing.is_trusted:
+        pool_return.take_back(this, own, left)
+        pool_takeover.give_back(
+            this, left, consumers.Consumers(this), expected)
+
+
+def _orphans(this: one_pass.Pass, seen: observation.Observation,
+             plan: planner.Plan) -> frozenset[str]:
+    """Name instances of others, or of nobody, on nodes for this service."""
+    return frozenset(
+        instance for node, instance in seen.nodes.items()
+        if instance is not None and plan.steps[node].decision
+        is decisions.Decision.LEAVE_INSTANCE
+        and this.standing.ring.owner(node) == this.current.me)
+
+
+def _count(plan: planner.Plan) -> events.PassDone:
+    counts = collections.Counter(
+        step.decision for step in plan.steps.values())
+    return events.PassDone(dict(counts), any(
+        decision.takes or decision.takes_instance for decision in counts
+    ) or any(isinstance(each, events.NodeOffered) for each in plan.happened))
+
+
+def _offered(this: one_pass.Pass) -> dict[str, planner.Step]:
+    """Find nodes that the last pass waits for, and that are offered by now."""
+    nova, current, memory = this.world.nova, this.current, this.memory
+    wanted = [node for node in _in_turn(this)
+              if memory.nodes.get(node, '') is None]
+    room = _NODES - (len(memory.taking - this.world.process.tracked())
+                     if memory.taking else 0)
+    if not wanted or room <= 0 or not memory.standing.is_trusted:
+        return {}
+    with this.asking(one_pass.Port.NOVA):
+        rows = {node: row for node, row in nova.rows(wanted).items()
+                if row.taker == current.me}
+        if not rows:
+            return {}
+        own = nova.rows_of(current.host)
+        known = others.services(this, {row.owner for row in rows.values()})
+    look.at_own_heartbeat(this)
+    if not memory.standing.is_trusted:
+        return {}
+    plan = planner.decide(observation.Observation(
+        memory.watch.at, memory.standing, dict.fromkeys(sorted(rows)),
+        {**own, **rows}, others=known), memory, current)
+    offered = [node for node, step in plan.steps.items()
+               if step.decision is decisions.Decision.TAKE_OFFERED][:room]
+    this.happened.extend(
+        each for each in plan.happened
+        if isinstance(each, events.NodeTaken) and each.node in offered)
+    memory.taking = memory.taking.union(offered)
+    return {node: plan.steps[node] for node in offered}
+
+
+def _in_turn(this: one_pass.Pass) -> list[str]:
+    """Name nodes that are waited for, in each look those that come next."""
+    memory = this.memory
+    waits = sorted(memory.waits.keys() - memory.taking)
+    if len(waits) <= _ROWS:
+        return waits
+    turn = int(memory.watch.at / this.current.report_interval)
+    first = turn * _ROWS % len(waits)
+    return (waits + waits)[first:first + _ROWS]

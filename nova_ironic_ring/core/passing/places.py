@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a pass is told of places: what Nova has as a compute node.
+
+With the ring driver that is a node, with the pool driver a pool of nodes.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Generic
+from typing import TypeVar
+
+from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.looking import listing
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.looking import own_work
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.values import model
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What has come of a pass, or of a look between two passes.
+
+    :ivar memory: what is to be remembered
+    :ivar taken: the instances that this service has taken over
+    :ivar happened: the events for the log
+    """
+
+    memory: observation.Memory = dataclasses.field(
+        default_factory=observation.Memory)
+    taken: Sequence[model.Takeover] = ()
+    happened: Sequence[events.Event] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class PassResult(Result):
+    """What has come of a pass.
+
+    :ivar orphans: instances of others, or of nobody, on nodes that are for
+        this service
+    :ivar work: what this service says of its passes
+    """
+
+    orphans: frozenset[str] = frozenset()
+    work: own_work.Work = own_work.Work()
+
+
+Seen = TypeVar('Seen')
+Plan = TypeVar('Plan')
+Passed = TypeVar('Passed', bound=PassResult)
+Reacted = TypeVar('Reacted', bound=Result)
+
+
+class Places(Generic[Seen, Plan, Passed, Reacted]):
+    """The steps of a pass that are others with a node than with a pool."""
+
+    def look(self, this: one_pass.Pass, begun: listing.Beginning) -> Seen:
+        """Read what the plan depends on.
+
+        :param this: the pass
+        :param begun: what was read already
+        :raises one_pass.UnansweredError: if Nova or Ironic could not be asked
+        """
+        raise NotImplementedError()
+
+    def decide(self, this: one_pass.Pass, seen: Seen) -> Plan:
+        """Plan what becomes of each node.
+
+        :param this: the pass
+        :param seen: what was read
+        """
+        raise NotImplementedError()
+
+    def take(self, this: one_pass.Pass, seen: Seen, plan: Plan) -> Passed:
+        """Do what was planned, and say of it what others have to know.
+
+        :param this: the pass
+        :param seen: what was read
+        :param plan: the plan
+        :raises one_pass.UnansweredError: if Nova or Ironic could not be asked
+        """
+        raise NotImplementedError()
+
+    def react(self, this: one_pass.Pass,
+              seen: observation.Observation | None) -> Reacted:
+        """Do what does not wait for the next pass.
+
+        :param this: the look between two passes
+        :param seen: what was read of dead services; None if there is nothing
+            to be taken over
+        :raises one_pass.UnansweredError: if Nova could not be asked
+        """
+        raise NotImplementedError()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Has inventories read anew that others may have written.
+
+The others reserve all pools of a service that they take for lost, or whose
+passes fail, or come as late as if they did.
+"""
+
+from collections.abc import Iterable
+
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.values import pools
+
+# One of the others may be in a pass that began before this one was back: so
+# they are read in two passes.
+_REREADS = 2
+# Each inventory is read anew in one of so many passes in any case.
+_TURNS = 5
+
+
+def notice(this: one_pass.Pass) -> None:
+    """Have inventories read anew where others may have written them.
+
+    :param this: the pass, or the look between two
+    """
+    before, now, host = this.before, this.standing, this.current.host
+    was = before.standing
+    if now.is_trusted and (
+            was.trust is not trust.Trust.FULL or before.own_work.is_failing
+            or before.work_watch.is_late(this.memory.watch.at)
+            or was.membership.is_lost(host)
+            and not now.membership.is_lost(host)):
+        this.memory.pooled.rereads = _REREADS
+
+
+def reread(this: one_pass.Pass, names: Iterable[str]) -> None:
+    """Have inventories read anew, and note that they are.
+
+    One of the others may have taken this service for lost alone, which this
+    one does not notice: so each inventory has its turn every few passes.
+
+    :param this: the pass
+    :param names: the names of this service's pools
+    """
+    pooled = this.memory.pooled
+    for name in names:
+        if pooled.rereads or int(pools.uuid_of(name)[-8:], 16) % _TURNS == (
+                pooled.turn):
+            this.world.placement.reread(name)
+    pooled.rereads = max(0, pooled.rereads - 1)
+    pooled.turn = (pooled.turn + 1) % _TURNS
