@@ -917,7 +917,7 @@ class LastPassTestCase(base.DriverTestCase):
     def test_it_stands_still_in_a_blackout(self):
         before = self._said()
         self.nova.advance(5)
-        self.me.ring.memory = self.me.ring.memory.failed(self.cloud.now)
+        self.me.ring.memory.fail(self.cloud.now)
         self.me.run_pass()
         self.assertEqual(before, self._said())
 
