@@ -71,6 +71,14 @@ class Aggregates:
             uuid for uuid in found - said.own
             if uuid in said.left or self._is_of_another(uuid, members)})
 
+    def own(self, current: settings.Settings) -> frozenset[str] | None:
+        """Name the aggregates that this service's host is in.
+
+        :param current: its settings
+        :returns: UUIDs; None if Nova has not said it yet
+        """
+        return self._read(current).own
+
     def _read(self, current: settings.Settings) -> _Said:
         """Read which aggregates this service's host is in, once a pass."""
         before, host = self._said or _Said(0.0), current.host

@@ -118,6 +118,32 @@ This is for the pool driver (``ironic_ring.IronicPoolDriver``). A service tells
 its peers of the last twenty such nodes.
 """)
 
+full_update_interval_opt = cfg.IntOpt(
+    'full_update_interval',
+    default=600,
+    min=0,
+    mutable=True,
+    help="""
+Seconds after which Nova's resource tracker updates a node again of which
+nothing has changed.
+
+Nova updates each node in each pass, which takes some twenty requests to the
+database and Placement. The ring driver updates a node when Ironic says
+something else of the node than before, and when the node changes hands. Of the
+other nodes a part is updated in each pass, so that each node has its turn once
+in this time: the update also repairs what somebody has deleted or changed in
+Placement. With 0, each node is updated in each pass, as by Nova's own driver.
+
+A driver of your own that tells Nova what the usual fields of a node in Ironic
+do not say needs 0, or a time after which such changes may be seen.
+
+The pool driver has no use for this option.
+
+Related options:
+
+* ``[DEFAULT] update_resources_interval``: the time between two passes
+""")
+
 instance_mobility_opt = cfg.StrOpt(
     'instance_mobility',
     default='failover',
@@ -281,7 +307,8 @@ address is read when the service starts.
 
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
              vanished_nodes_limit_opt, failed_node_wait_opt,
-             instance_mobility_opt, failover_after_opt, listing_opt,
+             full_update_interval_opt, instance_mobility_opt,
+             failover_after_opt, listing_opt,
              pool_capabilities_opt, pool_traits_opt, pools_limit_opt,
              metrics_listen_opt]
 

@@ -4,7 +4,9 @@
 
 from collections.abc import (
     Collection, Iterable, Iterator, Mapping, Sequence)
+import hashlib
 import itertools
+import json
 import threading
 from typing import Any
 
@@ -27,6 +29,9 @@ LOG = logging.getLogger(__name__)
 # Ironic's API versions that brought the filters.
 _CONDUCTOR_GROUP_VERSION = '1.46'
 _SHARD_VERSION = '1.82'
+# What says nothing of the node, and may change all the time.
+_NOT_FOR_NOVA = frozenset(('shard', 'conductor_group', 'links'))
+_FINGERPRINT_LENGTH = 12
 # Web servers take addresses of some thousand characters.
 _LONGEST_FILTER = 1500
 # Of a node with a thousand wrong capabilities a few tell enough.
@@ -58,6 +63,9 @@ class Ironic:
         #: What was made of nodes for Nova's driver, and of what: replaced as a
         #: whole, too.
         self._made: Mapping[str, tuple[plain.Node, sdk_node.Node]] = {}
+        #: A fingerprint of what Ironic says of each node, and of what it was
+        #: made.
+        self._prints: dict[str, tuple[plain.Node, str]] = {}
         #: What the properties of nodes were made of, and what came of it.
         self._described: dict[str, tuple[object, pools.Kind | None,
                                          pools.Size]] = {}
@@ -147,6 +155,26 @@ class Ironic:
 
     def is_deleted(self, node: str) -> bool:
         return upstream.is_deleted(self._driver, node)
+
+    def fingerprints(self, nodes: Iterable[str]) -> dict[str, str]:
+        listed, before = self.found, self._prints
+        found = {}
+        for uuid in nodes:
+            said, known = listed[uuid], before.get(uuid)
+            found[uuid] = (known if known is not None and known[0] == said
+                           else (said, _fingerprint(said)))
+        self._prints = {**{uuid: known for uuid, known in before.items()
+                           if uuid in listed}, **found}
+        return {uuid: known[1] for uuid, known in found.items()}
+
+    def fingerprint_of(self, node: sdk_node.Node) -> str | None:
+        """Return the fingerprint of what a node was made of for Nova's driver.
+
+        :param node: the node, as Nova's driver has it
+        :returns: None if Nova's driver has read the node itself
+        """
+        said, made = self._made.get(node.id, (None, None))
+        return None if said is None or made is not node else _fingerprint(said)
 
     def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
         listed = self.found
@@ -345,6 +373,16 @@ class Ironic:
                   'Ironic does not have: upgrade Ironic or unset the option. '
                   'No node is listed until then.', option, version)
         raise exception.VirtDriverNotReady()
+
+
+def _fingerprint(said: plain.Node) -> str:
+    """Return a fingerprint of all that Nova's driver may make of a node."""
+    # Ironic may tell traits in another order each time.
+    text = json.dumps({name: sorted(value) if name == 'traits' and value
+                       else value for name, value in said.items()
+                       if name not in _NOT_FOR_NOVA},
+                      sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT_LENGTH]
 
 
 def _instances(nodes: Mapping[str, plain.Node]) -> dict[str, str | None]:

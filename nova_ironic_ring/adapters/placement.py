@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 import contextlib
+import functools
 from typing import Any
 from typing import TypeAlias
 
@@ -11,15 +12,21 @@ from nova import context as nova_context
 from nova import exception
 from nova import objects
 from nova.scheduler.client import report
+import os_traits
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import evacuations
+from nova_ironic_ring.adapters import several
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.values import pools
 
 
 LOG = logging.getLogger(__name__)
 
+# What a provider has whose service is disabled, and the version of the API
+# that can be asked for a trait.
+_DISABLED = os_traits.COMPUTE_STATUS_DISABLED
+_VERSION = '1.18'
 # Passes of the resource tracker write the same inventory.
 _ATTEMPTS = 4
 #: An inventory, as Placement has it.
@@ -50,14 +57,49 @@ class Placement:
         return upstream.placement(self._driver)
 
     def consumers(self, node: str) -> frozenset[str]:
+        return self._consumers(node) or frozenset()
+
+    def _consumers(self, node: str) -> frozenset[str] | None:
+        """Read who has allocations of a node; None if it has no provider."""
         try:
             return frozenset(
                 self._client.get_allocations_for_resource_provider(
                     nova_context.get_admin_context(), node).allocations)
         except exception.ResourceProviderAllocationRetrievalFailed as error:
             if upstream.is_missing_provider(error):
-                return frozenset()
+                return None
             raise
+
+    def providers(self) -> dict[str, bool]:
+        disabled = self.disabled()
+        return {uuid: uuid in disabled for uuid in self._uuids()}
+
+    def disabled(self) -> frozenset[str]:
+        return self._uuids(f'?required={_DISABLED}')
+
+    def unused(self, nodes: Collection[str]) -> frozenset[str]:
+        wanted = sorted(nodes)
+        found = several.run(self._consumers, wanted)
+        return frozenset(node for node, consumers in zip(wanted, found)
+                         if consumers is not None and not consumers)
+
+    def admit(self, nodes: Collection[str]) -> None:
+        assert self._driver is not None
+        several.run(functools.partial(upstream.admit, self._driver),
+                    sorted(nodes))
+
+    def _uuids(self, query: str = '') -> frozenset[str]:
+        """Name resource providers.
+
+        :raises nova.exception.ResourceProviderRetrievalFailed: if Placement
+            does not tell
+        """
+        url = f'/resource_providers{query}'
+        answer = self._client.get(url, version=_VERSION)
+        if not answer:
+            raise exception.ResourceProviderRetrievalFailed(uuid=url)
+        return frozenset(
+            str(each['uuid']) for each in answer.json()['resource_providers'])
 
     def free(self, instance: str) -> None:
         self._client.delete_allocation_for_instance(

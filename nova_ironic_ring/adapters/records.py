@@ -15,8 +15,10 @@ from nova import objects
 from nova.objects import fields
 from nova import servicegroup
 from nova import utils
+from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import marks
+from nova_ironic_ring.adapters import several
 from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.core.deciding import failures
 from nova_ironic_ring.core.values import model
@@ -25,6 +27,7 @@ from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.values import settings
 
+LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
 # So many instances are read at once.
@@ -201,6 +204,36 @@ class Nova:
             return True
         return False
 
+    def take_rows(self, rows: Mapping[str, ports.Taking], said: ports.Saying
+                  ) -> frozenset[str]:
+        found = objects.ComputeNodeList.get_all_by_uuids(
+            self.context, sorted(rows)) if rows else []
+        wanted = [row for row in found if row.host == rows[row.uuid].owner]
+        if not wanted:
+            return frozenset()
+        host = self._host or CONF.host
+        service = objects.Service.get_by_compute_host(self.context, host)
+        everywhere = stats.publish(host, profile.of(said.current)) | (
+            stats.hold(host, said.held) | stats.say_last_pass(
+                host, model.LastPass(said.current.pass_interval)))
+
+        def take(row: objects.ComputeNode) -> str | None:
+            # What Nova's tracker does with a row that it moves.
+            row.host, row.service_id = host, service.id
+            row.host_ip = CONF.my_ip
+            row.stats = {
+                **stats.cleaned(row.stats or {}), 'failed_builds': '0',
+                **everywhere, **stats.make(host, rows[row.uuid].made_of)}
+            try:
+                row.save()
+            except Exception as error:
+                LOG.warning('Node %(node)s cannot be recorded for this '
+                            'service, and is taken in its next pass: '
+                            '%(error)s', {'node': row.uuid, 'error': error})
+                return None
+            return row.uuid
+        return frozenset(filter(None, several.run(take, wanted)))
+
     def set_instance_host(self, instance: str, expected: ports.Expected
                           ) -> bool:
         try:
@@ -332,6 +365,22 @@ class Nova:
                 row.stats = {**(row.stats or {}), **said}
                 row.save()
 
+    def say(self, node: str,
+            change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> bool:
+        """Change the statistics of a row that the tracker has no copy of.
+
+        :param node: the node's UUID
+        :param change: returns the statistics that are to be
+        :returns: False if the row is another service's
+        """
+        for row in objects.ComputeNodeList.get_all_by_uuids(
+                self.context, [node]):
+            if row.host == (self._host or CONF.host):
+                row.stats = dict(change(row.stats or {}))
+                row.save()
+                return True
+        return False
+
     def _service(self, service: objects.Service) -> model.Service:
         return service_of(
             service, self._is_up(service) if self._is_up else None)
@@ -398,7 +447,8 @@ def row_of(row: objects.ComputeNode) -> model.Row:
                      said is not None and said.listing == 'shards',
                      stats.read_held(row.stats, row.host),
                      stats.read_consent(row.stats, row.host),
-                     stats.read_count(row.stats, row.host))
+                     stats.read_count(row.stats, row.host),
+                     stats.read_made(row.stats, row.host))
 
 
 def instance_of(instance: objects.Instance, is_given_up: bool

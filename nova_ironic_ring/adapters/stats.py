@@ -31,6 +31,8 @@ _SHARDS = 'ironic_ring:shards'
 _RING = 'ironic_ring:follows'
 # How many nodes a pool has, for its service when it is started again.
 _NODES = 'ironic_ring:nodes'
+# What the row and the resource provider were last made of.
+_MADE = 'ironic_ring:made'
 # On which nodes builds have failed.
 _FAILURES = 'ironic_ring:failures'
 # So many of them are said: a row has 64 KiB for all statistics.
@@ -234,6 +236,36 @@ def read_count(stats: Mapping[str, str] | None, owner: str
         return model.Counted(
             int(found['nodes']), int(found['listed']), str(found['asked']),
             int(found.get('gone', 0)), _time(gone_at) if gone_at else None)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def make(host: str, made_of: str) -> dict[str, str]:
+    """Return what tells of what the row of a node was made.
+
+    :param host: the name of the service
+    :param made_of: the fingerprint
+    """
+    return _say(host, _MADE, {'of': made_of})
+
+
+def tells_made(said: Mapping[str, str]) -> bool:
+    """Say whether statistics tell of what the row of a node was made.
+
+    :param said: the statistics
+    """
+    return _MADE in said
+
+
+def read_made(stats: Mapping[str, str] | None, owner: str) -> str | None:
+    """Return of what the owner of a node says it has made the row.
+
+    :param stats: the statistics of the row
+    :param owner: the name of its owner
+    :returns: the fingerprint; None if it says nothing
+    """
+    try:
+        return str(_said_by(owner, _MADE, stats)['of'])
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -9,9 +9,12 @@ changes one breaks this module and its test, and nothing else.
 from collections.abc import (
     Callable, Iterable, Iterator, Mapping, Sequence)
 import contextlib
+import copy
 import dataclasses
 import functools
+from importlib import metadata
 import inspect
+import json
 import time
 from typing import Any
 from typing import NamedTuple
@@ -31,6 +34,7 @@ from nova import objects
 from nova.objects import fields as nova_fields
 from nova.scheduler.client import report
 from nova import utils
+from nova import version
 from nova.virt import driver as virt_driver
 from nova.virt.ironic import driver
 from openstack.baremetal.v1 import node as sdk_node
@@ -606,6 +610,26 @@ def guard_rebuilt(source: NovaIronicDriver,
     tracker.finish_evacuation = finish
 
 
+def before_rebuilt(source: NovaIronicDriver, track: Callable[[str], object]
+                   ) -> None:
+    """Have the resource tracker track the node of a rebuilt instance.
+
+    Of a node that it does not track, it knows no record to write down.
+
+    :param source: the driver that the manager has
+    :param track: called with the UUID of a node that is not tracked
+    """
+    tracker = source.virtapi._compute.rt
+    write = tracker.finish_evacuation
+
+    def finish(instance: objects.Instance, node: str | None,
+               migration: objects.Migration | None) -> None:
+        if node is not None and node not in tracker.compute_nodes:
+            track(node)
+        write(instance, node, migration)
+    tracker.finish_evacuation = finish
+
+
 def has_volumes(block_device_info: Mapping[str, Any] | None) -> bool:
     """Say whether volumes are attached to an instance.
 
@@ -822,14 +846,145 @@ def _around(owner: object, name: str,
 
 
 def track(source: NovaIronicDriver, node: str) -> None:
-    """Have the resource tracker track a node, as in a pass.
+    """Have the resource tracker track a node, whether it has changed or not.
 
     :param source: the driver that the manager has
     :param node: the node's UUID, which has to be in the driver's cache
     """
+    update = source.virtapi._compute.rt.update_available_resource
+    getattr(update, 'always', update)(nova_context.get_admin_context(), node)
+
+
+def update(source: NovaIronicDriver, place: str) -> None:
+    """Do with a compute node what the manager does with it in a pass.
+
+    :param source: the driver that the manager has
+    :param place: the UUID of the node, which has to be in the driver's cache,
+        or the name of the pool
+    """
+    source.virtapi._compute.rt.update_available_resource(
+        nova_context.get_admin_context(), place)
+
+
+def say(source: NovaIronicDriver, node: str,
+        change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> bool:
+    """Change the statistics of a node's row, and nothing else of the node.
+
+    The resource tracker has a copy of the row, and goes on from that.
+
+    :param source: the driver that the manager has
+    :param node: the node's UUID
+    :param change: returns the statistics that are to be
+    :returns: False if the tracker does not track the node
+    """
+    tracker = source.virtapi._compute.rt
+    found = []
+
+    def write() -> None:
+        row = tracker.compute_nodes.get(node)
+        if row is None:
+            return
+        said = tracker.stats[node]
+        wanted = dict(change(said))
+        for key in said.keys() - wanted.keys():
+            del said[key]
+        said.update(wanted)
+        row.stats = said
+        row.save()
+        tracker.old_resources[node] = copy.deepcopy(row)
+        found.append(node)
+    in_turn_with_tracker(write)
+    return bool(found)
+
+
+def update_when_needed(source: NovaIronicDriver,
+                       is_needed: Callable[[str], bool],
+                       ended: Callable[[str, bool], object]) -> None:
+    """Have the resource tracker update no node that needs no update.
+
+    :param source: the driver that the manager has
+    :param is_needed: asked with the UUID of each node that the manager has the
+        tracker update
+    :param ended: called with the UUID of each node that was updated, and with
+        whether the update has succeeded
+    """
+    tracker = source.virtapi._compute.rt
+    update = tracker.update_available_resource
+
+    def always(context: nova_context.RequestContext, nodename: str,
+               startup: bool = False) -> None:
+        is_good = False
+        try:
+            update(context, nodename, startup=startup)
+            is_good = True
+        finally:
+            ended(nodename, is_good)
+
+    def when_needed(context: nova_context.RequestContext, nodename: str,
+                    startup: bool = False) -> None:
+        if is_needed(nodename):
+            always(context, nodename, startup)
+    when_needed.always = always  # type: ignore[attr-defined]
+    tracker.update_available_resource = when_needed
+
+
+def forget(source: NovaIronicDriver, node: str) -> None:
+    """Have the resource tracker read a node's record when it updates it next.
+
+    It would write no more than what differs from what it has written last.
+
+    :param source: the driver that the manager has
+    :param node: the node's UUID
+    """
+    in_turn_with_tracker(
+        lambda: source.virtapi._compute.rt.remove_node(node))
+
+
+def admit(source: NovaIronicDriver, node: str) -> None:
+    """Let the scheduler choose a node whose former service was disabled.
+
+    :param source: the driver that the manager has
+    :param node: the node's UUID
+    """
+    try:
+        source.virtapi.update_compute_provider_status(
+            nova_context.get_admin_context(), node, True)
+    except Exception as error:
+        LOG.warning('Placement keeps the scheduler away from node %(node)s, '
+                    'which comes from a disabled service, until the node is '
+                    'updated next: %(error)s', {'node': node, 'error': error})
+
+
+def tell_status(source: NovaIronicDriver,
+                untracked: Callable[[], Iterable[str]]) -> None:
+    """Have a service that is disabled or enabled tell of all its nodes.
+
+    Nova tells Placement of those that the resource tracker tracks.
+
+    :param source: the driver that the manager has
+    :param untracked: names the others, by UUID
+    """
     compute = source.virtapi._compute
-    compute.rt.update_available_resource(
-        nova_context.get_admin_context(), node)
+    tell = compute._update_compute_provider_status
+
+    def told(context: nova_context.RequestContext, enabled: bool) -> None:
+        nodes = sorted(untracked())
+        try:
+            tell(context, enabled)
+        except exception.ComputeHostNotFound:
+            if not nodes:
+                raise
+        for node in nodes:
+            try:
+                compute.virtapi.update_compute_provider_status(
+                    context, node, enabled)
+            except Exception as error:
+                LOG.warning(
+                    'Placement is not told of node %(node)s that its service '
+                    'is %(state)s: %(error)s. It is when the node is updated '
+                    'next.', {'node': node, 'error': error,
+                              'state': 'enabled' if enabled else 'disabled'})
+    compute._update_compute_provider_status = told
 
 
 def provision_state(source: NovaIronicDriver,
@@ -891,6 +1046,22 @@ def configured_classes(source: NovaIronicDriver,
         name for said in named or [configs.get('$COMPUTE_NODE', {})]
         for added in said.get('inventories', {}).get('additional', ())
         for name in added)
+
+
+def provider_configs(source: NovaIronicDriver) -> str:
+    """Return what provider.yaml files say, as a text.
+
+    :param source: the driver that the manager has
+    """
+    configs = getattr(source.virtapi._compute.rt, 'provider_configs', {})
+    return json.dumps(configs, sort_keys=True, default=str)
+
+
+@functools.cache
+def releases() -> tuple[str, str]:
+    """Return the releases of Nova and of this project."""
+    return version.version_string(), metadata.version(
+        'nova-ironic-ring')
 
 
 def node_of(source: NovaIronicDriver, instance: objects.Instance) -> str:

@@ -39,6 +39,10 @@ class RingMixin(shared.OnNodeMixin):
         super().init_host(host)
         upstream.watch_claims(self, self._before_build)
         upstream.restore_providers(self)
+        ring = self.ring_service
+        upstream.update_when_needed(self, self._is_to_update, ring.note_update)
+        upstream.tell_status(self, ring.untracked)
+        upstream.before_rebuilt(self, self._track_own)
 
     def _before_build(self, instance: str, node: str) -> None:
         """Take the node of a build, if another service has it by now.
@@ -51,6 +55,8 @@ class RingMixin(shared.OnNodeMixin):
         if ring.process.tracks(node):
             return
         try:
+            if self._track_own(node):
+                return
             with self.ring_lock:
                 if not ring.take_for_build(arrivals.Arrival(instance, node)):
                     return
@@ -64,6 +70,29 @@ class RingMixin(shared.OnNodeMixin):
                         'instance %(instance)s: %(error)s', {
                             'node': node, 'instance': instance,
                             'error': error})
+
+    def _is_to_update(self, node: str) -> bool:
+        """Say whether the tracker is to update a node that was listed."""
+        ring = self.ring_service
+        if not ring.is_to_update(node):
+            return False
+        with self.ring_lock:
+            return not (ring.write_offer(node) or ring.move(node))
+
+    def _track_own(self, node: str) -> bool:
+        """Have the tracker track a node that has not needed an update yet.
+
+        :param node: the node's UUID
+        :returns: False if the node is not this service's
+        """
+        if node not in self.ring_service.untracked():
+            return False
+        try:
+            upstream.track(self, node)
+        except exception.ComputeHostNotFound:
+            # Another service has it by now.
+            return False
+        return True
 
     def get_available_nodes(self, refresh: bool = False) -> list[str]:
         """Run a pass, and list the nodes that are this service's now.

@@ -101,6 +101,13 @@ class Collector(registry.Collector):
         yield _gauge('oldest_offer_seconds',
                      'Since when the oldest offer is seen here.',
                      _age(self._offers.values(), now))
+        yield _counter('nodes_updated', 'Updates of nodes by the resource '
+                       'tracker.', ring.updated)
+        yield _counter('nodes_skipped', 'Nodes in passes that needed no '
+                       'update.', ring.skipped)
+        yield _gauge('oldest_update_seconds',
+                     'Since when the node is not updated that has waited '
+                     'longest for its turn.', ring.oldest_update())
         waits = ring.memory.waits
         yield _gauge('waits', 'Nodes that this service waits for.', len(waits))
         yield _gauge('oldest_wait_seconds',

@@ -78,7 +78,7 @@ class Reactions:
         if self._ring.process.tracks(node) or not self._ring.lists(node):
             return
         try:
-            upstream.track(self._source, node)
+            upstream.update(self._source, node)
         except Exception as error:
             LOG.warning('Node %(node)s, which is for this service now, cannot '
                         'be recorded before the next pass: %(error)s', {

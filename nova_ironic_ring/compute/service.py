@@ -2,10 +2,12 @@
 
 """One service of the ring: its settings, its memory and its passes."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable
+from collections.abc import Mapping, Sequence
 import collections
 import dataclasses
 import datetime
+import itertools
 import time
 
 from nova.compute import provider_tree
@@ -29,6 +31,8 @@ from nova_ironic_ring.compute import providers
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import orphans
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.passing import node_places
@@ -39,6 +43,7 @@ from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import arrivals
 from nova_ironic_ring.core.taking import builds
 from nova_ironic_ring.core.taking import leftovers
+from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
@@ -49,6 +54,10 @@ from nova_ironic_ring.process import sighup
 from nova_ironic_ring.process import watchdog
 
 LOG = logging.getLogger(__name__)
+
+# So many more nodes are taken at a time: the look at the services between two
+# passes waits for as long.
+_MOST_MOVED = 99
 
 CONF = nova.conf.CONF
 _NODES = node_places.Nodes()
@@ -74,6 +83,10 @@ class Process:
             self.now, self._watchdog.tell)
         #: The instances whose build waits for its turn here.
         self.builds: set[str] = set()
+        #: Names the aggregates of its host.
+        self.aggregates: Callable[[], Sequence[str] | None] = lambda: None
+        #: The nodes of this service that the tracker need not track, by UUID.
+        self.untracked: frozenset[str] = frozenset()
 
     def now(self) -> float:
         return time.monotonic()
@@ -92,7 +105,7 @@ class Process:
         return self.heartbeats.is_ended
 
     def tracked(self) -> frozenset[str]:
-        return upstream.tracked_nodes(self._driver)
+        return upstream.tracked_nodes(self._driver) | self.untracked
 
     def tracks(self, node: str) -> bool:
         """Say whether Nova's resource tracker tracks a node now.
@@ -100,6 +113,11 @@ class Process:
         :param node: the node's UUID
         """
         return upstream.tracks(self._driver, node)
+
+    def makes_with(self) -> str:
+        # With an upgrade nodes may be described otherwise.
+        return repr((upstream.releases(), self.aggregates(),
+                     upstream.provider_configs(self._driver)))
 
     def waiting_builds(self) -> Container[str]:
         return self.builds
@@ -156,6 +174,7 @@ class Service:
         self.providers = providers.Providers(driver)
         self._aggregates = aggregates.Aggregates(
             records.Nova(), self.process.now)
+        self.process.aggregates = self._own_aggregates
         self.memory = observation.Memory()
         #: The nodes of this service, by UUID, as Nova's driver wants them.
         self.nodes: Mapping[str, sdk_node.Node] = {}
@@ -337,6 +356,11 @@ class Service:
         if wanted != found:
             tree.update_aggregates(name, wanted)
 
+    def _own_aggregates(self) -> Sequence[str] | None:
+        """Name the aggregates of this service's host; None if not known."""
+        found = self._aggregates.own(self.settings)
+        return None if found is None else sorted(found)
+
     def known_aggregates(self, found: frozenset[str]) -> frozenset[str]:
         """Name the aggregates of a provider where Nova does not tell them.
 
@@ -417,6 +441,15 @@ class RingService(Service):
         super().__init__(driver)
         #: What has come of the last pass.
         self.result = node_places.PassResult()
+        #: Whose turn it is to be updated.
+        self.turns = updates.Turns(self.process.now())
+        #: What has become of nodes that were to move without the tracker: None
+        #: where it is to take them.
+        self._moved: dict[str, bool] = {}
+        #: How often nodes were updated, and how often that was not needed.
+        self.updated = self.skipped = 0
+        #: What the tracker has written last, by the node's UUID.
+        self._wrote: dict[str, tuple[str | None, str | None] | None] = {}
 
     @property
     def orphans(self) -> frozenset[str]:
@@ -439,7 +472,141 @@ class RingService(Service):
         nodes = self.ironic.for_nova(self.result.listed)
         # The tracker deletes the record of a node that is left out.
         self.nodes = {node: nodes[node] for node in self.result.listed}
+        self.turns.keep(self.result.listed.keys())
+        self._wrote = {node: said for node, said in self._wrote.copy().items()
+                       if node in self.result.listed}
+        self._check_providers()
+        unchanged = self.result.changes.unchanged
+        self.process.untracked = unchanged - upstream.tracked_nodes(
+            self._driver)
+        self._moved = {}
         return self.result
+
+    def _check_providers(self) -> None:
+        """See once that what is not updated after a start is in order."""
+        if self.turns.is_checked:
+            return
+        try:
+            self.turns.check(
+                self.result.changes.unchanged,
+                self.world.placement.providers(),
+                self.memory.standing.is_disabled(self.settings.me))
+        except Exception as error:
+            # Nothing can be mended there either: the next pass looks again.
+            LOG.debug('Placement does not tell which resource providers there '
+                      'are: %s', error)
+
+    def is_to_update(self, node: str) -> bool:
+        """Say whether the resource tracker is to update a listed node.
+
+        :param node: the node's UUID
+        """
+        if node not in self.result.changes.unchanged or self._has_turn(node):
+            if node in self.result.changes.changed and (
+                    self._wrote.get(node) == self._to_write(node)):
+                # Another has written the row since, which the tracker does
+                # not see.
+                upstream.forget(self._driver, node)
+            return True
+        self.skipped += 1
+        return False
+
+    def write_offer(self, node: str) -> bool:
+        """Write an offer into a row, or take it back, without the tracker.
+
+        :param node: the node's UUID
+        :returns: whether there is nothing left to do
+        """
+        step = self.result.plan.steps.get(node)
+        if node not in self.result.changes.offers or step is None or (
+                self._has_turn(node)):
+            return False
+        said = self._said(node, step)
+        if not stats.tells_made(said):
+            return False
+
+        def change(before: Mapping[str, str]) -> dict[str, str]:
+            return stats.cleaned(before) | said
+        try:
+            return upstream.say(self._driver, node, change) or (
+                self.nova.say(node, change))
+        except Exception as error:
+            LOG.warning('The offer of node %(node)s is left to the resource '
+                        'tracker: %(error)s', {'node': node, 'error': error})
+            return False
+
+    def move(self, node: str) -> bool:
+        """Take a node without the resource tracker, if that is enough.
+
+        What is to be taken with it is taken at once.
+
+        :param node: the node's UUID
+        :returns: whether there is nothing left to do: the node is this
+            service's, or another's
+        """
+        steps = self.result.plan.steps
+        if node in self._moved or not rows.can_move(steps.get(node)) or (
+                not self.settings.full_update_interval):
+            return self._moved.get(node, False)
+        chosen = [node, *itertools.islice((
+            each for each, step in steps.items()
+            if rows.can_move(step) and each not in self._moved
+            and each != node), _MOST_MOVED)]
+        try:
+            moved = rows.take(self._between(), rows.Wanted(
+                {each: steps[each] for each in chosen},
+                self._to_be_made_of(chosen)))
+        except Exception as error:
+            LOG.warning('%(count)d nodes are left to the resource tracker, '
+                        'which takes longer: %(error)s',
+                        {'count': len(chosen), 'error': error})
+            self._moved |= dict.fromkeys(chosen, False)
+            return False
+        self.process.untracked |= moved.taken
+        self._moved |= {each: each in moved.taken | moved.lost
+                        for each in chosen}
+        return self._moved[node]
+
+    def _to_be_made_of(self, nodes: Iterable[str]) -> dict[str, str]:
+        """Return what the rows of nodes are to say that they were made of."""
+        steps = self.result.plan.steps
+        said = updates.of_settings(self.settings, self.process)
+        answers = self.ironic.fingerprints(
+            node for node in nodes if node in self.ironic.found)
+        return {node: updates.made_of(answer, steps[node].decision, said)
+                for node, answer in answers.items()}
+
+    def _has_turn(self, node: str) -> bool:
+        """Say whether a node is to be updated, changed or not."""
+        return self.turns.has(
+            node, self.process.now(), self.settings.full_update_interval)
+
+    def note_update(self, node: str, is_good: bool) -> None:
+        """Note that the resource tracker has updated a node.
+
+        :param node: the node's UUID
+        :param is_good: whether the update has succeeded
+        """
+        self.updated += 1
+        if is_good:
+            self.turns.updated(node, self.process.now())
+            self._wrote[node] = self._to_write(node)
+        else:
+            self.turns.failed(node)
+
+    def _to_write(self, node: str) -> tuple[str | None, str | None] | None:
+        """Return what tells in a row that it says all that it is to say."""
+        step = self.result.plan.steps.get(node)
+        return None if step is None else (
+            self.result.answers.get(node), step.offer)
+
+    def untracked(self) -> frozenset[str]:
+        """Name the nodes of this service that the tracker does not track."""
+        return self.process.untracked - upstream.tracked_nodes(self._driver)
+
+    def oldest_update(self) -> float:
+        """Say since when, in seconds, a listed node is not updated."""
+        return self.turns.oldest(self.result.listed, self.process.now())
 
     def react(self) -> Reacted:
         result = self._look(_NODES)
@@ -509,13 +676,26 @@ class RingService(Service):
         :param node: the node's UUID
         :param found: the statistics that Nova's driver has made of the node
         """
-        said = stats.cleaned(found)
         step = self.result.plan.steps.get(node)
-        if step is not None:
-            said |= self.said_of_itself(node)
-            if step.offer is not None:
-                said |= stats.offer(self.settings.host, step.offer)
+        return stats.cleaned(found) | (
+            {} if step is None else self._said(node, step))
+
+    def _said(self, node: str, step: planner.Step) -> dict[str, str]:
+        """Return what the row of a node is to say of what was decided."""
+        said = self.said_of_itself(node) | self._made_of(node, step)
+        if step.offer is not None:
+            said |= stats.offer(self.settings.host, step.offer)
         return said
+
+    def _made_of(self, node: str, step: planner.Step) -> dict[str, str]:
+        """Return what tells of what the row of a node is made."""
+        # Nova's driver may just have read the node itself.
+        said = self._driver.node_cache.get(node)
+        answer = None if said is None else self.ironic.fingerprint_of(said)
+        return {} if answer is None else stats.make(
+            self.settings.host, updates.made_of(
+                answer, step.decision, updates.of_settings(
+                    self.settings, self.process)))
 
     def is_deleted(self, node: str) -> bool:
         this = self._between()

@@ -188,7 +188,8 @@ class Lab:
             *self.nova.manage, 'cell_v2', 'discover_hosts', '--by-service'))
         # Nova's API is among the last that come up.
         if self.state.ready:
-            tenant.settle(self.state)
+            self.wait('A node of each service',
+                      lambda: tenant.settle(self.state))
 
     def enroll(self, count: int,
                shapes: Sequence[lab_shapes.Shape] = lab_shapes.MIXED,

@@ -8,6 +8,7 @@ Everything is done through the public APIs, as on any cloud.
 import functools
 from typing import TYPE_CHECKING
 
+from openstack import exceptions as sdk_exceptions
 import yaml
 
 from nova_ironic_ring.lab import services
@@ -179,20 +180,26 @@ def aggregate(state: lab_state.State) -> None:
     settle(state)
 
 
-def settle(state: lab_state.State) -> None:
+def settle(state: lab_state.State) -> bool:
     """Put the services that are in no zone into the first, if there is one.
 
     :param state: the lab's settings; Nova must answer, and know the services
+    :returns: False if Nova refuses one, which has no node yet
     """
     compute = connect(state).compute
     zones = {each.name: each for each in compute.aggregates()
              if each.availability_zone}
     if not zones:
-        return
+        return True
     inside = {host for zone in zones.values() for host in zone.hosts or ()}
     for service in compute.services(binary='nova-compute'):
         if service.host not in inside:
-            compute.add_host_to_aggregate(zones[ZONES[0]], service.host)
+            try:
+                compute.add_host_to_aggregate(
+                    zones[ZONES[0]], service.host)
+            except sdk_exceptions.NotFoundException:
+                return False
+    return True
 
 
 def move(state: lab_state.State, host: str, zone: str) -> None:

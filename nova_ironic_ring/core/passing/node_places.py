@@ -9,6 +9,7 @@ import dataclasses
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.looking import consumers
 from nova_ironic_ring.core.looking import listing
 from nova_ironic_ring.core.looking import look
@@ -39,10 +40,14 @@ class PassResult(places.PassResult):
     :ivar plan: what was decided, and corrected where a takeover failed
     :ivar listed: the nodes that are this service's now, and the instance on
         each
+    :ivar answers: a fingerprint of what Ironic says of each of them
+    :ivar changes: which of them Nova's resource tracker is to update
     """
 
     plan: planner.Plan = planner.Plan()
     listed: model.Nodes = dataclasses.field(default_factory=dict)
+    answers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    changes: updates.Changes = updates.Changes()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,9 +118,14 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
             node: plan.steps[node].decision is decisions.Decision.KEEP_INSTANCE
             for node in listed}, rows)
         this.happened.append(_count(plan))
+        answers = this.world.ironic.fingerprints(listed)
         return PassResult(
             this.memory, this.taken, this.happened,
-            _orphans(this, seen, plan), said, plan, listed)
+            _orphans(this, seen, plan), said, plan, listed, answers,
+            updates.find(plan.steps, rows, updates.Circumstances(
+                answers,
+                updates.of_settings(this.current, this.world.process),
+                this.memory.held, {said.node} | _kept_away(this))))
 
     def react(self, this: one_pass.Pass,
               seen: observation.Observation | None) -> ReactionResult:
@@ -194,6 +204,21 @@ def _empty_pools(this: one_pass.Pass, own: pool_return.Own,
         pool_return.take_back(this, own, left)
         pool_takeover.give_back(
             this, left, consumers.Consumers(this), expected)
+
+
+def _kept_away(this: one_pass.Pass) -> frozenset[str]:
+    """Name providers that the scheduler is wrongly kept away from.
+
+    Nova marks those of a service that is disabled, perhaps when another has
+    taken the node already.
+    """
+    if this.standing.is_disabled(this.current.me):
+        return frozenset()
+    try:
+        return this.world.placement.disabled()
+    except Exception:
+        # It is no worse than before, and the next pass asks again.
+        return frozenset()
 
 
 def _orphans(this: one_pass.Pass, seen: observation.Observation,

@@ -8,6 +8,7 @@ import datetime
 
 from nova_ironic_ring.core.peers.disputes import Disputes
 from nova_ironic_ring.core.peers.membership import Membership
+from nova_ironic_ring.core.peers.membership import State
 from nova_ironic_ring.core.peers.membership import Watch
 from nova_ironic_ring.core.peers.membership import WorkWatch
 from nova_ironic_ring.core.peers.ring import Ring
@@ -43,6 +44,13 @@ class Standing:
     def is_trusted(self) -> bool:
         """Whether what is seen of the others is trusted in full."""
         return self.trust is Trust.FULL
+
+    def is_disabled(self, host: str) -> bool:
+        """Say whether an operator has disabled a service.
+
+        :param host: the name of the service
+        """
+        return self.membership.state(host) is State.DISABLED
 
     @property
     def may_take(self) -> bool:

@@ -84,6 +84,22 @@ def look_at_handover(this: one_pass.Pass, node: str) -> None:
                 observation.LeftBuild(node, giver, consumers),)
 
 
+def _look_at_handovers(this: one_pass.Pass, listed: Container[str]) -> None:
+    """Look for builds of all services that have handed over nodes.
+
+    Most nodes need no update by the tracker, which looks at one node.
+    """
+    givers = this.memory.handovers.givers
+    handed = [node for node in sorted(givers) if node in listed]
+    if not handed:
+        return
+    with this.going_on(events.HandoversUnknown):
+        for node in this.world.placement.unused(handed):
+            del givers[node]
+        for node in handed:
+            look_at_handover(this, node)
+
+
 def not_deployed(builds: tuple[observation.LeftBuild, ...],
                  nodes: model.Nodes) -> tuple[observation.LeftBuild, ...]:
     """Return builds without those that Ironic has on their nodes by now.
@@ -107,6 +123,7 @@ def look_at_givers(this: one_pass.Pass, nodes: model.Nodes,
     :param listed: the nodes that are this service's
     """
     memory = this.memory
+    _look_at_handovers(this, listed)
     found = not_deployed(memory.handovers.builds, nodes)
     memory.handovers = observation.Handovers({
         node: giver for node, giver in memory.handovers.givers.items()

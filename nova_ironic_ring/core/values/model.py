@@ -171,6 +171,8 @@ class Row:
         its instances that are in pools; None if it lets nobody
     :ivar counted: how many nodes there were in the owner's last pass; None if
         it says nothing, as in the row of a node
+    :ivar made_of: a fingerprint of what the owner has last made the row and
+        the resource provider of; None if it says nothing
     """
 
     owner: str
@@ -182,6 +184,7 @@ class Row:
     held: frozenset[str] = frozenset()
     ring: str | None = None
     counted: Counted | None = None
+    made_of: str | None = None
 
     @property
     def owner_name(self) -> str:

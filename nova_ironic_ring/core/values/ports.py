@@ -6,7 +6,7 @@ The driver has real services behind them, the simulation and the forecast a
 world in memory. A port raises what its service raises when it does not answer.
 """
 
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Mapping
 import dataclasses
 import datetime
 from typing import Protocol
@@ -30,6 +30,31 @@ class Expected:
     host: str
     node: str
     task: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Taking:
+    """The row of a node that is to become this service's.
+
+    :ivar owner: the name of the service that has to have it
+    :ivar made_of: what the row is to say that it was made of
+    """
+
+    owner: str
+    made_of: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Saying:
+    """What a service says of itself in the rows that it takes.
+
+    :ivar current: its settings
+    :ivar held: the codes of the shards that it holds; None where nodes are
+        not divided by their shards
+    """
+
+    current: settings.Settings
+    held: frozenset[str] | None
 
 
 class Nova(Protocol):
@@ -150,6 +175,16 @@ class Nova(Protocol):
         :returns: False if the row has another owner by now, or is gone
         """
 
+    def take_rows(self, rows: Mapping[str, Taking], said: Saying
+                  ) -> frozenset[str]:
+        """Make rows of others this service's, of free nodes.
+
+        :param rows: the rows, by the node's UUID
+        :param said: what this service says in them
+        :returns: the nodes whose rows are this service's by it; a row that has
+            another owner by now is left alone, and so is one that fails
+        """
+
     def set_instance_host(self, instance: str, expected: Expected) -> bool:
         """Give an instance to this service.
 
@@ -248,6 +283,14 @@ class Ironic(Protocol):
         """Say whether Ironic does not have a node.
 
         :param node: the node's UUID
+        """
+
+    def fingerprints(self, nodes: Iterable[str]) -> dict[str, str]:
+        """Return a fingerprint of what Ironic says of nodes listed last.
+
+        :param nodes: their UUIDs
+        :returns: by UUID; another one whenever Ironic says something else that
+            Nova's driver may go by
         """
 
     def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
@@ -354,6 +397,33 @@ class Placement(Protocol):
             nodes are counted by the same class
         """
 
+    def providers(self) -> Mapping[str, bool]:
+        """Name all resource providers.
+
+        :returns: by UUID: whether the scheduler is kept away, as from those
+            whose service is disabled
+        """
+
+    def unused(self, nodes: Collection[str]) -> frozenset[str]:
+        """Name the nodes of which nothing is allocated.
+
+        One that has no provider is not among them.
+
+        :param nodes: their UUIDs
+        """
+
+    def disabled(self) -> frozenset[str]:
+        """Name the providers that the scheduler is kept away from.
+
+        :returns: the UUIDs of those whose services were disabled
+        """
+
+    def admit(self, nodes: Collection[str]) -> None:
+        """Let the scheduler choose nodes that it was kept away from.
+
+        :param nodes: their UUIDs; what fails, the resource tracker does later
+        """
+
     def drop_provider(self, node: str) -> bool:
         """Delete the provider of a node, unless something rests on it.
 
@@ -396,6 +466,13 @@ class Process(Protocol):
 
     def tracked(self) -> frozenset[str]:
         """Name the nodes tracked by Nova's resource tracker."""
+
+    def makes_with(self) -> str:
+        """Say what goes into records and providers beside what Ironic says.
+
+        :returns: another text whenever all of them are to be made again, as
+            after an upgrade
+        """
 
     def waiting_builds(self) -> Container[str]:
         """Name the instances whose build waits for its turn here, by UUID."""

@@ -42,6 +42,8 @@ class Settings:
         first deployment on it that has failed
     :ivar by_shards: whether nodes are divided, and asked for, by their shards,
         if all members say the same
+    :ivar full_update_interval: seconds after which Nova's resource tracker
+        updates each node again, changed or not; 0 for in each pass
     :ivar kind_rule: what makes the kind of a node, for a service with pools
     :ivar pools_limit: how many pools it makes at most; 0 if there is no limit
     """
@@ -63,6 +65,7 @@ class Settings:
     vanished_nodes_limit: int = 20
     failed_node_wait: float = 900
     by_shards: bool = False
+    full_update_interval: float = 600
     kind_rule: kinds.Rule = kinds.Rule()
     pools_limit: int = 0
 

@@ -6,14 +6,18 @@ The forecast of the command and the simulation run passes on them. What Nova's
 resource tracker does with the nodes that are listed is here as well.
 """
 
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Sequence
 import dataclasses
 import datetime
 
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import kinds
 from nova_ironic_ring.core.values import model
@@ -65,6 +69,7 @@ class Row:
     :ivar held: the codes of the shards that it says it holds
     :ivar ring: by which ring it lets others take its instances in pools
     :ivar counted: how many nodes it says there are
+    :ivar made_of: what it says that row and provider were made of
     """
 
     owner: str
@@ -78,6 +83,7 @@ class Row:
     held: frozenset[str] = frozenset()
     ring: str | None = None
     counted: model.Counted | None = None
+    made_of: str | None = None
 
     @classmethod
     def of(cls, row: model.Row) -> 'Row':
@@ -131,6 +137,7 @@ class Row:
         if self.sayer != model.canonical(host):
             self.sayer = model.canonical(host)
             self.last_pass = self.scope = self.ring = self.counted = None
+            self.made_of = None
             self.by_shards, self.held = False, frozenset()
 
 
@@ -317,6 +324,31 @@ class Nova:
         del self.cloud.rows[node]
         return True
 
+    def take_rows(self, rows: Mapping[str, ports.Taking], said: ports.Saying
+                  ) -> frozenset[str]:
+        taken = set()
+        for node, wanted in rows.items():
+            if self.take_row(node, wanted.owner):
+                row = self.cloud.rows[node]
+                row.say(self.host, model.LastPass(said.current.pass_interval))
+                row.say_settings(said.current, said.held)
+                row.made_of = wanted.made_of
+                taken.add(node)
+        return frozenset(taken)
+
+    def take_row(self, node: str, owner: str) -> bool:
+        """Make the row of a node this service's.
+
+        :param node: the node's UUID
+        :param owner: the name of the owner that it has to have
+        :returns: False if it has another one
+        """
+        row = self.cloud.rows.get(node)
+        if row is None or row.owner != owner:
+            return False
+        row.owner = self.host
+        return True
+
     def set_instance_host(self, instance: str, expected: ports.Expected
                           ) -> bool:
         found = self.cloud.instances.get(instance)
@@ -405,6 +437,10 @@ class Ironic:
     def is_deleted(self, node: str) -> bool:
         return node not in self.cloud.nodes
 
+    def fingerprints(self, nodes: Iterable[str]) -> dict[str, str]:
+        return {node: repr(self.cloud.nodes[node]) for node in nodes
+                if node in self.cloud.nodes}
+
     def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
         return {node: self.cloud.nodes[node].said() for node in nodes}
 
@@ -436,6 +472,20 @@ class Placement:
         :param cloud: the cloud
         """
         self.cloud = cloud
+
+    def unused(self, nodes: Collection[str]) -> frozenset[str]:
+        return frozenset(
+            node for node in nodes
+            if node in self.cloud.providers and not self.consumers(node))
+
+    def disabled(self) -> frozenset[str]:
+        return frozenset()
+
+    def admit(self, nodes: Collection[str]) -> None:
+        """Do nothing: no provider is disabled here."""
+
+    def providers(self) -> dict[str, bool]:
+        return dict.fromkeys(self.cloud.providers, False)
 
     def consumers(self, node: str) -> frozenset[str]:
         found = self.cloud.nodes.get(node)
@@ -523,6 +573,8 @@ class Process:
         self.cloud = cloud
         #: The nodes tracked by Nova's resource tracker.
         self.tracked_nodes: set[str] = set()
+        #: Nodes of the service that the tracker need not track.
+        self.untracked: frozenset[str] = frozenset()
         #: The instances whose build waits for its turn.
         self.waiting: set[str] = set()
 
@@ -539,7 +591,10 @@ class Process:
         return False
 
     def tracked(self) -> frozenset[str]:
-        return frozenset(self.tracked_nodes)
+        return self.untracked.union(self.tracked_nodes)
+
+    def makes_with(self) -> str:
+        return ''
 
     def waiting_builds(self) -> Container[str]:
         return frozenset(self.waiting)
@@ -563,6 +618,8 @@ class Tracker:
         self.current = current
         #: What the service remembers.
         self.memory = observation.Memory()
+        #: Whose turn it is to be updated.
+        self.turns = updates.Turns(process.now())
 
     def drop(self) -> None:
         """Let go of the nodes that another service has by now."""
@@ -575,8 +632,22 @@ class Tracker:
         :param result: what has come of the pass
         """
         self.drop()
+        self.check(result)
         for node in result.listed:
             self.take(node, result)
+
+    def check(self, result: node_places.PassResult) -> None:
+        """See once that what is not updated after a start is in order.
+
+        :param result: what has come of the pass
+        """
+        self.turns.keep(result.listed)
+        self.process.untracked = (
+            result.changes.unchanged - self.process.tracked_nodes)
+        if not self.turns.is_checked:
+            self.turns.check(
+                result.changes.unchanged, self.world.placement.providers(),
+                result.memory.standing.is_disabled(self.current.me))
 
     def look(self, listed: tracking.Listed
              ) -> Sequence[model.Takeover] | None:
@@ -597,6 +668,8 @@ class Tracker:
         :param result: what has come of the pass
         :returns: instances that have become this service's by it
         """
+        if not self.is_to_update(node, result) or self.moves(node, result):
+            return ()
         step = result.plan.steps[node]
         is_tracked = node in self.process.tracked_nodes
         taken = self.look(tracking.Listed(node, step, is_tracked))
@@ -611,7 +684,43 @@ class Tracker:
             row.taker = step.offer
             row.say(self.current.host, result.work.of(node, self.current))
             row.say_settings(self.current, result.memory.held)
+            row.made_of = self._made_of(
+                [node], result.plan.steps).get(node, row.made_of)
+        self.turns.updated(node, self.process.now())
         return taken
+
+    def moves(self, node: str, result: node_places.PassResult) -> bool:
+        """Take a node without the tracker, if that is enough.
+
+        :param node: the node's UUID
+        :param result: what has come of the pass
+        :returns: whether there is nothing left to do
+        """
+        step = result.plan.steps[node]
+        if not self.current.full_update_interval or not rows.can_move(step):
+            return False
+        this = one_pass.Pass(self.world, self.current, self.memory)
+        moved = rows.take(this, rows.Wanted(
+            {node: step}, self._made_of([node], result.plan.steps)))
+        self.process.untracked |= moved.taken
+        return node in moved.taken | moved.lost
+
+    def _made_of(self, nodes: Iterable[str],
+                 steps: Mapping[str, planner.Step]) -> dict[str, str]:
+        """Return what the rows of nodes are to say that they were made of."""
+        said = updates.of_settings(self.current, self.process)
+        return {node: updates.made_of(answer, steps[node].decision, said)
+                for node, answer in self.world.ironic.fingerprints(
+                    nodes).items()}
+
+    def is_to_update(self, node: str, result: node_places.PassResult) -> bool:
+        """Say whether a listed node is to be updated.
+
+        :param node: the node's UUID
+        :param result: what has come of the pass
+        """
+        return node not in result.changes.unchanged or self.turns.has(
+            node, self.process.now(), self.current.full_update_interval)
 
     def count(self, result: pool_places.PassResult) -> None:
         """Record the pools of a pass, and remove those that are no more.
@@ -678,4 +787,5 @@ def _read(row: Row) -> model.Row:
         row.by_shards and row.sayer == owner,
         row.held if row.sayer == owner else frozenset(),
         row.ring if row.sayer == owner else None,
-        row.counted if row.sayer == owner else None)
+        row.counted if row.sayer == owner else None,
+        row.made_of if row.sayer == owner else None)

@@ -71,8 +71,10 @@ class VolumesTestCase(base.LabTestCase):
         self.force_down(dead)
         self.lab.wait('A living service for the server', lambda: (
             self.show(server).compute_host != dead))
+        # The instance has its service before that one has the node.
+        self.lab.wait('The compute node of the server', lambda: (
+            self.has_place(self.show(server))))
         self.wait_idle(server)
-        self.assertTrue(self.has_place(self.show(server)))
         self.assertAttached(volume, server)
         self.assertReboots(server)
         self.assertAttached(volume, server)

@@ -29,19 +29,27 @@ class Kind:
 
     :ivar driver: what nova.conf says as ``compute_driver``
     :ivar shards: how many shards the nodes are in
+    :ivar each_pass: whether each node is updated in each pass
     """
 
     driver: str
     shards: int = 0
+    each_pass: bool = False
 
     @property
     def overrides(self) -> services.Sections:
         """What else nova.conf says."""
-        return {'ironic_ring': {'listing': 'shards'}} if self.shards else {}
+        options: dict[str, object] = {}
+        if self.shards:
+            options['listing'] = 'shards'
+        if self.each_pass:
+            options['full_update_interval'] = 0
+        return {'ironic_ring': options} if options else {}
 
 
 _KINDS = {'nova': Kind(lab_state.STOCK_DRIVER),
           'ring': Kind(lab_state.RING_DRIVER),
+          'each-pass': Kind(lab_state.RING_DRIVER, each_pass=True),
           'shards': Kind(lab_state.RING_DRIVER, 40),
           'pool': Kind(lab_state.POOL_DRIVER)}
 

@@ -782,6 +782,52 @@ class PrivateNamesTestCase(base.BaseTestCase):
             resource_tracker.ResourceTracker.update_available_resource
             .__code__.co_names))
 
+    def test_updates_that_are_not_needed(self):
+        tracker = mock.create_autospec(resource_tracker.ResourceTracker)
+        update = tracker.update_available_resource
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        compute.rt = tracker
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        ended = []
+        upstream.update_when_needed(
+            source, lambda node: node == 'changed',
+            lambda node, is_good: ended.append((node, is_good)))
+        # As the manager asks.
+        for node in 'changed', 'same':
+            tracker.update_available_resource('context', node, startup=True)
+        update.assert_called_once_with('context', 'changed', startup=True)
+        upstream.update(source, 'same')
+        upstream.track(source, 'same')
+        update.side_effect = ValueError
+        self.assertRaises(ValueError, upstream.update, source, 'changed')
+        self.assertEqual([('changed', True), ('same', True),
+                          ('changed', False)], ended)
+        self.assertIn('update_available_resource', (
+            manager.ComputeManager._update_available_resource_for_node
+            .__code__.co_names))
+
+    def test_status_of_a_service(self):
+        self.assertIn('update_compute_provider_status', (
+            manager.ComputeManager._update_compute_provider_status
+            .__code__.co_names))
+        self.assertEqual(['self', 'context', 'enabled'], list(
+            inspect.signature(
+                manager.ComputeManager._update_compute_provider_status)
+            .parameters))
+        self.assertEqual(
+            ['self', 'context', 'rp_uuid', 'enabled'], list(inspect.signature(
+                manager.ComputeVirtAPI.update_compute_provider_status)
+                .parameters))
+
+    def test_what_the_tracker_has_of_a_node(self):
+        tracker = resource_tracker.ResourceTracker(
+            'me', mock.Mock(), mock.Mock())
+        for name in 'stats', 'old_resources', 'compute_nodes':
+            self.assertEqual({}, dict(getattr(tracker, name)))
+        self.assertIn('stats', (
+            resource_tracker.ResourceTracker._update_usage
+            .__code__.co_names))
+
     def test_provision_state(self):
         self._method('_validate_instance_and_node').bind(None, 'instance')
         source = mock.Mock()

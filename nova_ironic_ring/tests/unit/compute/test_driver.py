@@ -375,7 +375,7 @@ class HandoverTestCase(base.DriverTestCase):
         before = {node: self.nova.row(node).stats for node in NODES}
         self.assertEqual(
             ['ring services', 'rows', 'nodes', 'instances of host',
-             'rows of host'], self.me.asked_in_a_pass())
+             'rows of host', 'aggregates of host'], self.me.asked_in_a_pass())
         self.assertEqual(1, sum(
             self.nova.row(node).stats != before[node] for node in NODES))
 

@@ -90,7 +90,8 @@ class ForgeryTestCase(base.DriverTestCase):
         said = profile.of(self.me.ring.settings)
         for capabilities in FORGED:
             self._check(self._stats(self.own, capabilities), capabilities,
-                        {'ironic_ring:profile', 'ironic_ring:passes'}, said)
+                        {'ironic_ring:profile', 'ironic_ring:passes',
+                         'ironic_ring:made'}, said)
 
     def test_in_the_row_of_a_node_that_it_has_not_decided_on(self):
         self.cloud.nodes[base.NEW] = clouds.Node()

@@ -474,7 +474,7 @@ class PageTestCase(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         page = _PAGE.read_text()
-        self.text = page[page.index('What a dead service leaves behind\n==='):]
+        self.text = page[page.index('What a dead service leaves behind\n---'):]
 
     def _table(self, number: int) -> list[list[str]]:
         """Return the lines of a table, each with what its columns say."""

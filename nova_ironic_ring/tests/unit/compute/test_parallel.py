@@ -125,6 +125,8 @@ class RingTestCase(_TrackerTestCase):
 
     def setUp(self):
         super().setUp()
+        # Every node is updated in every pass.
+        self.configure(full_update_interval=0)
         self.track()
         self.run_pass()
         self.run_pass()

@@ -252,6 +252,7 @@ class AggregatesTestCase(RealPlacementTestCase):
         self.assertEqual({self.zone}, self.found())
 
     def test_nova_is_not_asked_for_each_provider(self):
+        self.nova.advance(self.LATER)
         self.nova.asked.clear()
         self.track()
         self.assertLess(1, len(self.me.ring.nodes))
@@ -270,11 +271,13 @@ class AggregatesTestCase(RealPlacementTestCase):
             raise ValueError('no [api_database]')
         self.useFixture(fixtures.MockPatchObject(
             objects.AggregateList, 'get_by_host', fail))
+        self.restart()
+        asked.clear()
         for _ in range(3):
+            self.nova.advance(self.LATER)
             self.track(self.place)
             # It is not waited for anew with each provider.
             self.real.track(self.client, (self.uuid, self.place), self.driver)
-            self.nova.advance(self.LATER)
         self.assertEqual(3, len(asked))
         self.assertEqual(set(), self.found())
         self.assertEqual(1, self.log.output.count('Nova does not tell'))

@@ -104,6 +104,17 @@ class Nova(clouds.Nova):
         rules.row_deleted(self._service, node, owner)
         return True
 
+    def take_row(self, node: str, owner: str) -> bool:
+        service = self._service
+        rules = service.world.rules
+        row = self.cloud.rows.get(node)
+        if row is not None and row.owner == owner:
+            rules.check_taking(service, node, service.activity.read_at)
+        if not super().take_row(node, owner):
+            return False
+        rules.row_taken(service, node, owner)
+        return True
+
     def set_instance_host(self, instance: str, expected: ports.Expected
                           ) -> bool:
         if not super().set_instance_host(instance, expected):
@@ -234,7 +245,7 @@ class Process(clouds.Process):
         return self.ending
 
     def tracked(self) -> frozenset[str]:
-        return frozenset(self.tracked_nodes)
+        return self.untracked.union(self.tracked_nodes)
 
 
 class Tracker(clouds.Tracker):
@@ -248,8 +259,6 @@ class Tracker(clouds.Tracker):
         self._service = host
         super().__init__(host.world.cloud, host.process, host.ports,
                          host.settings)
-        #: What was written of each: what has not changed is not written.
-        self._written: dict[str, tuple[object, ...]] = {}
 
     def clean(self) -> dict[str, model.Row]:
         """Let go of the nodes that another service has by now.
@@ -258,8 +267,6 @@ class Tracker(clouds.Tracker):
         """
         rows = self.world.nova.rows_of(self.current.host)
         self.process.tracked_nodes &= rows.keys()
-        self._written = {node: offer for node, offer in self._written.items()
-                         if node in rows}
         return rows
 
     @property
@@ -284,22 +291,14 @@ class Tracker(clouds.Tracker):
         :param result: what has come of the pass
         :returns: instances that have become this service's by it
         """
-        said = (result.plan.steps[node].offer,
-                result.work.of(node, self.current),
-                result.memory.held, self.current.by_shards)
-        if node in self.process.tracked_nodes and (
-                self._written.get(node) == said):
-            self.look(tracking.Listed(node, result.plan.steps[node], True))
-            return ()
+        if not self.is_to_update(node, result):
+            return super().take(node, result)
         self._service.pause()
         self._service.reach()
         # Nova's tracker writes to Placement first.
         self._service.reach_placement()
         self._service.activity.looked_at = self.cloud.now
-        taken = super().take(node, result)
-        if node in self.process.tracked_nodes and node in self.cloud.rows:
-            self._written[node] = said
-        return taken
+        return super().take(node, result)
 
     def take_for_build(self, arrival: arrivals.Arrival) -> bool:
         """Take the node of a build, if another service has it by now.
@@ -310,20 +309,34 @@ class Tracker(clouds.Tracker):
         if arrival.node in self.process.tracked_nodes:
             return True
         host = self._service
-        # At once: this is not the greenlet of the passes.
-        world = dataclasses.replace(
-            clouds.connect(self.cloud, self.current).world,
-            process=self.process)
-        taken = arrivals.take(world, arrival, host.result.plan)
+        if arrival.node in self.process.untracked:
+            # It has not needed an update yet.
+            self._take_at_once(arrival.node)
+            if arrival.node in self.process.tracked_nodes:
+                return True
+        taken = arrivals.take(self._at_once(), arrival, host.result.plan)
         if taken is None or arrival.node not in self.cloud.nodes:
             return False
         host.result = dataclasses.replace(host.result, plan=taken.plan)
-        tracker = clouds.Tracker(
-            self.cloud, self.process, world, self.current)
-        tracker.take(arrival.node, host.result)
+        self._take_at_once(arrival.node)
         host.world.rules.row_taken(host, arrival.node, taken.happened.owner)
-        self._written.pop(arrival.node, None)
         return True
+
+    def _at_once(self) -> ports.Ports:
+        """Return ports that let no time pass.
+
+        What asks with them is not the greenlet of the passes.
+        """
+        return dataclasses.replace(
+            clouds.connect(self.cloud, self.current).world,
+            process=self.process)
+
+    def _take_at_once(self, node: str) -> None:
+        """Have the tracker track a node, changed or not."""
+        tracker = clouds.Tracker(
+            self.cloud, self.process, self._at_once(), self.current)
+        tracker.turns.failed(node)
+        tracker.take(node, self._service.result)
 
     def record(self, node: str) -> None:
         # After the last look, and before it has come to anything.
@@ -731,6 +744,7 @@ class Host:
     def _track(self) -> None:
         self.cleaned_at = self.world.now
         rows = self.tracker.clean()
+        self.tracker.check(self.result)
         for node in sorted(rows.keys() - self.result.listed.keys()):
             self._remove(node)
         for node in self.result.listed:

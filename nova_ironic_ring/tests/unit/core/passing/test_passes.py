@@ -29,9 +29,10 @@ class QuietTestCase(base.PassTestCase):
         self.run_pass()
         asked = [each for each in self.asked if each not in (
             'now', 'wall_time', 'tracked', 'longest_gap', 'is_ending',
-            'rows_of')]
+            'rows_of', 'fingerprints', 'makes_with', 'providers')]
         # An instance that appears during the listing is then known.
-        self.assertEqual(['ring_services', 'nodes', 'instances_of'], asked)
+        self.assertEqual(['ring_services', 'nodes', 'instances_of',
+                          'disabled'], asked)
         # Once for the pass, and once for the tracker.
         self.assertEqual(2, self.asked.count('rows_of'))
 
@@ -559,9 +560,10 @@ class ConsentTestCase(base.PassTestCase):
         self.run_pass()
         self.assertEqual({node: 'a'}, self.memory.handovers.givers)
         self.run_pass()
-        self.assertEqual(1, self.asked.count('consumers'))
+        self.assertEqual(1, self.asked.count('unused'))
+        self.assertEqual({}, self.memory.handovers.givers)
         self.run_pass()
-        self.assertNotIn('consumers', self.asked)
+        self.assertNotIn('unused', self.asked)
 
     def test_builds_are_read_only_where_something_is_offered(self):
         self.cloud.instances['new'] = model.Instance(

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Asks for several things at a time."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import futurist
+
+# Conductor and Placement have other things to do.
+_THREADS = 4
+
+_Given = TypeVar('_Given')
+_Found = TypeVar('_Found')
+
+
+def run(call: Callable[[_Given], _Found], given: Iterable[_Given]
+        ) -> list[_Found]:
+    """Call a function with each of some values, several at a time.
+
+    :param call: the function
+    :param given: the values
+    :returns: what each call has returned, in the order of the values
+    :raises Exception: what the first of the calls that fail raises, when all
+        have ended
+    """
+    values = list(given)
+    if len(values) < 2:
+        return [call(value) for value in values]
+    with futurist.ThreadPoolExecutor(min(_THREADS, len(values))) as executor:
+        futures = [executor.submit(call, value) for value in values]
+    return [future.result() for future in futures]

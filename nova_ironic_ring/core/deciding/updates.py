@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Which nodes Nova's resource tracker updates in a pass.
+
+The tracker makes some twenty requests for a node, and most nodes are as they
+were. What the tracker last made the record and the resource provider of is
+said in the record itself, as a fingerprint: where a service reads the
+fingerprint that it would write, the node needs no update, also after a
+restart. Each node has its turn all the same, once in
+``[ironic_ring] full_update_interval``, since the tracker also heals what
+others have changed in Placement.
+"""
+
+from collections.abc import Collection, Container, Iterable, Mapping
+import dataclasses
+import hashlib
+
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import settings
+
+# So many digits of what the settings of a service come to are enough to see
+# that they have changed.
+_LENGTH = 8
+
+
+def of_settings(current: settings.Settings, process: ports.Process) -> str:
+    """Return a fingerprint of what a service brings into all its rows.
+
+    :param current: its settings
+    :param process: what it knows of itself
+    """
+    said = repr((profile.of(current), process.makes_with()))
+    return hashlib.sha256(said.encode()).hexdigest()[:_LENGTH]
+
+
+def made_of(answer: str, decision: decisions.Decision, said: str) -> str:
+    """Return what a row says that the tracker has made of a node.
+
+    :param answer: a fingerprint of what Ironic says of the node
+    :param decision: what was decided on it
+    :param said: the fingerprint of the service's settings
+    """
+    # The instance on a node that is recorded first is another's still, so that
+    # Nova does not count it.
+    first = decision is decisions.Decision.RECORD_FIRST
+    return f'{answer} {said}{" first" if first else ""}'
+
+
+@dataclasses.dataclass(frozen=True)
+class Circumstances:
+    """What the rows of a service are to say beside what was decided.
+
+    :ivar answers: a fingerprint of what Ironic says of each node, by UUID
+    :ivar said: a fingerprint of what the service brings into all its rows
+    :ivar held: the codes of the shards that the service holds; None where
+        nodes are not divided by their shards
+    :ivar busy: the nodes that have to be updated whatever they say: one says
+        when the last pass was, and of others builds are looked for
+    """
+
+    answers: Mapping[str, str]
+    said: str
+    held: frozenset[str] | None
+    busy: Container[str | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Changes:
+    """The listed nodes that this service has already.
+
+    :ivar changed: those whose rows do not say what they are to say
+    :ivar offers: those of them whose rows offer them to another service than
+        they are to, or to none, and say all else
+    :ivar unchanged: those that need no update
+    """
+
+    changed: frozenset[str] = frozenset()
+    offers: frozenset[str] = frozenset()
+    unchanged: frozenset[str] = frozenset()
+
+
+def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
+         seen: Circumstances) -> Changes:
+    """Say which nodes have changed since their rows were written.
+
+    :param steps: what was decided, by the node's UUID
+    :param rows: the rows of this service, by the node's UUID
+    :param seen: what else the rows are to say
+    """
+    held = seen.held or frozenset()
+    own, changed, offers = set(), set(), set()
+    for node, step in steps.items():
+        row = rows.get(node)
+        if row is None or not step.decision.lists:
+            continue
+        own.add(node)
+        answer = seen.answers.get(node)
+        if answer is None or row.held != held or (
+                row.made_of != made_of(answer, step.decision, seen.said)):
+            changed.add(node)
+        elif row.taker != step.offer:
+            offers.add(node)
+    return Changes(
+        frozenset(changed | offers),
+        frozenset(node for node in offers if node not in seen.busy),
+        frozenset(node for node in own - changed - offers
+                  if node not in seen.busy))
+
+
+class Turns:
+    """Whose turn it is to be updated, and which updates have failed."""
+
+    def __init__(self, now: float) -> None:
+        """Begin, as a process does that has updated nothing yet.
+
+        :param now: the present time of a monotonic clock, in seconds
+        """
+        self._began = now
+        #: Whether it is known that what is not updated is in order.
+        self.is_checked = False
+        #: When each node was updated last, in seconds.
+        self._at: dict[str, float] = {}
+        #: The nodes whose last update has failed.
+        self._failed: set[str] = set()
+
+    def updated(self, node: str, now: float) -> None:
+        """Note that the tracker has updated a node.
+
+        :param node: the node's UUID
+        :param now: when, in seconds
+        """
+        self._at[node] = now
+        self._failed.discard(node)
+
+    def failed(self, node: str) -> None:
+        """Note that the tracker could not update a node.
+
+        :param node: the node's UUID
+        """
+        self._failed.add(node)
+
+    def check(self, nodes: Iterable[str], providers: Mapping[str, bool],
+              is_disabled: bool) -> None:
+        """Have nodes be updated whose providers are not as they should be.
+
+        While a process was down, they may have been deleted, and the service
+        disabled or enabled.
+
+        :param nodes: the UUIDs of nodes that need no update otherwise
+        :param providers: all providers: whether the scheduler is kept away
+        :param is_disabled: whether it should be kept away from these nodes
+        """
+        self._failed.update(node for node in nodes
+                            if providers.get(node) is not is_disabled)
+        self.is_checked = True
+
+    def keep(self, nodes: Collection[str]) -> None:
+        """Forget all nodes but some.
+
+        :param nodes: the UUIDs of those
+        """
+        # Replaced as a whole: others may add to them meanwhile.
+        self._at = {node: at for node, at in self._at.copy().items()
+                    if node in nodes}
+        self._failed = self._failed.copy() & set(nodes)
+
+    def has(self, node: str, now: float, interval: float) -> bool:
+        """Say whether a node is to be updated, changed or not.
+
+        The turns of the nodes are spread over the interval by their UUIDs.
+
+        :param node: the node's UUID
+        :param now: the present time, in seconds
+        :param interval: how often each node is updated, in seconds; 0 for in
+            each pass
+        """
+        if interval <= 0 or node in self._failed:
+            return True
+        last = self._at.get(node, self._began)
+        return _turn(node, last, interval) < _turn(node, now, interval)
+
+    def oldest(self, nodes: Collection[str], now: float) -> float:
+        """Say since when the node is not updated that has waited longest.
+
+        :param nodes: the UUIDs of the nodes
+        :param now: the present time, in seconds
+        :returns: seconds; since the start of those that were not updated yet
+        """
+        return now - min((self._at.get(node, self._began) for node in nodes),
+                         default=now)
+
+
+def _turn(node: str, now: float, interval: float) -> int:
+    """Count the turns of a node."""
+    return int((now / interval + _share(node)) // 1)
+
+
+def _share(node: str) -> float:
+    """Return which part of an interval, from 0 to 1, a node's turn is at."""
+    digest = hashlib.md5(node.encode(), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:4], 'big') / 2 ** 32

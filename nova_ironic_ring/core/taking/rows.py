@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Takes free nodes whose records change in nothing but their owner.
+
+Nova's resource tracker makes some twenty requests for a node that comes to a
+service. Where Ironic says of the node what its record was made of, and both
+services make records in the same way, all but the owner is as it is to be: the
+last look and one write are enough. The tracker tracks the node when its turn
+comes, or when something is built on it.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.values import ports
+
+Decision = decisions.Decision
+
+# The first one of a newcomer is recorded whole, and so is one that a build
+# waits for.
+_DECISIONS = frozenset((Decision.TAKE_OFFERED, Decision.TAKE_ABANDONED,
+                        Decision.TAKE_SILENT))
+
+
+def can_move(step: planner.Step | None) -> bool:
+    """Say whether a node may become this service's without the tracker.
+
+    :param step: what was decided on it, if anything
+    """
+    return step is not None and step.decision in _DECISIONS and (
+        step.claim is not None and step.claim.owner is not None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """Nodes that are to become this service's.
+
+    :ivar steps: what was decided, by the node's UUID
+    :ivar made_of: what the record of each is to say that it was made of
+    """
+
+    steps: Mapping[str, planner.Step]
+    made_of: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Moved:
+    """What has become of them.
+
+    The tracker is to take those that are in neither.
+
+    :ivar taken: those that are this service's now
+    :ivar lost: those that another service has taken meanwhile
+    """
+
+    taken: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
+
+
+def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
+    """Look at nodes once more, and record them for this service.
+
+    :param this: the last look at them
+    :param wanted: the nodes
+    """
+    world = this.world
+    rows = world.nova.rows(sorted(wanted.steps))
+    lost, chosen = set(), dict[str, ports.Taking]()
+    for node, step in sorted(wanted.steps.items()):
+        row = rows.get(node)
+        assert step.claim is not None
+        if row is None or row.owner != step.claim.owner:
+            lost.add(node)
+        elif (made_of := wanted.made_of.get(node)) == row.made_of is not None:
+            chosen[node] = ports.Taking(row.owner, str(made_of))
+    if not chosen:
+        return Moved(lost=frozenset(lost))
+    unused = world.placement.unused(sorted(chosen))
+    chosen = {node: each for node, each in chosen.items() if node in unused}
+    kept_away = world.placement.disabled() & chosen.keys()
+    for node in chosen:
+        # Its former owner may have changed what Nova's cache has of it.
+        world.placement.forget_provider(node)
+    taken = world.nova.take_rows(
+        chosen, ports.Saying(this.current, this.memory.held))
+    # Else the scheduler leaves out what comes from a disabled service.
+    world.placement.admit(sorted(taken & kept_away))
+    for node in sorted(taken):
+        claim = wanted.steps[node].claim
+        if claim is not None and claim.is_handed_over and claim.owner:
+            # The builds are looked for that it may still get for the node.
+            this.memory.handovers.givers[node] = claim.owner
+    return Moved(taken, frozenset(lost | (chosen.keys() - taken)))

@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tests of the driver that updates what has changed, and not what is there."""
+
+from unittest import mock
+
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+
+from nova_ironic_ring.adapters import stats as stats_adapter
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import updates
+from nova_ironic_ring.tests.fixtures import nova_tracker
+from nova_ironic_ring.tests.unit.compute import base
+
+
+class WatchedTestCase(base.DriverTestCase):
+    """Notes which nodes the tracker of the service updates."""
+
+    def setUp(self):
+        super().setUp()
+        # No node has its turn unless the test says so.
+        self.configure(full_update_interval=10 ** 9)
+        self.driver.init_host('me')
+        self.settle()
+        self.me.run_pass()
+        self.own = sorted(self.nova.owned('me'))
+        self.updated: list[str] = []
+        self.watch(self.me)
+
+    def watch(self, compute) -> None:
+        """Note which nodes a service's tracker updates."""
+        describe = compute.driver.get_available_resource
+
+        def described(node):
+            self.updated.append(node)
+            return describe(node)
+        self.useFixture(base.fixtures.MockPatchObject(
+            compute.driver, 'get_available_resource', described))
+
+    def run_pass(self) -> set[str]:
+        """Run a pass, and name the nodes that were updated in it."""
+        self.updated.clear()
+        self.nova.advance()
+        self.me.run_pass()
+        return set(self.updated)
+
+    def reporter(self) -> str:
+        """Name the node whose row says when the last pass was."""
+        return self.me.ring._work.node
+
+    def changed(self) -> set[str]:
+        """Run a pass, and name the nodes that were updated for a change."""
+        updated = self.run_pass()
+        self.assertIn(self.reporter(), updated)
+        return updated - {self.reporter()}
+
+    def other(self) -> str:
+        """Name a node of the service whose row does not say that."""
+        return next(node for node in self.own if node != self.reporter())
+
+
+class UpdatesTestCase(WatchedTestCase):
+
+    def test_nothing_has_changed(self):
+        self.assertEqual(set(), self.changed())
+        self.assertEqual(set(self.own), self.nova.owned('me'))
+        self.assertLess(0, self.me.ring.skipped)
+
+    def test_each_pass(self):
+        self.configure(full_update_interval=0)
+        self.assertEqual(set(self.own), self.run_pass())
+
+    def test_what_ironic_says_has_changed(self):
+        node = self.other()
+        self.nova.properties[node] = {'memory_mb': 4096}
+        self.assertEqual({node}, self.changed())
+        self.assertEqual(set(), self.changed())
+
+    def test_instance_that_came(self):
+        node = self.other()
+        self.nova.put('instance', node, 'me')
+        self.assertIn(node, self.run_pass())
+        self.assertEqual(set(), self.changed())
+
+    def test_settings_that_have_changed(self):
+        self.configure(partitions=16)
+        self.assertEqual(self.nova.owned('me'), self.run_pass())
+
+    def test_update_that_fails_is_made_again(self):
+        node = self.other()
+        self.nova.properties[node] = {'memory_mb': 4096}
+        update = self.me.manager.rt.update_available_resource.always
+        fail = mock.Mock(side_effect=ValueError)
+        with mock.patch.object(self.driver, 'get_available_resource', fail):
+            self.me.begin_pass()
+            self.assertRaises(ValueError, update, None, node)
+        self.nova.properties.clear()
+        # Ironic says again what the row was made of.
+        self.assertEqual({node}, self.changed())
+        self.assertEqual(set(), self.changed())
+
+    def test_row_that_another_has_overwritten(self):
+        node = self.other()
+        row = self.cloud.rows[node]
+        row.made_of = None
+        forget = mock.Mock()
+        self.me.manager.rt.remove_node = forget
+        self.assertEqual({node}, self.changed())
+        # It would write nothing else than it has written before.
+        forget.assert_called_once_with(node)
+        self.assertIsNotNone(self.cloud.rows[node].made_of)
+
+    def test_restart(self):
+        self.start_again()
+        self.assertEqual(set(), self.changed())
+        self.assertEqual(set(self.own), self.nova.owned('me'))
+        self.assertEqual({self.reporter()}, set(self.me.tracked))
+        self.assertEqual(set(self.own), self.me.ring.process.tracked())
+        self.assertEqual(set(self.own) - {self.reporter()},
+                         self.me.ring.untracked())
+
+    def start_again(self) -> None:
+        """Start the service anew, before its first pass."""
+        self.me = self.nova.compute('me')
+        self.driver = self.me.driver
+        self.driver.init_host('me')
+        self.watch(self.me)
+
+    def restart(self) -> str:
+        """Start the service anew, and name a node that it does not track."""
+        self.start_again()
+        self.run_pass()
+        node = self.other()
+        self.assertNotIn(node, self.me.tracked)
+        return node
+
+    def test_provider_that_is_gone_at_a_restart(self):
+        node = self.other()
+        self.start_again()
+        placed = [each for each in self.cloud.rows if each != node]
+        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
+            json=lambda: {'resource_providers': [
+                {'uuid': each} for each in placed if 'required' not in url]})
+        self.assertEqual({node}, self.changed())
+
+    def test_service_that_was_enabled_while_it_was_down(self):
+        node = self.other()
+        self.start_again()
+        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
+            json=lambda: {'resource_providers': [
+                {'uuid': each} for each in self.cloud.rows
+                if 'required' not in url or each == node]})
+        self.assertEqual({node}, self.changed())
+
+    def test_claim_of_a_node_that_is_not_tracked(self):
+        node = self.restart()
+        self.nova.put('instance', None, None, is_building=True)
+        with self.nova.being('me'):
+            self.me.manager.rt.instance_claim(
+                None, self.nova.instance('instance'), node, {})
+        self.assertIn(node, self.me.tracked)
+        self.assertEqual('me', self.nova.host_of('instance'))
+
+    def test_node_that_another_has_taken_meanwhile(self):
+        node = self.restart()
+        self.nova.record(node, 'a', {})
+        self.assertFalse(self.driver._track_own(node))
+        self.assertNotIn(node, self.me.tracked)
+        self.assertEqual('a', self.cloud.rows[node].owner)
+
+    def test_rebuild_on_a_node_that_is_not_tracked(self):
+        node = self.restart()
+        instance = mock.Mock(uuid='instance', host='me', node=node)
+        self.nova.put('instance', node, 'me')
+        self.me.manager.rt.finish_evacuation(instance, node, None)
+        self.assertIn(node, self.me.tracked)
+
+    def test_service_that_is_disabled(self):
+        node = self.restart()
+        tell = mock.Mock()
+        self.me.manager.virtapi = mock.Mock(
+            update_compute_provider_status=tell)
+        self.me.manager._update_compute_provider_status('context', False)
+        told = {call.args[1] for call in tell.mock_calls}
+        self.assertIn(node, told)
+        self.assertEqual(set(self.own) - set(self.me.tracked), told)
+        self.assertEqual({False}, {
+            call.args[2] for call in tell.mock_calls})
+
+    def test_service_that_tracks_nothing_is_disabled(self):
+        node = self.restart()
+        tell = mock.Mock(side_effect=[
+            exception.TraitRetrievalFailed(error='gone'), *[None] * 99])
+        self.me.manager.virtapi = mock.Mock(
+            update_compute_provider_status=tell)
+        self.me.tracked.clear()
+        self.me.manager._update_compute_provider_status('context', True)
+        self.assertIn(node, {call.args[1] for call in tell.mock_calls})
+        self.assertIn('Placement is not told', self.log.output)
+
+
+class MovesTestCase(WatchedTestCase):
+    """Free nodes come to the service, and go from it."""
+
+    def setUp(self):
+        super().setUp()
+        self.theirs = self.nova.owned('a')
+        self.say_made(self.theirs)
+
+    def say_made(self, nodes: set[str]) -> None:
+        """Have rows of a say that they were made as here."""
+        ring = self.me.ring
+        said = updates.of_settings(ring.settings, ring.process)
+        for node, answer in ring.ironic.fingerprints(nodes).items():
+            row = self.cloud.rows[node]
+            row.sayer = 'a'
+            row.made_of = updates.made_of(
+                answer, decisions.Decision.KEEP, said)
+            self.cloud.providers.add(node)
+
+    def kill(self) -> set[str]:
+        """Have a die, and name its nodes that come to the service."""
+        self.nova.change_service('a', forced_down=True)
+        before = self.nova.owned('me')
+        updated = self.changed()
+        came = self.nova.owned('me') - before
+        self.assertLess(3, len(came))
+        self.assertEqual(self.theirs & came, came)
+        self.tracked = updated & came
+        return came
+
+    def test_nodes_of_a_dead_service(self):
+        came = self.kill()
+        self.assertEqual(set(), self.tracked)
+        for node in came:
+            row = self.nova.row(node)
+            self.assertEqual('me', row.host)
+            self.assertIsNotNone(stats_adapter.read_made(row.stats, 'me'))
+            self.assertIsNotNone(stats_adapter.read_profile(row.stats, 'me'))
+            self.assertNotIn(node, self.me.tracked)
+        self.assertLessEqual(came, self.me.ring.process.tracked())
+        self.assertEqual(set(), self.changed())
+        self.assertEqual(came, came & self.nova.owned('me'))
+
+    def test_each_node_in_each_pass(self):
+        self.configure(full_update_interval=0)
+        self.assertEqual(self.kill(), self.tracked)
+
+    def test_node_that_was_made_otherwise(self):
+        changed = max(self.theirs)
+        self.nova.properties[changed] = {'memory_mb': 4096}
+        came = self.kill()
+        self.assertEqual({changed} & came, self.tracked)
+
+    def test_nodes_that_say_nothing(self):
+        for node in self.theirs:
+            self.cloud.rows[node].made_of = None
+        self.assertEqual(self.kill(), self.tracked)
+
+    def test_node_with_an_allocation(self):
+        for node in self.theirs:
+            self.cloud.allocations[node] = {'a-build'}
+        self.assertEqual(self.kill(), self.tracked)
+
+    def test_node_without_a_provider(self):
+        ask = self.me.placement.get_allocations_for_resource_provider
+        ask.side_effect = (
+            exception.ResourceProviderAllocationRetrievalFailed(
+                rp_uuid='it', error='{"errors": [{"status": 404}]}'))
+        self.assertEqual(self.kill(), self.tracked)
+
+    def test_placement_that_does_not_answer(self):
+        ask = self.me.placement.get
+        ask.side_effect = ValueError('no answer')
+        self.assertEqual(self.kill(), self.tracked)
+        self.assertIn('are left to the resource tracker', self.log.output)
+
+    def test_node_that_another_takes_meanwhile(self):
+        taken = set()
+        look = self.me.ring.world.nova.rows
+
+        def lose(nodes):
+            found = look(nodes)
+            if len(nodes) > 3 and self.me.ring.result.plan.steps and (
+                    all(node in self.theirs for node in nodes)):
+                node = min(nodes)
+                self.nova.own(node, 'b')
+                taken.add(node)
+            return found
+        self.useFixture(base.fixtures.MockPatchObject(
+            self.me.ring.world.nova, 'rows', lose))
+        self.nova.change_service('a', forced_down=True)
+        self.changed()
+        self.assertLess(0, len(taken))
+        self.assertEqual(set(), taken & self.nova.owned('me'))
+
+    def test_row_that_cannot_be_saved(self):
+        with mock.patch.object(objects.ComputeNode, 'save',
+                               side_effect=ValueError('no conductor')):
+            self.nova.change_service('a', forced_down=True)
+            self.me.begin_pass()
+            node = next(node for node, step
+                        in self.me.ring.result.plan.steps.items()
+                        if step.decision.takes)
+            self.driver._is_to_update(node)
+        self.assertIn('cannot be recorded', self.log.output)
+        self.assertEqual('a', self.cloud.rows[node].owner)
+        self.assertIn(node, self.kill())
+
+    def test_nodes_of_a_service_that_was_disabled(self):
+        told = []
+        self.me.manager.virtapi = self.driver.virtapi = mock.Mock(
+            wraps=self.driver.virtapi, reportclient=self.me.placement,
+            _compute=self.me.manager, update_compute_provider_status=(
+                lambda context, node, enabled: told.append((node, enabled))))
+        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
+            json=lambda: {'resource_providers': [
+                {'uuid': each} for each in self.theirs]})
+        came = self.kill()
+        self.assertEqual({(node, True) for node in came}, set(told))
+
+    def test_offers_are_written_into_rows_alone(self):
+        self.nova.change_service('a', disabled=True)
+        self.run_pass()
+        self.nova.change_service('me', disabled=True)
+        self.nova.change_service('a', disabled=False)
+        self.assertEqual(set(), self.changed() - self.theirs)
+        offers = self.nova.offers()
+        self.assertLess(3, len(offers))
+        self.assertLessEqual(set(offers), self.nova.owned('me'))
+        # They are withdrawn in the same way.
+        self.nova.change_service('me', disabled=False)
+        self.assertEqual(set(), self.changed())
+        self.assertEqual(set(), {
+            node for node, taker in self.nova.offers().items()
+            if taker and node in self.own})
+
+
+class NovaTrackerTestCase(base.DriverTestCase):
+    """What rows say without the tracker is what Nova's own makes of them."""
+
+    def setUp(self):
+        super().setUp()
+        self.configure(full_update_interval=10 ** 9)
+        self.tracked = self.useFixture(
+            nova_tracker.NovaTracker(self.nova, self.me))
+        for _ in range(3):
+            self.tracked.run_pass()
+            self.nova.advance()
+        self.node = next(node for node in sorted(self.nova.owned('me'))
+                         if node != self.me.ring._work.node)
+
+    def test_what_changes_when_a_node_moves(self):
+        said = self.driver.get_available_resource(self.node)
+        self.nova.own(self.node, 'a')
+        tracker = self.tracked.tracker
+        tracker.remove_node(self.node)
+        changes = []
+        with mock.patch.object(
+                tracker, '_update', lambda context, row: changes.append(
+                    row.obj_what_changed())):
+            tracker._init_compute_node(nova_context.get_admin_context(), {
+                **said, 'host_ip': '192.0.2.1'})
+        # What take_rows writes as well, with the address, which comes later.
+        # Ironic's nodes have no PCI devices.
+        self.assertEqual([{'host', 'service_id'}], [
+            each - {'pci_device_pools'} for each in changes])
+
+    def test_offer_that_the_tracker_keeps(self):
+        rows = self.tracked.tracker.compute_nodes
+        before = dict(rows[self.node].stats)
+        self.assertTrue(upstream.say(self.driver, self.node, lambda said: {
+            **stats_adapter.cleaned(said),
+            **stats_adapter.offer('me', 'a')}))
+        self.assertEqual({self.node: 'a'}, self.nova.offers())
+        # A claim writes what the tracker has added up.
+        self.tracked.tracker._update_usage(
+            {'memory_mb': 0}, self.node)
+        self.tracked.tracker._update(
+            nova_context.get_admin_context(), rows[self.node])
+        self.assertEqual({self.node: 'a'}, self.nova.offers())
+        self.assertTrue(upstream.say(
+            self.driver, self.node, lambda said: before))
+        self.assertEqual({}, self.nova.offers())
+        self.assertEqual(before, dict(rows[self.node].stats))
+
+    def test_node_that_the_tracker_does_not_have(self):
+        upstream.forget(self.driver, self.node)
+        self.assertFalse(upstream.say(self.driver, self.node, dict))
+
+    def test_steady_pass(self):
+        with mock.patch.object(
+                self.tracked.tracker, '_update') as update:
+            self.tracked.run_pass()
+        self.assertEqual(1, update.call_count)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tests of which nodes are updated in a pass."""
+
+import dataclasses
+import uuid
+
+from hypothesis import given
+from hypothesis import strategies
+from oslotest import base
+
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import updates
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
+
+NODE = '00000000-0000-0000-0000-000000000001'
+INTERVAL = 600
+
+
+class UnchangedTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.step = planner.Step(decisions.Decision.KEEP, 'so')
+        self.row = model.Row('me', made_of=updates.made_of(
+            'answer', self.step.decision, 'said'))
+        self.seen = updates.Circumstances(
+            {NODE: 'answer'}, 'said', None, frozenset())
+
+    def unchanged(self, **rows: model.Row) -> frozenset[str]:
+        return updates.find(
+            {NODE: self.step}, {NODE: rows.get('row', self.row)},
+            self.seen).unchanged
+
+    def test_row_that_says_all(self):
+        self.assertEqual({NODE}, self.unchanged())
+
+    def test_row_of_another(self):
+        self.assertEqual(updates.Changes(), updates.find(
+            {NODE: self.step}, {}, self.seen))
+
+    def test_node_that_is_updated_in_each_pass(self):
+        self.seen = dataclasses.replace(self.seen, busy={NODE})
+        self.assertEqual(updates.Changes(), updates.find(
+            {NODE: self.step}, {NODE: self.row}, self.seen))
+
+    def test_node_that_has_changed(self):
+        self.assertEqual(
+            updates.Changes(frozenset({NODE})), updates.find(
+                {NODE: self.step}, {NODE: model.Row('me')}, self.seen))
+
+    def test_row_that_differs(self):
+        for name, value in (('made_of', None), ('made_of', 'else'),
+                            ('taker', 'a'), ('taker', ''),
+                            ('held', frozenset({'code'}))):
+            self.assertEqual(frozenset(), self.unchanged(
+                row=dataclasses.replace(self.row, **{name: value})), name)
+
+    def test_offer_that_stands(self):
+        self.step = planner.Step(decisions.Decision.OFFER, 'so', 'a')
+        self.assertEqual({NODE}, self.unchanged(
+            row=dataclasses.replace(self.row, taker='a')))
+
+    def test_what_is_made_otherwise(self):
+        for seen in (dataclasses.replace(self.seen, answers={NODE: 'else'}),
+                     dataclasses.replace(self.seen, answers={}),
+                     dataclasses.replace(self.seen, said='else'),
+                     dataclasses.replace(self.seen, busy={NODE}),
+                     dataclasses.replace(self.seen, held=frozenset('x'))):
+            self.seen = seen
+            self.assertEqual(frozenset(), self.unchanged(), seen)
+
+    def test_node_that_is_not_listed(self):
+        self.step = planner.Step(decisions.Decision.LEAVE, 'so')
+        self.assertEqual(frozenset(), self.unchanged())
+
+    def test_node_that_was_recorded_first(self):
+        self.step = planner.Step(decisions.Decision.RECORD_FIRST, 'so')
+        self.assertEqual(frozenset(), self.unchanged())
+        made_of = updates.made_of('answer', self.step.decision, 'said')
+        self.step = planner.Step(decisions.Decision.KEEP_INSTANCE, 'so')
+        self.assertEqual(frozenset(), self.unchanged(
+            row=dataclasses.replace(self.row, made_of=made_of)))
+
+
+class SettingsTestCase(base.BaseTestCase):
+
+    def test_what_rows_say_of_the_service(self):
+        process = clouds.Process(clouds.Cloud())
+        first = updates.of_settings(settings.Settings('me'), process)
+        self.assertEqual(first, updates.of_settings(
+            settings.Settings('me', full_update_interval=0), process))
+        self.assertNotEqual(first, updates.of_settings(
+            settings.Settings('me', partitions=8), process))
+        process.makes_with = lambda: 'another provider.yaml'
+        self.assertNotEqual(first, updates.of_settings(
+            settings.Settings('me'), process))
+
+
+class TurnsTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.turns = updates.Turns(0)
+
+    @given(strategies.uuids(), strategies.floats(-1e6, 1e6),
+           strategies.floats(0, 100))
+    def test_each_node_has_one_turn_in_an_interval(self, node, began, pause):
+        node, now = str(node), began
+        turns = updates.Turns(began)
+        updated = 0
+        while now < began + 10 * INTERVAL:
+            if turns.has(node, now, INTERVAL):
+                turns.updated(node, now)
+                updated += 1
+            now += 1 + pause
+        self.assertIn(updated, (9, 10, 11))
+
+    def test_turns_are_spread(self):
+        nodes = [str(uuid.UUID(int=number)) for number in range(1000)]
+        counts = []
+        for now in range(0, INTERVAL, 60):
+            counts.append(sum(
+                updates.Turns(now).has(node, now + 60, INTERVAL)
+                for node in nodes))
+        self.assertEqual(1000, sum(counts))
+        self.assertLess(max(counts), 150)
+        self.assertGreater(min(counts), 60)
+
+    def test_every_pass(self):
+        self.turns.updated(NODE, 0)
+        self.assertTrue(self.turns.has(NODE, 0, 0))
+
+    def test_update_that_has_failed(self):
+        self.turns.updated(NODE, 0)
+        self.turns.failed(NODE)
+        self.assertTrue(self.turns.has(NODE, 1, 1e9))
+        self.turns.updated(NODE, 1)
+        self.assertFalse(self.turns.has(NODE, 2, 1e9))
+
+    def test_nodes_that_are_gone(self):
+        self.turns.updated(NODE, 100)
+        self.turns.failed(NODE)
+        self.turns.keep([])
+        self.assertFalse(self.turns.has(NODE, 101, 1e9))
+        self.assertEqual(101, self.turns.oldest([NODE], 101))
+
+    def test_oldest(self):
+        self.turns.updated(NODE, 100)
+        self.assertEqual(20, self.turns.oldest([NODE], 120))
+        self.assertEqual(120, self.turns.oldest([NODE, 'other'], 120))
+        self.assertEqual(0, self.turns.oldest([], 120))
+
+    def test_providers_after_a_start(self):
+        self.assertFalse(self.turns.is_checked)
+        self.turns.check(['good', 'disabled', 'gone'],
+                         {'good': False, 'disabled': True}, False)
+        self.assertTrue(self.turns.is_checked)
+        self.assertEqual(['disabled', 'gone'], [
+            node for node in ('good', 'disabled', 'gone')
+            if self.turns.has(node, 1, 1e9)])
+
+    def test_providers_of_a_disabled_service(self):
+        self.turns.check(['good', 'enabled'],
+                         {'good': True, 'enabled': False}, True)
+        self.assertTrue(self.turns.has('enabled', 1, 1e9))
+        self.assertFalse(self.turns.has('good', 1, 1e9))
