@@ -293,7 +293,7 @@ def read_failures(stats: Mapping[str, str] | None, owner: str
         found = _said_by(owner, _FAILURES, stats)
         return {str(node): failures.Failure(max(1, int(count)), _time(at))
                 for node, (count, at) in dict(found['nodes']).items()}
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return {}
 
 

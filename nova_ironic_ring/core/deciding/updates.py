@@ -98,9 +98,11 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
         if row is None or not step.decision.lists:
             continue
         own.add(node)
-        answer = seen.answers.get(node)
-        if answer is None or row.held != held or (
-                row.made_of != made_of(answer, step.decision, seen.said)):
+        answer, decision = seen.answers.get(node), step.decision
+        # What comes to this service now, Nova does not count there yet.
+        is_new = decision.takes or decision.takes_instance
+        if is_new or answer is None or row.held != held or (
+                row.made_of != made_of(answer, decision, seen.said)):
             changed.add(node)
         elif row.taker != step.offer:
             offers.add(node)

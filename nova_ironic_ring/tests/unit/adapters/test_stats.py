@@ -33,6 +33,7 @@ class ProfileTestCase(base.BaseTestCase):
         (key,) = said
         for broken in ('no', '[]', '{}', '{"from": "a", "nodes": 1}',
                        '{"from": "a", "nodes": {"n": [1]}}',
+                       '{"from": "a", "nodes": {"n": [Infinity, ""]}}',
                        '{"from": "a", "nodes": {"n": ["x", "y"]}}',
                        '{"from": "a", "nodes": {"n": [1, 2]}}'):
             self.assertEqual({}, stats.read_failures({key: broken}, 'a'))

@@ -15,6 +15,8 @@ import nova.conf
 
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import nova_tracker
@@ -178,6 +180,51 @@ class RingTestCase(_TrackerTestCase):
         self.assertEqual('a', self.cloud.rows[node].owner)
         self.assertEqual(self.desired('me', 'a') - {node},
                          self.nova.owned('me'))
+
+
+class ChangesTestCase(_TrackerTestCase):
+    """With the ring driver, which has the tracker update what has changed."""
+
+    def setUp(self):
+        super().setUp()
+        self.configure(full_update_interval=10 ** 9)
+        self.track()
+        for _ in range(3):
+            self.run_pass()
+        self.updated = []
+        describe = self.driver.get_available_resource
+        self.useFixture(fixtures.MockPatchObject(
+            self.driver, 'get_available_resource',
+            lambda node: self.updated.append(node) or describe(node)))
+
+    def test_steady_pass(self):
+        self.run_pass()
+        self.assertEqual([self.me.ring._work.node], self.updated)
+
+    def test_nodes_that_move(self):
+        # As a service says it that makes rows in the same way.
+        theirs = self.nova.owned('b')
+        ring = self.me.ring
+        said = updates.of_settings(ring.settings, ring.process)
+        for node, answer in ring.ironic.fingerprints(theirs).items():
+            row = self.cloud.rows[node]
+            row.sayer = 'b'
+            row.made_of = updates.made_of(
+                answer, decisions.Decision.KEEP, said)
+            self.cloud.providers.add(node)
+        self.nova.change_service('b', forced_down=True)
+        self.run_pass()
+        own = self.desired('me', 'a')
+        self.assertLess(1, len(own & theirs))
+        self.assertEqual(own, self.nova.owned('me'))
+        self.assertEqual([self.me.ring._work.node], self.updated)
+        for errors in self.errors:
+            self.assertEqual('', errors.output[:100])
+        # And each once, as they are then.
+        self.updated.clear()
+        self.configure(full_update_interval=0)
+        self.run_pass()
+        self.assertEqual(sorted(own), sorted(self.updated))
 
 
 class PoolTestCase(_TrackerTestCase):

@@ -77,6 +77,12 @@ class UnchangedTestCase(base.BaseTestCase):
         self.step = planner.Step(decisions.Decision.LEAVE, 'so')
         self.assertEqual(frozenset(), self.unchanged())
 
+    def test_node_with_an_instance_that_is_taken_over(self):
+        for decision in decisions.Decision:
+            if decision.takes or decision.takes_instance:
+                self.step = planner.Step(decision, 'so')
+                self.assertEqual(frozenset(), self.unchanged(), decision)
+
     def test_node_that_was_recorded_first(self):
         self.step = planner.Step(decisions.Decision.RECORD_FIRST, 'so')
         self.assertEqual(frozenset(), self.unchanged())
