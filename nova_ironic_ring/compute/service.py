@@ -483,14 +483,14 @@ class RingService(Service):
         return self.result
 
     def _check_providers(self) -> None:
-        """See once that what is not updated after a start is in order."""
-        if self.turns.is_checked:
+        """See that what is not updated is in order."""
+        standing = self.memory.standing
+        if self.turns.is_checked(standing):
             return
         try:
             self.turns.check(
                 self.result.changes.unchanged,
-                self.world.placement.providers(),
-                self.memory.standing.is_disabled(self.settings.me))
+                self.world.placement.providers(), standing, self.settings.me)
         except Exception as error:
             # Nothing can be mended there either: the next pass looks again.
             LOG.debug('Placement does not tell which resource providers there '

@@ -17,6 +17,8 @@ import hashlib
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import profile
@@ -122,8 +124,9 @@ class Turns:
         :param now: the present time of a monotonic clock, in seconds
         """
         self._began = now
-        #: Whether it is known that what is not updated is in order.
-        self.is_checked = False
+        #: What the services were when it was last seen that what is not
+        #: updated is in order; None before that.
+        self._checked: Mapping[str, membership.State] | None = None
         #: When each node was updated last, in seconds.
         self._at: dict[str, float] = {}
         #: The nodes whose last update has failed.
@@ -145,20 +148,30 @@ class Turns:
         """
         self._failed.add(node)
 
-    def check(self, nodes: Iterable[str], providers: Mapping[str, bool],
-              is_disabled: bool) -> None:
-        """Have nodes be updated whose providers are not as they should be.
+    def is_checked(self, standing: observation.Standing) -> bool:
+        """Say whether the providers need no look.
 
         While a process was down, they may have been deleted, and the service
-        disabled or enabled.
+        disabled or enabled. And with the record of a service Nova deletes the
+        providers that it had, of which some may be another's by then.
+
+        :param standing: what the service knows of the others
+        """
+        return self._checked == standing.membership.states
+
+    def check(self, nodes: Iterable[str], providers: Mapping[str, bool],
+              standing: observation.Standing, me: str) -> None:
+        """Have nodes be updated whose providers are not as they should be.
 
         :param nodes: the UUIDs of nodes that need no update otherwise
         :param providers: all providers: whether the scheduler is kept away
-        :param is_disabled: whether it should be kept away from these nodes
+        :param standing: what the service knows of the others
+        :param me: its canonical name
         """
+        is_disabled = standing.is_disabled(me)
         self._failed.update(node for node in nodes
                             if providers.get(node) is not is_disabled)
-        self.is_checked = True
+        self._checked = standing.membership.states
 
     def keep(self, nodes: Collection[str]) -> None:
         """Forget all nodes but some.

@@ -644,10 +644,11 @@ class Tracker:
         self.turns.keep(result.listed)
         self.process.untracked = (
             result.changes.unchanged - self.process.tracked_nodes)
-        if not self.turns.is_checked:
+        standing = result.memory.standing
+        if not self.turns.is_checked(standing):
             self.turns.check(
                 result.changes.unchanged, self.world.placement.providers(),
-                result.memory.standing.is_disabled(self.current.me))
+                standing, self.current.me)
 
     def look(self, listed: tracking.Listed
              ) -> Sequence[model.Takeover] | None:

@@ -203,8 +203,12 @@ class RingTestCase(base.LabTestCase):
 
     def test_provider_that_is_deleted(self):
         node, owner = next(iter(self.lab.owners().items()))
+        self.addCleanup(self.lab.reconfigure, owner, {})
+        # Each node has its turn once in this time.
+        self.lab.reconfigure(
+            owner, {'ironic_ring': {'full_update_interval': 15}})
         self.cloud.placement.delete(f'/resource_providers/{node}')
-        self.wait_for_passes(owner)
         # Nova's cache alone would keep it away for minutes.
-        self.assertEqual(200, self.cloud.placement.get(
-            f'/resource_providers/{node}').status_code)
+        self.lab.wait('The provider of the node', lambda: (
+            self.cloud.placement.get(
+                f'/resource_providers/{node}').status_code == 200), 60)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: a start, steady passes, a death and a return."""
+"""What is measured: a start, steady passes, a restart, a death and others."""
 
 from collections.abc import Callable
 import dataclasses
+import datetime
 import time
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import view
 from nova_ironic_ring.tests.scale import costs
 
 #: The services.
@@ -60,7 +62,7 @@ def offered(lab: cloud.Lab) -> dict[str, int]:
 
 
 def run(lab: cloud.Lab, count: int, course: Course) -> list[Stage]:
-    """Start two services, let them be, kill one, start it again, drain it.
+    """Start two services, let them be, restart and kill one, and drain it.
 
     :param lab: a lab with nodes, and without a nova-compute
     :param count: how many nodes it has
@@ -92,6 +94,10 @@ def run(lab: cloud.Lab, count: int, course: Course) -> list[Stage]:
     time.sleep(course.window)
     stages.append(Stage('steady', costs.used(lab).since(before)))
 
+    stages.append(_change(lab, count))
+    stages.append(_restart(lab, OTHER))
+    lab.wait('A shared inventory', is_shared, _PATIENCE)
+
     stages.append(_measure(
         lab, 'kill -9', lab.compute(ONE).kill,
         lambda: offered(lab).get(OTHER, 0) >= count,
@@ -105,6 +111,48 @@ def run(lab: cloud.Lab, count: int, course: Course) -> list[Stage]:
         lab, 'drain', lambda: _disable(lab, ONE),
         lambda: offered(lab).get(OTHER, 0) >= count, _grows(lab, OTHER)))
     return stages
+
+
+def _change(lab: cloud.Lab, count: int) -> Stage:
+    """Set maintenance of one node in Ironic, until Placement knows of that.
+
+    :param lab: the lab
+    :param count: how many nodes it has
+    """
+    ironic = lab.connect('lab-system').baremetal
+    node = next(iter(lab.owners()))
+
+    def is_known() -> bool:
+        return sum(offered(lab).values()) == count - 1
+    stage = _measure(
+        lab, 'change', lambda: ironic.set_node_maintenance(node), is_known,
+        is_known)
+    ironic.unset_node_maintenance(node)
+    lab.wait('All nodes in Placement', lambda: (
+        sum(offered(lab).values()) == count), _PATIENCE)
+    return stage
+
+
+def _restart(lab: cloud.Lab, host: str) -> Stage:
+    """Stop a service, and start it, until its first heartbeat.
+
+    Nova answers no message before that.
+
+    :param lab: the lab
+    :param host: the name of the service
+    """
+    lab.compute(host).stop()
+    before = _heartbeat(lab, host)
+
+    def is_alive() -> bool:
+        return _heartbeat(lab, host) != before
+    return _measure(
+        lab, 'restart', lab.compute(host).start, is_alive, is_alive)
+
+
+def _heartbeat(lab: cloud.Lab, host: str) -> datetime.datetime | None:
+    with lab.cell() as opened:
+        return view.heartbeat(opened, host)
 
 
 def _disable(lab: cloud.Lab, host: str) -> None:

@@ -12,6 +12,8 @@ from oslotest import base
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
@@ -160,17 +162,29 @@ class TurnsTestCase(base.BaseTestCase):
         self.assertEqual(120, self.turns.oldest([NODE, 'other'], 120))
         self.assertEqual(0, self.turns.oldest([], 120))
 
+    def standing(self, **states: membership.State) -> observation.Standing:
+        return observation.Standing(membership.Membership(states=states))
+
     def test_providers_after_a_start(self):
-        self.assertFalse(self.turns.is_checked)
+        now = self.standing(me=membership.State.MEMBER)
+        self.assertFalse(self.turns.is_checked(now))
         self.turns.check(['good', 'disabled', 'gone'],
-                         {'good': False, 'disabled': True}, False)
-        self.assertTrue(self.turns.is_checked)
+                         {'good': False, 'disabled': True}, now, 'me')
+        self.assertTrue(self.turns.is_checked(now))
         self.assertEqual(['disabled', 'gone'], [
             node for node in ('good', 'disabled', 'gone')
             if self.turns.has(node, 1, 1e9)])
 
+    def test_providers_when_a_service_is_deleted(self):
+        before = self.standing(me=membership.State.MEMBER,
+                               a=membership.State.ABSENT)
+        self.turns.check([], {}, before, 'me')
+        self.assertFalse(self.turns.is_checked(
+            self.standing(me=membership.State.MEMBER)))
+
     def test_providers_of_a_disabled_service(self):
         self.turns.check(['good', 'enabled'],
-                         {'good': True, 'enabled': False}, True)
+                         {'good': True, 'enabled': False},
+                         self.standing(me=membership.State.DISABLED), 'me')
         self.assertTrue(self.turns.has('enabled', 1, 1e9))
         self.assertFalse(self.turns.has('good', 1, 1e9))
