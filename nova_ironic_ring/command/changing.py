@@ -53,7 +53,7 @@ class _Changing(app.Codes, lister.Lister):
         return parser
 
     @abc.abstractmethod
-    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.PlannedStep]:
         """Say what there is to do.
 
         :raises ValueError: if something that is named does not exist
@@ -62,7 +62,7 @@ class _Changing(app.Codes, lister.Lister):
 
     @abc.abstractmethod
     def act(self, parsed_args: argparse.Namespace,
-            planned: Sequence[steps.Step]) -> steps.Outcomes:
+            planned: Sequence[steps.PlannedStep]) -> steps.StepResults:
         """Do it."""
 
     def take_action(self, parsed_args: argparse.Namespace
@@ -71,29 +71,29 @@ class _Changing(app.Codes, lister.Lister):
         self._generate_columns_and_selector(parsed_args, self._COLUMNS)
         self.reason = getattr(parsed_args, 'reason', None)
         planned = self.plan(parsed_args)
-        outcomes: steps.Outcomes = dict.fromkeys(planned, steps.NOT_DONE)
+        results: steps.StepResults = dict.fromkeys(planned, steps.NOT_DONE)
         if self._ask(parsed_args, planned):
-            outcomes = self._act(parsed_args, planned)
-            self._tell(outcomes)
+            results = self._act(parsed_args, planned)
+            self._tell(results)
         return self._COLUMNS, [
-            (step.words, outcomes[step].result.value, step.action.name,
-             step.subject, outcomes[step].result.name, outcomes[step].error)
+            (step.words, results[step].code.value, step.action.name,
+             step.subject, results[step].code.name, results[step].error)
             for step in planned]
 
     def _act(self, parsed_args: argparse.Namespace,
-             planned: Sequence[steps.Step]) -> steps.Outcomes:
+             planned: Sequence[steps.PlannedStep]) -> steps.StepResults:
         """Do it, and write down who has done so."""
         self.trail.begin()
-        result = steps.Result.FAILED
+        worst = steps.ResultCode.FAILED
         try:
-            outcomes = self.act(parsed_args, planned)
-            result = steps.worst(outcomes)
+            results = self.act(parsed_args, planned)
+            worst = steps.worst(results)
         finally:
-            self.trail.end(result.name)
-        return outcomes
+            self.trail.end(worst.name)
+        return results
 
     def _ask(self, parsed_args: argparse.Namespace,
-             planned: Sequence[steps.Step]) -> bool:
+             planned: Sequence[steps.PlannedStep]) -> bool:
         """Show what is to be done, and ask whether to do it.
 
         :param parsed_args: with ``dry_run`` and ``yes``
@@ -117,15 +117,15 @@ class _Changing(app.Codes, lister.Lister):
         answer = self.app.stdin.readline().strip().lower()
         return answer in ('y', 'yes')
 
-    def _tell(self, outcomes: steps.Outcomes) -> None:
+    def _tell(self, results: steps.StepResults) -> None:
         """Say what has failed, and choose the exit status."""
-        for outcome in outcomes.values():
-            if outcome.error:
-                self.say(outcome.error)
-        results = {outcome.result for outcome in outcomes.values()}
-        if steps.Result.FAILED in results:
+        for result in results.values():
+            if result.error:
+                self.say(result.error)
+        worst = steps.worst(results)
+        if worst is steps.ResultCode.FAILED:
             self.app.status = app.FAILED
-        elif results != {steps.Result.DONE}:
+        elif worst is not steps.ResultCode.DONE:
             self.app.status = app.LOOK
 
 
@@ -174,11 +174,11 @@ class Drain(_Tending):
                  'instance_mobility is follow')
         return parser
 
-    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.PlannedStep]:
         return self.worker.plan_drain(parsed_args.host, parsed_args.instances)
 
     def act(self, parsed_args: argparse.Namespace,
-            planned: Sequence[steps.Step]) -> steps.Outcomes:
+            planned: Sequence[steps.PlannedStep]) -> steps.StepResults:
         return self.worker.drain(
             planned, parsed_args.reason, parsed_args.timeout)
 
@@ -186,11 +186,11 @@ class Drain(_Tending):
 class Undrain(_Tending):
     """Enable a service, and wait until it has its share of free nodes."""
 
-    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.PlannedStep]:
         return self.worker.plan_undrain(parsed_args.host)
 
     def act(self, parsed_args: argparse.Namespace,
-            planned: Sequence[steps.Step]) -> steps.Outcomes:
+            planned: Sequence[steps.PlannedStep]) -> steps.StepResults:
         return self.worker.undrain(planned, parsed_args.timeout)
 
 
@@ -208,16 +208,16 @@ class Failover(_Tending):
         parser.add_argument('--reason', metavar='TEXT', help=_REASON)
         return parser
 
-    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.PlannedStep]:
         return self.worker.plan_failover(parsed_args.host, parsed_args.alive)
 
     def act(self, parsed_args: argparse.Namespace,
-            planned: Sequence[steps.Step]) -> steps.Outcomes:
-        outcomes = self.worker.failover(planned, parsed_args.timeout)
+            planned: Sequence[steps.PlannedStep]) -> steps.StepResults:
+        results = self.worker.failover(planned, parsed_args.timeout)
         host = planned[0].subject
         self.say(f'When {host} is well again: "openstack compute service set '
                  f'--up {host} nova-compute".')
-        return outcomes
+        return results
 
 
 class Move(_Waiting):
@@ -240,11 +240,11 @@ class Move(_Waiting):
         parser.add_argument('--reason', metavar='TEXT', help=_REASON)
         return parser
 
-    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.PlannedStep]:
         return self.mover.plan(parsed_args.nodes, parsed_args.host)
 
     def act(self, parsed_args: argparse.Namespace,
-            planned: Sequence[steps.Step]) -> steps.Outcomes:
+            planned: Sequence[steps.PlannedStep]) -> steps.StepResults:
         return self.mover.move(planned, parsed_args.host, parsed_args.timeout)
 
 
@@ -273,13 +273,13 @@ class Shard(_Changing):
         parser.add_argument('--reason', metavar='TEXT', help=_REASON)
         return parser
 
-    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.PlannedStep]:
         if parsed_args.clear and parsed_args.shards is not None:
             raise errors.CommandError(
                 '--clear takes the nodes out of all shards with these names: '
                 'leave out --shards.')
         self.sharder = sharder.Sharder(
-            self.source, self.console, lambda: self.trail, sharder.Wanted(
+            self.source, self.console, lambda: self.trail, sharder.Division(
                 sharding.Names(parsed_args.prefix), parsed_args.shards,
                 parsed_args.group, parsed_args.os_cloud))
         seen = self.see(self.source.read())
@@ -287,7 +287,7 @@ class Shard(_Changing):
                 else self.sharder.plan(seen))
 
     def act(self, parsed_args: argparse.Namespace,
-            planned: Sequence[steps.Step]) -> steps.Outcomes:
+            planned: Sequence[steps.PlannedStep]) -> steps.StepResults:
         return self.sharder.change(planned)
 
 
@@ -310,9 +310,9 @@ class Clean(_Changing):
                  'resource providers without a record')
         return parser
 
-    def plan(self, parsed_args: argparse.Namespace) -> list[steps.Step]:
+    def plan(self, parsed_args: argparse.Namespace) -> list[steps.PlannedStep]:
         return self.cleaner.plan(parsed_args.kind)
 
     def act(self, parsed_args: argparse.Namespace,
-            planned: Sequence[steps.Step]) -> steps.Outcomes:
+            planned: Sequence[steps.PlannedStep]) -> steps.StepResults:
         return self.cleaner.clean(planned)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from oslo_config import cfg
 
 from nova_ironic_ring.command.access import errors
-from nova_ironic_ring.command.checks.findings import Code
+from nova_ironic_ring.command.checks.findings import FindingCode
 from nova_ironic_ring.command.checks import table
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.command.telling import snapshot
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CONF = cfg.CONF
 
-_Action = steps.Action
+_Action = steps.StepAction
 
 
 class Cleaner:
@@ -42,7 +42,7 @@ class Cleaner:
         self._seen: snapshot.Snapshot | None = None
         self._trail = written
 
-    def plan(self, kind: str) -> list[steps.Step]:
+    def plan(self, kind: str) -> list[steps.PlannedStep]:
         """Say what removing leftovers would do.
 
         :param kind: ``rows`` or ``providers``
@@ -67,16 +67,16 @@ class Cleaner:
         else:
             _believe(len(found), len(seen.providers or ()),
                      'with a resource provider', limit)
-        planned = [steps.Step(
+        planned = [steps.PlannedStep(
             _Action.DELETE_RECORD if kind == 'rows'
             else _Action.DELETE_PROVIDER, node,
             f'delete the {kind[:-1]} of node {node}') for node in found]
         # The pools of a service that Nova has are that one's to delete.
-        return planned + [steps.Step(
+        return planned + [steps.PlannedStep(
             _Action.DELETE_RECORD, name, f'delete the row of pool {name}')
             for name in (_left_pools(seen) if kind == 'rows' else ())]
 
-    def clean(self, planned: Sequence[steps.Step]) -> steps.Outcomes:
+    def clean(self, planned: Sequence[steps.PlannedStep]) -> steps.StepResults:
         """Remove what is left of nodes.
 
         :param planned: the steps
@@ -93,7 +93,7 @@ class Cleaner:
                 done[step] = steps.failed(error)
         return done
 
-    def _clean(self, seen: snapshot.Snapshot, step: steps.Step) -> None:
+    def _clean(self, seen: snapshot.Snapshot, step: steps.PlannedStep) -> None:
         """Remove what is left of a node, or of a pool.
 
         :raises CommandError: if Ironic has it again, or a service
@@ -140,7 +140,7 @@ class Cleaner:
 def _left_pools(seen: snapshot.Snapshot) -> list[str]:
     """Name the pools without instances of services that Nova does not have."""
     return [finding.subject for finding in table.find(seen)
-            if finding.code is Code.POOL_OF_LOST_SERVICE
+            if finding.code is FindingCode.POOL_OF_LOST_SERVICE
             and seen.state(seen.pools[finding.subject].owner)
             is membership.State.GONE]
 

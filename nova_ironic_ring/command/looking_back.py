@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _UNITS = {'m': 'minutes', 'h': 'hours', 'd': 'days'}
 
 
-class Code(enum.Enum):
+class RecordCode(enum.Enum):
     """What a record tells; the names are for programs, and stay."""
 
     SERVICE_CREATED = enum.auto()
@@ -41,12 +41,12 @@ class Code(enum.Enum):
 
 # What the record of a service tells, for programs.
 _OF_SERVICES = frozenset({
-    Code.SERVICE_CREATED.name, Code.SERVICE_SEEN.name,
-    Code.SERVICE_DELETED.name})
+    RecordCode.SERVICE_CREATED.name, RecordCode.SERVICE_SEEN.name,
+    RecordCode.SERVICE_DELETED.name})
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class HistoryLine:
     """Something that has happened.
 
     :ivar at: when, with time zone
@@ -81,7 +81,7 @@ class _Found:
     :ivar node: the node of Ironic, where that was asked and has it
     """
 
-    lines: Sequence[Line]
+    lines: Sequence[HistoryLine]
     node: snapshot.Node | None = None
 
 
@@ -154,10 +154,10 @@ class History(app.Codes, lister.Lister):
         return _Found(lines, node)
 
     def _of_cells(self, name: str, node: snapshot.Node | None = None
-                  ) -> list[Line] | None:
+                  ) -> list[HistoryLine] | None:
         # It is slow to import.
         from nova_ironic_ring.adapters import history
-        found: list[Line] | None = None
+        found: list[HistoryLine] | None = None
         for cell in self.source.cells():
             with self.source.cell_of(cell.name) as opened:
                 lines = find(
@@ -183,7 +183,7 @@ class History(app.Codes, lister.Lister):
         return found[0] if found else None
 
 
-def _may_be_of_a_node(lines: Sequence[Line], name: str) -> bool:
+def _may_be_of_a_node(lines: Sequence[HistoryLine], name: str) -> bool:
     """Say whether a node may have a name by which Nova has found something.
 
     A project may call its servers as nodes are called.
@@ -215,7 +215,7 @@ def read_time(words: str, now: datetime.datetime) -> datetime.datetime:
 
 
 def find(past: 'history.History', name: str, node: snapshot.Node | None = None
-         ) -> list[Line] | None:
+         ) -> list[HistoryLine] | None:
     """Tell what the records of a cell have of a host, a node or a server.
 
     :param past: the records
@@ -249,11 +249,12 @@ def _names(action: 'history.Action', host: str) -> bool:
         model.canonical(str(action.said.get(end))) for end in ('from', 'to')}
 
 
-def _of_services(services: 'Iterable[history.Service]') -> Iterator[Line]:
+def _of_services(services: 'Iterable[history.Service]'
+                 ) -> Iterator[HistoryLine]:
     for each in services:
         if each.created:
-            yield Line(each.created, Code.SERVICE_CREATED.name,
-                       target=each.name)
+            yield HistoryLine(each.created, RecordCode.SERVICE_CREATED.name,
+                              target=each.name)
         if each.seen:
             said = []
             if each.is_forced_down:
@@ -262,37 +263,39 @@ def _of_services(services: 'Iterable[history.Service]') -> Iterator[Line]:
                 said.append('disabled')
             if each.disabled_reason:
                 said.append(each.disabled_reason)
-            yield Line(each.seen, Code.SERVICE_SEEN.name, target=each.name,
-                       reason=': '.join(said))
+            yield HistoryLine(each.seen, RecordCode.SERVICE_SEEN.name,
+                              target=each.name, reason=': '.join(said))
         if each.deleted:
-            yield Line(each.deleted, Code.SERVICE_DELETED.name,
-                       source=each.name)
+            yield HistoryLine(each.deleted, RecordCode.SERVICE_DELETED.name,
+                              source=each.name)
 
 
-def _of_rows(rows: 'Iterable[history.Record]') -> Iterator[Line]:
+def _of_rows(rows: 'Iterable[history.Record]') -> Iterator[HistoryLine]:
     for row in rows:
         if row.created:
-            # Nova has one record of a node, whose host changes: that it was
-            # made for the present one is not said.
-            yield Line(row.created, Code.RECORD_CREATED.name, node=row.name,
-                       target=row.host or '')
+            # Nova has one record of a node, whose host changes. The record
+            # does not say for whom it was made.
+            yield HistoryLine(row.created, RecordCode.RECORD_CREATED.name,
+                              node=row.name, target=row.host or '')
         if row.deleted:
-            yield Line(row.deleted, Code.RECORD_DELETED.name, node=row.name,
-                       source=row.host or '')
+            yield HistoryLine(row.deleted, RecordCode.RECORD_DELETED.name,
+                              node=row.name, source=row.host or '')
 
 
-def _of_instances(instances: 'Iterable[history.Instance]') -> Iterator[Line]:
+def _of_instances(instances: 'Iterable[history.Instance]'
+                  ) -> Iterator[HistoryLine]:
     for each in instances:
         if each.created:
-            yield Line(each.created, Code.SERVER_CREATED.name, each.name,
-                       reason=each.display_name)
+            yield HistoryLine(each.created, RecordCode.SERVER_CREATED.name,
+                              each.name, reason=each.display_name)
         if each.deleted:
-            yield Line(each.deleted, Code.SERVER_DELETED.name, each.name,
-                       each.node or '', source=each.host or '',
-                       reason=each.display_name)
+            yield HistoryLine(each.deleted, RecordCode.SERVER_DELETED.name,
+                              each.name, each.node or '',
+                              source=each.host or '',
+                              reason=each.display_name)
 
 
-def _of_actions(done: 'Iterable[history.Action]') -> Iterator[Line]:
+def _of_actions(done: 'Iterable[history.Action]') -> Iterator[HistoryLine]:
     # It is slow to import.
     from nova_ironic_ring.adapters import actions
     codes: Mapping[str, audit.Code] = {
@@ -301,7 +304,7 @@ def _of_actions(done: 'Iterable[history.Action]') -> Iterator[Line]:
     for each in done:
         said = {name: value or '' for name, value in each.said.items()}
         author = _author(said.get('by'))
-        yield Line(
+        yield HistoryLine(
             each.at, codes[each.name].name if each.name in codes
             else each.name, each.instance, said.get('node', ''),
             said.get('from', ''), said.get('to', ''), said.get('reason', ''),

@@ -2,51 +2,29 @@
 
 """Gives instances, and so their nodes, to other services."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 import functools
-from typing import TYPE_CHECKING
 
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.command.telling import counting
 from nova_ironic_ring.command.telling import snapshot
-from nova_ironic_ring.command import work
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.taking import pool_gift
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 
-if TYPE_CHECKING:
-    from nova_ironic_ring.command.access import source
-    from nova_ironic_ring.command import trail
-
-_Action = steps.Action
+_Action = steps.StepAction
 
 
-class Mover:
+class Mover(steps.Changer):
     """Moves instances."""
 
-    def __init__(self, where: 'source.Source', see: work.See,
-                 waiter: steps.Waiter,
-                 written: 'Callable[[], trail.Trail]') -> None:
-        """Choose the deployment.
+    #: What was counted in the last look.
+    _counted: tuple[snapshot.Snapshot, bool] | None = None
 
-        :param where: the deployment
-        :param see: is given what was read first
-        :param waiter: what waits for its services
-        :param written: returns the records of what is done; slow to import
-        """
-        self._source = where
-        self._see = see
-        self._waiter = waiter
-        #: What was read when it was planned.
-        self._seen: snapshot.Snapshot | None = None
-        self._trail = written
-        #: What was counted in the last look.
-        self._counted: tuple[snapshot.Snapshot, bool] | None = None
-
-    def plan(self, nodes: Iterable[str], host: str) -> list[steps.Step]:
+    def plan(self, nodes: Iterable[str], host: str) -> list[steps.PlannedStep]:
         """Say what moving nodes would do.
 
         :param nodes: what to find each by
@@ -66,17 +44,18 @@ class Mover:
             _see_it_goes(seen, node, instance, target)
         return [
             step for node, instance in found.values()
-            if model.canonical(instance.host or '') != target.record.name
+            if instance.host_name != target.record.name
             for step in (
-                steps.Step(_Action.GIVE_INSTANCE, node.uuid,
-                           f'give instance {instance.uuid} ({instance.name}) '
-                           f'of {instance.host} to {target.record.host}'),
-                steps.Step(_Action.WAIT_FOR_NODE, node.uuid,
-                           f'wait until {target.record.host} has node '
-                           f'{node.uuid}', 1))]
+                steps.PlannedStep(
+                    _Action.GIVE_INSTANCE, node.uuid,
+                    f'give instance {instance.uuid} ({instance.name}) of '
+                    f'{instance.host} to {target.record.host}'),
+                steps.PlannedStep(
+                    _Action.WAIT_FOR_NODE, node.uuid, 'wait until '
+                    f'{target.record.host} has node {node.uuid}', 1))]
 
-    def move(self, planned: Sequence[steps.Step], host: str, timeout: float
-             ) -> steps.Outcomes:
+    def move(self, planned: Sequence[steps.PlannedStep], host: str,
+             timeout: float) -> steps.StepResults:
         """Give instances to another service, and wait.
 
         One that cannot be given away by now does not keep the others.
@@ -99,17 +78,16 @@ class Mover:
                     done[step] = steps.DONE
                     given.add(step.subject)
         waits = {step: functools.partial(
-            self._is_elsewhere, node=step.subject, host=model.canonical(host))
+            self._left, node=step.subject, host=model.canonical(host))
             for step in planned if step.action is _Action.WAIT_FOR_NODE
             and step.subject in given}
         return {**done, **self._waiter.wait(seen, waits, timeout)}
 
-    def _is_elsewhere(self, seen: snapshot.Snapshot, node: str, host: str
-                      ) -> int:
-        """Say whether a node is not with a service yet."""
+    def _left(self, seen: snapshot.Snapshot, node: str, host: str) -> int:
+        """Count what is left to wait for: one, until a service has a node."""
         row = seen.rows.get(node)
         if row is not None:
-            return int(model.canonical(row.owner) != host)
+            return int(row.owner_name != host)
         # Its pools have counted the node when they have what they should.
         return int(not seen.has_pools(host) or self._lacks(seen, host))
 

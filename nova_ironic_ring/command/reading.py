@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 _WATCH_INTERVAL = 2
 
 _STYLES = {
-    overview.Code.MEMBER: 'green', overview.Code.DOWN: 'bold red',
-    overview.Code.NOT_WORKING: 'bold red',
-    overview.Code.FORCED_DOWN: 'bold red', overview.Code.GONE: 'bold red'}
+    overview.StateCode.MEMBER: 'green', overview.StateCode.DOWN: 'bold red',
+    overview.StateCode.NOT_WORKING: 'bold red',
+    overview.StateCode.FORCED_DOWN: 'bold red',
+    overview.StateCode.GONE: 'bold red'}
 
 
 class Show(app.Codes, display.Watched):
@@ -149,7 +150,7 @@ class NodeList(app.Codes, lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
-        found = nodes.choose(self.see(self.source.read()), nodes.Wanted(
+        found = nodes.choose(self.see(self.source.read()), nodes.Filter(
             parsed_args.owner, parsed_args.state, parsed_args.decision,
             parsed_args.group, parsed_args.shard, parsed_args.to_move))
         return (('Node', 'Name', 'Owner', 'Owner is', 'Desired owner',
@@ -272,7 +273,7 @@ class Plan(app.Command, lister.Lister):
                     f'No node of {key} is in a shard: say with --shards into '
                     'how many "nova-ironic-ring shard" is to divide them.')
             return {}
-        shards, _ = sharder.divided(seen, sharder.Wanted(
+        shards, _ = sharder.divided(seen, sharder.Division(
             sharding.Names(parsed_args.prefix), parsed_args.shards,
             key.scope.conductor_group))
         return shards
@@ -357,7 +358,7 @@ class UpgradeCheck(app.Codes, lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
-        found = self.checks.lines()
+        found = self.checks.results()
         self.app.status = max(
             self.app.status, *(each.status for each in found))
         return (('Check', 'Result', 'Details', *self.codes),

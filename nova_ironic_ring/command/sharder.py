@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from nova_ironic_ring.command.access import source
     from nova_ironic_ring.command import trail
 
-_Action = steps.Action
+_Action = steps.StepAction
 
 # Nodes until it is shown anew how far it is.
 _OFTEN = 50
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class Division:
     """What an operator wants.
 
     :ivar names: the names of the shards
@@ -98,7 +98,7 @@ def scopes(seen: snapshot.Snapshot) -> dict[str, str]:
             if host in seen.hosts and said.shard}
 
 
-def divided(seen: snapshot.Snapshot, wanted: Wanted
+def divided(seen: snapshot.Snapshot, wanted: Division
             ) -> tuple[dict[str, str], int]:
     """Say which shard each node gets that has none.
 
@@ -121,7 +121,8 @@ class Sharder:
     """Divides nodes into shards."""
 
     def __init__(self, where: 'source.Source', shown: console.Console,
-                 written: 'Callable[[], trail.Trail]', wanted: Wanted) -> None:
+                 written: 'Callable[[], trail.Trail]', wanted: Division
+                 ) -> None:
         """Choose the deployment.
 
         :param where: the deployment
@@ -134,9 +135,10 @@ class Sharder:
         self._trail = written
         self._wanted = wanted
         #: The nodes of each step, and the shard that they are in until now.
-        self._nodes: dict[steps.Step, tuple[Sequence[str], str | None]] = {}
+        self._nodes: dict[
+            steps.PlannedStep, tuple[Sequence[str], str | None]] = {}
 
-    def plan(self, seen: snapshot.Snapshot) -> list[steps.Step]:
+    def plan(self, seen: snapshot.Snapshot) -> list[steps.PlannedStep]:
         """Say what dividing the nodes would do.
 
         :param seen: what was read
@@ -166,7 +168,7 @@ class Sharder:
                 'nodes move to those that their shards are for.')
         return self._steps(_Action.SET_SHARD, given)
 
-    def plan_clear(self, seen: snapshot.Snapshot) -> list[steps.Step]:
+    def plan_clear(self, seen: snapshot.Snapshot) -> list[steps.PlannedStep]:
         """Say what taking the nodes out of their shards would do.
 
         :param seen: what was read
@@ -187,8 +189,8 @@ class Sharder:
                 'move.')
         return self._steps(_Action.CLEAR_SHARD, made)
 
-    def _steps(self, action: steps.Action, shards: Mapping[str, str]
-               ) -> list[steps.Step]:
+    def _steps(self, action: steps.StepAction, shards: Mapping[str, str]
+               ) -> list[steps.PlannedStep]:
         """Make a step for each shard.
 
         :param shards: by the UUIDs of the nodes
@@ -199,14 +201,16 @@ class Sharder:
         is_clear = action is _Action.CLEAR_SHARD
         verb, where = ('take', 'out of') if is_clear else ('put', 'into')
         self._nodes = {
-            steps.Step(action, shard,
-                       f'{verb} {plural.of(len(nodes), "node")} {where} '
-                       f'shard "{shard}"'):
+            steps.PlannedStep(
+                action, shard,
+                f'{verb} {plural.of(len(nodes), "node")} {where} '
+                f'shard "{shard}"'):
             (nodes, shard if is_clear else None)
             for shard, nodes in sorted(by_shard.items())}
         return list(self._nodes)
 
-    def change(self, planned: Sequence[steps.Step]) -> steps.Outcomes:
+    def change(self, planned: Sequence[steps.PlannedStep]
+               ) -> steps.StepResults:
         """Do it, and show how far it is.
 
         What cannot be done with one node is left out. Where Ironic refuses at
@@ -214,7 +218,7 @@ class Sharder:
 
         :param planned: the steps
         """
-        outcomes = dict.fromkeys(planned, steps.NOT_DONE)
+        results = dict.fromkeys(planned, steps.NOT_DONE)
         with display.progressing(self._console) as shown:
             progress = _Progress(shown, sum(
                 len(self._nodes[step][0]) for step in planned))
@@ -225,23 +229,23 @@ class Sharder:
                     try:
                         self._change(step, node, before)
                     except errors.RefusedError as error:
-                        outcomes[step] = steps.Outcome(
-                            steps.Result.FAILED,
+                        results[step] = steps.StepResult(
+                            steps.ResultCode.FAILED,
                             f'{error} ' + plural.of(
                                 progress.count, 'node was', 'nodes were')
                             + ' changed before that.')
-                        return outcomes
+                        return results
                     except errors.CommandError as error:
                         wrong.append(str(error))
                     progress.another()
-                outcomes[step] = steps.Outcome(
-                    steps.Result.FAILED,
+                results[step] = steps.StepResult(
+                    steps.ResultCode.FAILED,
                     f'{len(wrong)} of '
                     f'{plural.of(len(nodes), "node")} of this step: '
                     f'{wrong[0]}') if wrong else steps.DONE
-        return outcomes
+        return results
 
-    def _change(self, step: steps.Step, node: str, before: str | None
+    def _change(self, step: steps.PlannedStep, node: str, before: str | None
                 ) -> None:
         """Put one node into a shard, or take it out.
 

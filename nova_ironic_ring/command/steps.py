@@ -20,6 +20,10 @@ from nova_ironic_ring.command.telling import snapshot
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command.access import source
+    from nova_ironic_ring.command import trail
+
+#: Returns what was read, once it has said what could not be read.
+See = Callable[[snapshot.Snapshot], snapshot.Snapshot]
 
 #: Counts what is left to wait for; None if that is not known yet.
 Left = Callable[[snapshot.Snapshot], int | None]
@@ -27,8 +31,8 @@ Left = Callable[[snapshot.Snapshot], int | None]
 _POLL = 2
 
 
-class Action(enum.Enum):
-    """What a step does, for programs: these names stay."""
+class StepAction(enum.Enum):
+    """What a step does; programs know the names: they stay."""
 
     DISABLE_SERVICE = enum.auto()
     ENABLE_SERVICE = enum.auto()
@@ -50,8 +54,8 @@ class Action(enum.Enum):
     WAIT_FOR_NODE = enum.auto()
 
 
-class Result(enum.Enum):
-    """What has come of a step; the names are for programs, and stay."""
+class ResultCode(enum.Enum):
+    """The results that a step can have; programs know the names: they stay."""
 
     DONE = 'done'
     #: It was a dry run, the answer was no, or a step before it has failed.
@@ -62,7 +66,7 @@ class Result(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class PlannedStep:
     """A step.
 
     :ivar action: what it does
@@ -72,48 +76,48 @@ class Step:
     :ivar count: how much it waits for, as far as that is known before
     """
 
-    action: Action
+    action: StepAction
     subject: str
     words: str
     count: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What has come of a step.
+class StepResult:
+    """The result of a step.
 
-    :ivar result: that
+    :ivar code: the result, as programs know it
     :ivar error: why it has failed, in a sentence; empty if it has not
     """
 
-    result: Result
+    code: ResultCode
     error: str = ''
 
 
-DONE = Outcome(Result.DONE)
-NOT_DONE = Outcome(Result.NOT_DONE)
-NOT_YET = Outcome(Result.NOT_YET)
+DONE = StepResult(ResultCode.DONE)
+NOT_DONE = StepResult(ResultCode.NOT_DONE)
+NOT_YET = StepResult(ResultCode.NOT_YET)
 
-Outcomes = Mapping[Step, Outcome]
+StepResults = Mapping[PlannedStep, StepResult]
 
 
-def worst(outcomes: Outcomes) -> Result:
-    """Return what has come of all steps together.
+def worst(results: StepResults) -> ResultCode:
+    """Return the worst result of all steps.
 
-    :param outcomes: what has come of each
+    :param results: the result of each step
     """
-    found = {outcome.result for outcome in outcomes.values()}
-    return next((result for result in (
-        Result.FAILED, Result.NOT_YET, Result.NOT_DONE) if result in found),
-        Result.DONE)
+    found = {result.code for result in results.values()}
+    return next((code for code in (
+        ResultCode.FAILED, ResultCode.NOT_YET, ResultCode.NOT_DONE)
+        if code in found), ResultCode.DONE)
 
 
-def failed(error: Exception) -> Outcome:
-    """Return the outcome of a step that has failed.
+def failed(error: Exception) -> StepResult:
+    """Return the result of a step that has failed.
 
     :param error: why
     """
-    return Outcome(Result.FAILED, str(error))
+    return StepResult(ResultCode.FAILED, str(error))
 
 
 class Waiter:
@@ -135,8 +139,8 @@ class Waiter:
         """
         self._console.print(line)
 
-    def wait(self, seen: snapshot.Snapshot, left: Mapping[Step, Left],
-             timeout: float) -> Outcomes:
+    def wait(self, seen: snapshot.Snapshot, left: Mapping[PlannedStep, Left],
+             timeout: float) -> StepResults:
         """Wait until nothing is left to wait for, and show how far it is.
 
         Only Nova's databases are read meanwhile, and Placement for pools.
@@ -151,11 +155,11 @@ class Waiter:
         return {step: DONE if count == 0 else NOT_YET
                 for step, count in counts.items()}
 
-    def _count(self, seen: snapshot.Snapshot, left: Mapping[Step, Left],
+    def _count(self, seen: snapshot.Snapshot, left: Mapping[PlannedStep, Left],
                timeout: float, shown: display.Progress
-               ) -> Mapping[Step, int | None]:
+               ) -> Mapping[PlannedStep, int | None]:
         """Count what is left until nothing is, or the time is over."""
-        counts: dict[Step, int | None] = dict.fromkeys(left)
+        counts: dict[PlannedStep, int | None] = dict.fromkeys(left)
 
         def is_over() -> bool:
             nonlocal seen
@@ -181,3 +185,26 @@ class Waiter:
                 '"nova-ironic-ring show --watch" and "nova-ironic-ring '
                 'check".')
         return counts
+
+
+class Changer:
+    """What changes a deployment, step by step, and waits for the services.
+
+    It first plans the steps, and takes them when somebody has said yes.
+    """
+
+    def __init__(self, where: 'source.Source', see: See, waiter: Waiter,
+                 written: 'Callable[[], trail.Trail]') -> None:
+        """Choose the deployment.
+
+        :param where: the deployment
+        :param see: is given what was read first
+        :param waiter: what waits for its services
+        :param written: returns the records of what is done; slow to import
+        """
+        self._source = where
+        self._see = see
+        self._waiter = waiter
+        self._trail = written
+        #: What was read when the steps were planned.
+        self._seen: snapshot.Snapshot | None = None

@@ -6,9 +6,8 @@ It changes Nova's records by ``writing``, and waits until the services have
 done their part.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 import functools
-from typing import TYPE_CHECKING
 
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command import steps
@@ -20,46 +19,24 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.core.values import pools
 
-if TYPE_CHECKING:
-    from nova_ironic_ring.command.access import source
-    from nova_ironic_ring.command import trail
-
-#: Says what is wrong with what was read, and returns the same.
-See = Callable[[snapshot.Snapshot], snapshot.Snapshot]
-
-_Action = steps.Action
+_Action = steps.StepAction
 _State = membership.State
 
 
-class Worker:
+class Worker(steps.Changer):
     """Does what the commands are for.
 
     Each change has a ``plan_`` method, which says what would be done, and
     raises what is wrong with it.
     """
 
-    def __init__(self, where: 'source.Source', see: See,
-                 waiter: steps.Waiter,
-                 written: 'Callable[[], trail.Trail]') -> None:
-        """Choose the deployment.
-
-        :param where: the deployment
-        :param see: is given what was read first
-        :param waiter: what waits for its services
-        :param written: returns the records of what is done; slow to import
-        """
-        self._source = where
-        self._see = see
-        self._waiter = waiter
-        #: What was read when it was planned.
-        self._seen: snapshot.Snapshot | None = None
-        self._trail = written
-        #: Whether a service is forced down also if it is alive.
-        self._may_live = False
+    #: Whether a service is forced down also if it is alive.
+    _may_live = False
 
     # Drain and undrain
 
-    def plan_drain(self, host: str, instances: bool) -> list[steps.Step]:
+    def plan_drain(self, host: str, instances: bool
+                   ) -> list[steps.PlannedStep]:
         """Say what draining a service would do.
 
         :param host: its name
@@ -87,14 +64,14 @@ class Worker:
                 '[ironic_ring] instance_mobility = follow on all services and '
                 f'send SIGHUP, or leave out --instances. {host} says what it '
                 'has set with its next pass.')
-        planned = [] if service.record.disabled else [steps.Step(
+        planned = [] if service.record.disabled else [steps.PlannedStep(
             _Action.DISABLE_SERVICE, service.record.host,
             f'disable the nova-compute on {service.record.host}')]
         return planned + _leaving(
             service.record.host, count, held if instances else 0)
 
-    def drain(self, planned: Sequence[steps.Step], reason: str,
-              timeout: float) -> steps.Outcomes:
+    def drain(self, planned: Sequence[steps.PlannedStep], reason: str,
+              timeout: float) -> steps.StepResults:
         """Disable a service and wait.
 
         :param planned: the steps
@@ -106,7 +83,7 @@ class Worker:
             disabled_reason=self._trail().signed(reason))
         return self._wait(seen, planned, timeout)
 
-    def plan_undrain(self, host: str) -> list[steps.Step]:
+    def plan_undrain(self, host: str) -> list[steps.PlannedStep]:
         """Say what enabling a service would do.
 
         :param host: its name
@@ -123,13 +100,13 @@ class Worker:
             return []
         name = service.record.host
         return [
-            steps.Step(_Action.ENABLE_SERVICE, name,
-                       f'enable the nova-compute on {name}'),
-            steps.Step(_Action.WAIT_FOR_SHARE, name,
-                       'wait until it has its share of free nodes')]
+            steps.PlannedStep(_Action.ENABLE_SERVICE, name,
+                              f'enable the nova-compute on {name}'),
+            steps.PlannedStep(_Action.WAIT_FOR_SHARE, name,
+                              'wait until it has its share of free nodes')]
 
-    def undrain(self, planned: Sequence[steps.Step], timeout: float
-                ) -> steps.Outcomes:
+    def undrain(self, planned: Sequence[steps.PlannedStep], timeout: float
+                ) -> steps.StepResults:
         """Enable a service and wait.
 
         :param planned: the steps
@@ -140,7 +117,7 @@ class Worker:
 
     # Failover
 
-    def plan_failover(self, host: str, alive: bool) -> list[steps.Step]:
+    def plan_failover(self, host: str, alive: bool) -> list[steps.PlannedStep]:
         """Say what forcing a service down would do.
 
         :param host: its name
@@ -180,14 +157,14 @@ class Worker:
                 '[ironic_ring] instance_mobility = failover there, and send '
                 'SIGHUP; or [DEFAULT] compute_driver = '
                 'ironic_ring.IronicRingDriver, and restart it.')
-        planned = [] if service.record.forced_down else [steps.Step(
+        planned = [] if service.record.forced_down else [steps.PlannedStep(
             _Action.FORCE_SERVICE_DOWN, service.record.host,
             f'force the nova-compute on {service.record.host} down')]
         return planned + _leaving(
             service.record.host, free, held)
 
-    def failover(self, planned: Sequence[steps.Step], timeout: float
-                 ) -> steps.Outcomes:
+    def failover(self, planned: Sequence[steps.PlannedStep], timeout: float
+                 ) -> steps.StepResults:
         """Force a service down and wait.
 
         :param planned: the steps
@@ -203,7 +180,7 @@ class Worker:
 
     # Helpers
 
-    def _change(self, planned: Sequence[steps.Step], **changes: object
+    def _change(self, planned: Sequence[steps.PlannedStep], **changes: object
                 ) -> snapshot.Snapshot:
         """Change the record of a service.
 
@@ -217,8 +194,9 @@ class Worker:
                 self._update(seen, step, **changes)
         return seen
 
-    def _wait(self, seen: snapshot.Snapshot, planned: Sequence[steps.Step],
-              timeout: float) -> steps.Outcomes:
+    def _wait(self, seen: snapshot.Snapshot,
+              planned: Sequence[steps.PlannedStep], timeout: float
+              ) -> steps.StepResults:
         """Wait for what the services make of it.
 
         :param seen: what was known before
@@ -285,7 +263,7 @@ class Worker:
             name for name, row in seen.pools.items()
             if model.canonical(row.owner) in wanted)
 
-    def _update(self, seen: snapshot.Snapshot, step: steps.Step,
+    def _update(self, seen: snapshot.Snapshot, step: steps.PlannedStep,
                 **changes: object) -> None:
         """Change the record of a service, as Nova's API does it.
 
@@ -312,7 +290,7 @@ class Worker:
                     self._trail().asked(cell.context, instance, host)
 
 
-def _leaving(host: str, free: int, held: int) -> list[steps.Step]:
+def _leaving(host: str, free: int, held: int) -> list[steps.PlannedStep]:
     """Return the steps that wait until others have what a service has.
 
     :param host: its name
@@ -320,7 +298,7 @@ def _leaving(host: str, free: int, held: int) -> list[steps.Step]:
     :param held: how many instances are to go
     """
     return [
-        steps.Step(action, host, 'wait until its ' + plural.of(
+        steps.PlannedStep(action, host, 'wait until its ' + plural.of(
             count, f'{what} is', f'{what}s are') + ' with others', count)
         for action, count, what in (
             (_Action.WAIT_FOR_NODES, free, 'free node'),

@@ -168,7 +168,7 @@ class Source:
         return found
 
     @contextlib.contextmanager
-    def cell_of(self, name: str) -> Iterator['writing.Cell']:
+    def cell_of(self, name: str) -> Iterator['writing.CellWriter']:
         """Enter a cell to write.
 
         :param name: its name, or its UUID where it has none

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 objects.register_all()
 
 
-class Cell:
+class CellWriter:
     """A cell of Nova.
 
     :ivar context: its database, with the rights of an administrator
@@ -164,7 +164,7 @@ def _see_given(instance: str, is_given: bool) -> None:
 
 
 @contextlib.contextmanager
-def cell(uuid: str) -> Iterator[Cell]:
+def cell(uuid: str) -> Iterator[CellWriter]:
     """Enter a cell.
 
     :param uuid: its UUID
@@ -173,7 +173,7 @@ def cell(uuid: str) -> Iterator[Cell]:
     context = nova_context.get_admin_context()
     with nova_context.target_cell(
             context, objects.CellMapping.get_by_uuid(context, uuid)) as inner:
-        yield Cell(inner)
+        yield CellWriter(inner)
 
 
 def url_of(template: str) -> str:

@@ -15,7 +15,7 @@ class Severity(enum.Enum):
     WARNING = 'warning'
 
 
-class Code(enum.Enum):
+class FindingCode(enum.Enum):
     """What sort of thing a finding is, for programs: these names stay.
 
     :ivar kind: the name of the check, which people see
@@ -25,7 +25,7 @@ class Code(enum.Enum):
     kind: str
     severity: Severity
 
-    def __new__(cls, kind: str, severity: Severity) -> 'Code':
+    def __new__(cls, kind: str, severity: Severity) -> 'FindingCode':
         code = object.__new__(cls)
         # Enums take members with the same value for one.
         code._value_ = len(cls.__members__)
@@ -74,7 +74,7 @@ class Finding:
     :ivar cell: the name of the cell that it is in; None if it is in none
     """
 
-    code: Code
+    code: FindingCode
     subject: str
     what: str
     advice: str

@@ -5,8 +5,8 @@
 import collections
 from collections.abc import Container, Iterator
 
-from nova_ironic_ring.command.checks.findings import Code
 from nova_ironic_ring.command.checks.findings import Finding
+from nova_ironic_ring.command.checks.findings import FindingCode
 from nova_ironic_ring.command.telling import counting
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.peers import membership
@@ -50,7 +50,7 @@ def pools(seen: snapshot.Snapshot) -> Iterator[Finding]:
         count = sum(held[name] for name in names)
         if count:
             yield Finding(
-                Code.INSTANCES_OF_LOST_SERVICE, host,
+                FindingCode.INSTANCES_OF_LOST_SERVICE, host,
                 f'it is {seen.word(host)}, and ' + plural.of(
                     count, 'instance is', 'instances are')
                 + ' still in its pools', advice_on_lost(seen, host, True),
@@ -59,7 +59,7 @@ def pools(seen: snapshot.Snapshot) -> Iterator[Finding]:
         for name, row in names.items():
             if not held[name]:
                 yield Finding(
-                    Code.POOL_OF_LOST_SERVICE, name,
+                    FindingCode.POOL_OF_LOST_SERVICE, name,
                     f'it is the record of {host}, which is {seen.word(host)}, '
                     'and has no instance',
                     'run "nova-ironic-ring clean rows"' if is_gone else
@@ -70,7 +70,7 @@ def pools(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if seen.nodes[uuid].kind is None and uuid not in seen.rows and (
                 seen.has_pools(owner)):
             yield Finding(
-                Code.NODE_WITHOUT_POOL, uuid,
+                FindingCode.NODE_WITHOUT_POOL, uuid,
                 'the node has no resource class, so it is in no pool, and '
                 'nothing is built on it', 'set its resource class in Ironic',
                 seen.desired.keys[uuid].cell)
@@ -86,7 +86,7 @@ def counts(seen: snapshot.Snapshot) -> Iterator[Finding]:
     yield from _totals(seen, counted)
 
 
-def _left_out(seen: snapshot.Snapshot, counted: counting.Counted
+def _left_out(seen: snapshot.Snapshot, counted: counting.Counts
               ) -> Iterator[Finding]:
     """Services that do not make a pool of each kind of their nodes."""
     found: dict[str, list[str]] = {}
@@ -96,7 +96,7 @@ def _left_out(seen: snapshot.Snapshot, counted: counting.Counted
         of_kinds = len({seen.kind(host, seen.nodes[node]) for node in nodes})
         service = seen.hosts[host]
         yield Finding(
-            Code.NODES_LEFT_OUT, service.record.host,
+            FindingCode.NODES_LEFT_OUT, service.record.host,
             'it has as many pools as [ironic_ring] pools_limit '
             f'({seen.profiles[host].pools_limit}) lets it make, and '
             + plural.of(len(nodes), f'node, {nodes[0]}, is',
@@ -109,7 +109,7 @@ def _left_out(seen: snapshot.Snapshot, counted: counting.Counted
             'ring, and send SIGHUP', service.cell)
 
 
-def _totals(seen: snapshot.Snapshot, counted: counting.Counted
+def _totals(seen: snapshot.Snapshot, counted: counting.Counts
             ) -> Iterator[Finding]:
     """Pools that have more or fewer nodes together than Ironic.
 
@@ -142,7 +142,7 @@ def _totals(seen: snapshot.Snapshot, counted: counting.Counted
             if in_none:
                 words.append(f'{in_none} for no service')
             yield Finding(
-                Code.POOLS_DIFFER_FROM_IRONIC, str(key),
+                FindingCode.POOLS_DIFFER_FROM_IRONIC, str(key),
                 'Placement has '
                 f'{plural.of(sum(actual.values()), "node")} of resource '
                 f'class {kind.resource_class} and of one kind in pools, and '
@@ -211,7 +211,7 @@ def records(seen: snapshot.Snapshot) -> Iterator[Finding]:
     for pool, held in sorted(without_record(seen).items()):
         host = held[0].host
         yield Finding(
-            Code.POOL_WITHOUT_RECORD, pool,
+            FindingCode.POOL_WITHOUT_RECORD, pool,
             plural.of(len(held), f'instance of {host} is',
                       f'instances of {host} are')
             + ' in it, and Nova has no record of it',
@@ -232,7 +232,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if instance.pool is not None and instance.is_idle and (
                 uuid not in on_nodes):
             yield Finding(
-                Code.INSTANCE_WITHOUT_NODE, uuid,
+                FindingCode.INSTANCE_WITHOUT_NODE, uuid,
                 f'it is in pool {instance.pool}, and Ironic has it on no node '
                 'that Nova may see',
                 'see whether somebody has removed the instance_uuid of its '

@@ -4,8 +4,8 @@
 
 from collections.abc import Iterator
 
-from nova_ironic_ring.command.checks.findings import Code
 from nova_ironic_ring.command.checks.findings import Finding
+from nova_ironic_ring.command.checks.findings import FindingCode
 from nova_ironic_ring.command.checks import pools
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.values import model
@@ -21,7 +21,7 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
     for node, row in seen.rows.items():
         if node not in seen.nodes:
             yield Finding(
-                Code.RECORD_WITHOUT_NODE, node,
+                FindingCode.RECORD_WITHOUT_NODE, node,
                 f'the record of {row.owner} is of a node that '
                 'Ironic does not have',
                 'wait for ten passes of the resource tracker, then run '
@@ -33,8 +33,8 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
             continue
         held = any(seen.nodes[row.node].instance for row in left)
         yield Finding(
-            Code.INSTANCES_OF_LOST_SERVICE if held
-            else Code.RECORDS_OF_LOST_SERVICE, host,
+            FindingCode.INSTANCES_OF_LOST_SERVICE if held
+            else FindingCode.RECORDS_OF_LOST_SERVICE, host,
             f'it is {seen.word(host)}, and '
             + plural.of(len(left), 'record of a node is',
                         'records of nodes are') + ' still in its name',
@@ -43,7 +43,8 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if node in seen.rows or seen.has_pools(owner):
             continue
         yield Finding(
-            Code.NODE_WITHOUT_RECORD, node, 'the node has no record in Nova',
+            FindingCode.NODE_WITHOUT_RECORD, node,
+            'the node has no record in Nova',
             'wait for a pass of the resource tracker; if it stays so, look '
             'for ERROR in the log of the service that "nova-ironic-ring node '
             'show" names')
@@ -59,14 +60,14 @@ def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
     left = seen.providers - seen.nodes.keys() - seen.rows.keys()
     for uuid in () if seen.unread else sorted(left):
         yield Finding(
-            Code.PROVIDER_WITHOUT_NODE, uuid,
+            FindingCode.PROVIDER_WITHOUT_NODE, uuid,
             'Placement has a resource provider of a node '
             'that neither Ironic nor Nova has',
             'run "nova-ironic-ring clean providers"')
     for uuid in sorted(
             seen.rows.keys() & seen.nodes.keys() - seen.providers):
         yield Finding(
-            Code.NODE_WITHOUT_PROVIDER, uuid,
+            FindingCode.NODE_WITHOUT_PROVIDER, uuid,
             'the node has a record and no resource '
             'provider, so nothing is built on it',
             f'wait for a pass; if it stays so, restart {seen.rows[uuid].owner}'
@@ -84,7 +85,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if instance is None:
             if node.instance is not None and not seen.unread:
                 yield Finding(
-                    Code.INSTANCE_NOT_IN_NOVA, node.uuid,
+                    FindingCode.INSTANCE_NOT_IN_NOVA, node.uuid,
                     f'the node holds instance {node.instance}, which Nova '
                     'does not have',
                     "Nova's task for such frees it within [DEFAULT] "
@@ -96,7 +97,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 not core_pools.has(instance, node.uuid)
                 or model.canonical(instance.host) in seen.others):
             yield Finding(
-                Code.INSTANCE_ELSEWHERE, node.uuid,
+                FindingCode.INSTANCE_ELSEWHERE, node.uuid,
                 f'the node holds instance {instance.uuid}, which Nova has on '
                 f'{instance.node}, with {instance.host}',
                 'see who has set the instance_uuid of the node: nobody takes '
@@ -107,7 +108,7 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 model.canonical(instance.host)
                 != model.canonical(row.owner)):
             yield Finding(
-                Code.INSTANCE_AND_NODE_APART, instance.uuid,
+                FindingCode.INSTANCE_AND_NODE_APART, instance.uuid,
                 f'it belongs to {instance.host}, and its node {node.uuid} is '
                 f'recorded for {row.owner}',
                 f'wait for a pass of {instance.host}; if that is dead, run '

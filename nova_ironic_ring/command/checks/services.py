@@ -6,8 +6,8 @@ import collections
 from collections.abc import Iterator, Mapping
 import itertools
 
-from nova_ironic_ring.command.checks.findings import Code
 from nova_ironic_ring.command.checks.findings import Finding
+from nova_ironic_ring.command.checks.findings import FindingCode
 from nova_ironic_ring.command.checks import pools
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import aggregates as core_aggregates
@@ -50,7 +50,7 @@ def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     f'{_hosts_with(values, value)}: {value}'
                     for value in sorted(set(values.values()), key=str))
                 yield Finding(
-                    Code.CONFIGURATION_DIFFERS, str(key),
+                    FindingCode.CONFIGURATION_DIFFERS, str(key),
                     f'{option} differs ({words})',
                     f'set the same {option} on all of them, and send SIGHUP',
                     key.cell)
@@ -75,7 +75,7 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
     for key, current in seen.rings.items():
         if not current.members and seen.served(key):
             yield Finding(
-                Code.RING_WITHOUT_MEMBER, str(key),
+                FindingCode.RING_WITHOUT_MEMBER, str(key),
                 'no service of this ring lives and is '
                 'enabled, and it has '
                 + plural.of(len(seen.served(key)), 'node'),
@@ -96,7 +96,7 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
                             profile.fingerprint(*current.members),
                             profile.fingerprint(*alive)}):
             yield Finding(
-                Code.PEER_LIST_DIFFERS_FROM_SERVICES, str(key),
+                FindingCode.PEER_LIST_DIFFERS_FROM_SERVICES, str(key),
                 '[ironic] peer_list is not what lives '
                 f'there ({", ".join(sorted(current.members)) or "nobody"})',
                 'start the peers that are missing, or set the list to the '
@@ -107,7 +107,7 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if not any(key.scope.has(node.group, node.shard)
                    for key in seen.keys()):
             yield Finding(
-                Code.NODE_NOT_SERVED, node.uuid,
+                FindingCode.NODE_NOT_SERVED, node.uuid,
                 f'the node is in conductor group "{node.group}"'
                 f'{f" and shard {node.shard}" if node.shard else ""}, which '
                 'no nova-compute serves',
@@ -128,7 +128,7 @@ def overlaps(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 if other.scope.has(node.group, node.shard)]
         if both:
             yield Finding(
-                Code.SCOPES_OVERLAP, str(one),
+                FindingCode.SCOPES_OVERLAP, str(one),
                 plural.of(
                     len(both), f'of its nodes, {both[0]}, is one of those of',
                     f'of its nodes, such as {both[0]}, are those of')
@@ -155,7 +155,7 @@ def aggregates(seen: snapshot.Snapshot) -> Iterator[Finding]:
             words = '; '.join(f'{_hosts_with(found, value)}: {value}'
                               for value in sorted(set(found.values())))
             yield Finding(
-                Code.AGGREGATES_DIFFER, str(key),
+                FindingCode.AGGREGATES_DIFFER, str(key),
                 f'host aggregates differ ({words})',
                 'add all services of the ring to the same host aggregates: a '
                 'node has the availability zone and the aggregates of its '
@@ -189,12 +189,12 @@ def members(seen: snapshot.Snapshot) -> Iterator[Finding]:
             left.update(found - wanted)
         of = plural.of(len(places), 'compute node')
         for code, counts, differs, advice in (
-                (Code.NOT_IN_AGGREGATE, missing,
+                (FindingCode.NOT_IN_AGGREGATE, missing,
                  ('not in', 'in Nova: requests for it do not find them'),
                  'wait for two passes of it; if it stays so, see whether its '
                  'log says that Nova does not tell the host aggregates, and '
                  'give the conductor of its cell the [api_database]'),
-                (Code.LEFT_IN_AGGREGATE, left,
+                (FindingCode.LEFT_IN_AGGREGATE, left,
                  ('in', 'not in Nova: requests for it find them'),
                  'wait for some minutes; if it stays so, add the host to the '
                  'aggregate, or take the resource providers out of it with '
@@ -242,7 +242,7 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
             driver = ('IronicPoolDriver' if host in pooled
                       else 'IronicRingDriver')
             yield Finding(
-                Code.SERVICE_SAYS_NOTHING, service.record.host,
+                FindingCode.SERVICE_SAYS_NOTHING, service.record.host,
                 "it does not say anything of itself: it runs Nova's own "
                 'driver, or an old release of this one',
                 f'set [DEFAULT] compute_driver = ironic_ring.{driver} there, '
@@ -250,7 +250,7 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
         elif host not in seen.owners and seen.nodes and (
                 seen.state(host) is _State.MEMBER):
             yield Finding(
-                Code.SERVICE_WITHOUT_NODE, service.record.host,
+                FindingCode.SERVICE_WITHOUT_NODE, service.record.host,
                 'it lives and has no node: its driver does not load or finds '
                 'no nodes, or the ring has none of the free nodes for it',
                 'look for ERROR in its log; if it is to have no nodes, '
@@ -276,7 +276,7 @@ def protocols(seen: snapshot.Snapshot) -> Iterator[Finding]:
             words = '; '.join(f'{_hosts_with(spoken, value)}: {value}'
                               for value in sorted(set(spoken.values())))
             yield Finding(
-                Code.PROTOCOLS_DIFFER, str(key),
+                FindingCode.PROTOCOLS_DIFFER, str(key),
                 f'the services speak different versions of the protocol '
                 f'({words}), and ' + (
                     f'{deaf} do not take what others offer'
@@ -285,7 +285,7 @@ def protocols(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'restart them', key.cell)
         elif newest > profile.PROTOCOL:
             yield Finding(
-                Code.PROTOCOLS_DIFFER, str(key),
+                FindingCode.PROTOCOLS_DIFFER, str(key),
                 f'the services speak version {newest} of the protocol, and '
                 f'this command knows {profile.PROTOCOL}',
                 'upgrade this package where the command runs', key.cell)
@@ -300,7 +300,7 @@ def work(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if seen.state(host) is _State.NOT_WORKING:
             at = seen.last_pass(host)
             yield Finding(
-                Code.PASSES_FAIL, service.record.host,
+                FindingCode.PASSES_FAIL, service.record.host,
                 'it lives, and its passes fail: the last good one was '
                 + (f'at {at:%Y-%m-%d %H:%M:%S} UTC' if at else 'long ago'),
                 'if it has not just started, look for ERROR and WARNING in '
@@ -319,7 +319,7 @@ def timeouts(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if slow:
             slowest = max(sorted(slow), key=lambda each: slow[each])
             yield Finding(
-                Code.TIMEOUT_TOO_SHORT, service.record.host,
+                FindingCode.TIMEOUT_TOO_SHORT, service.record.host,
                 '[ironic_ring] handover_timeout is '
                 f'{seen.profiles[host].handover_timeout:g} s, and two passes '
                 f'of {slowest} take {slow[slowest]:.0f} s: it may take nodes '
@@ -338,7 +338,7 @@ def failovers(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 0 < said.failover_configured < said.failover_after):
             service = seen.hosts[host]
             yield Finding(
-                Code.FAILOVER_RAISED, service.record.host,
+                FindingCode.FAILOVER_RAISED, service.record.host,
                 '[ironic_ring] failover_after is '
                 f'{said.failover_configured:g} s, and it goes by '
                 f'{said.failover_after:g} s, [DEFAULT] '

@@ -14,7 +14,7 @@ _Code, _Result = upgradecheck.Code, upgradecheck.Result
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class CheckResult:
     """What a check says.
 
     :ivar title: the name of the check
@@ -32,7 +32,7 @@ class Line:
 
 
 class UpgradeChecks(upgradecheck.UpgradeCommands):
-    """One line for each check."""
+    """One result for each check."""
 
     def __init__(self, seen: snapshot.Snapshot) -> None:
         """Choose the deployment.
@@ -41,25 +41,26 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
         """
         self._seen = seen
         # The table prints what the codes were made of: no check runs twice.
-        self._results: dict[table.Check, upgradecheck.Result] = {}
+        self._found: dict[table.Check, upgradecheck.Result] = {}
 
     def _run(self, check: table.Check) -> upgradecheck.Result:
-        if check not in self._results:
+        if check not in self._found:
             found = [
                 f'{finding.subject}: {finding.what}. To do: {finding.advice}.'
                 for finding in check.run(self._seen)]
             code = _Code.FAILURE if check.is_fatal else _Code.WARNING
-            self._results[check] = (
+            self._found[check] = (
                 _Result(code, ' '.join(found)) if found
                 else _Result(_Code.SUCCESS))
-        return self._results[check]
+        return self._found[check]
 
-    def lines(self) -> list[Line]:
+    def results(self) -> list[CheckResult]:
         """Run the checks, and return what each says."""
         return [
-            Line(check.title,
-                 str(upgradecheck.UPGRADE_CHECK_MSG_MAP[result.code]),
-                 result.details or '', result.code.name, int(result.code))
+            CheckResult(
+                check.title,
+                str(upgradecheck.UPGRADE_CHECK_MSG_MAP[result.code]),
+                result.details or '', result.code.name, int(result.code))
             for check in table.CHECKS for result in [self._run(check)]]
 
     @property

@@ -29,7 +29,7 @@ class Count:
 
 
 @dataclasses.dataclass(frozen=True)
-class Counted:
+class Counts:
     """Which nodes count where.
 
     :ivar counted: where each node counts that is in a pool, by its UUID
@@ -53,7 +53,7 @@ def of(seen: snapshot.Snapshot) -> Mapping[str, Count]:
     return look(seen).counted
 
 
-def look(seen: snapshot.Snapshot) -> Counted:
+def look(seen: snapshot.Snapshot) -> Counts:
     """Say in which pool each node counts, and which nodes are left out.
 
     :param seen: what was read
@@ -61,7 +61,7 @@ def look(seen: snapshot.Snapshot) -> Counted:
     found: dict[str, Count] = {}
     left_out: dict[str, str] = {}
     if not seen.pools:
-        return Counted(found, left_out)
+        return Counts(found, left_out)
     for node in seen.nodes.values():
         instance = seen.instance_on(node)
         if instance is not None and instance.pool is not None:
@@ -81,8 +81,8 @@ def look(seen: snapshot.Snapshot) -> Counted:
                         host, pool.name, cell))
                     found[uuid] = having if having.host == host else (
                         dataclasses.replace(having, taker=host))
-    return Counted(found, {uuid: host for uuid, host in left_out.items()
-                           if uuid not in found})
+    return Counts(found, {uuid: host for uuid, host in left_out.items()
+                          if uuid not in found})
 
 
 def left(seen: snapshot.Snapshot, host: str,

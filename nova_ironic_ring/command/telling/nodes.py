@@ -23,6 +23,8 @@ NONE = 'NONE'
 #: The code where a node counts in a pool: that is all that becomes of it.
 COUNT = 'COUNT'
 
+_GONE = overview.Description(overview.StateCode.GONE, 'not in Nova')
+
 # With these a service has nothing to do with a node.
 _LEAVES = (_Decision.LEAVE, _Decision.LEAVE_INSTANCE)
 
@@ -98,19 +100,33 @@ class Story:
             or decision in (_Decision.HOLD, _Decision.WAIT))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Act:
+    """Who acts on a node, and how.
+
+    :ivar host: the canonical name of the service that acts; None for none
+    :ivar step: what it does, if that is more than to count the node
+    :ivar why: why, or why nobody acts
+    """
+
+    host: str | None
+    step: planner.Step | None
+    why: str
+
+
 class Teller:
     """Tells of the nodes of a deployment."""
 
     def __init__(self, seen: snapshot.Snapshot) -> None:
-        """Choose what is told of.
+        """Look at the deployment as a whole.
 
         :param seen: what was read
         """
         self._seen = seen
+        self._described = overview.descriptions(seen)
+        self._counted = counting.look(seen)
         # Without a change, all rings of a cell have the same one.
         self._prospects: dict[str, prospect.Prospect] = {}
-        counted = counting.look(seen)
-        self._counts, self._left_out = counted.counted, counted.left_out
 
     def tell(self, node: snapshot.Node) -> Story:
         """Tell of a node.
@@ -118,75 +134,137 @@ class Teller:
         :param node: the node
         """
         seen = self._seen
-        row, instance = seen.rows.get(node.uuid), seen.instance_on(node)
-        key = seen.desired.keys.get(node.uuid)
-        desired = seen.desired.owner(node.uuid)
-        count = self._counts.get(node.uuid)
-        failed = _failed(seen, node)
-        if count is not None:
-            host, step, why = _counted(seen, node, count, desired)
-            return Story(
-                node, None, key, instance, _owner(seen, count.host), desired,
-                host, step, why, seen.hosts[count.host].record.host
-                if count.host in seen.hosts else count.host, count, failed)
-        steps = self._steps(node, key)
-        holders = [model.canonical(name) for name in (
-            instance.host if instance else None, row.owner if row else None)
-            if name is not None]
-        host = _acting(steps, holders, desired)
-        step = steps[host] if host is not None else None
-        # Nobody has to act where it is no instance of the ring.
-        is_nobodys = step is not None and (
-            step.decision is _Decision.LEAVE_INSTANCE
-            and _is_elsewhere(seen, node))
+        uuid = node.uuid
+        row, instance = seen.rows.get(uuid), seen.instance_on(node)
+        key, desired = seen.desired.keys.get(uuid), seen.desired.owner(uuid)
+        count = self._counted.counted.get(uuid)
+        if count is None:
+            owner, name = (row.owner_name, row.owner) if row else (None, '')
+            act = self._in_ring(node, row, instance)
+        else:
+            row, owner = None, count.host
+            name = (seen.hosts[owner].record.host if owner in seen.hosts
+                    else owner)
+            act = self._in_pool(node, instance, count)
+        failure = seen.failed.get(uuid)
         return Story(
             node, row, key, instance,
-            _owner(seen, row.owner) if row else None, desired,
-            None if is_nobodys else host, step,
-            _reason(seen, node, host, step) if host and step
-            else self._silence(node, desired), row.owner if row else '',
-            failed=failed)
+            None if owner is None else self._described.get(owner, _GONE),
+            desired, act.host, act.step, act.why, name, count,
+            '' if failure is None else
+            f'{failure.count} in a row, the last at '
+            f'{failure.at.isoformat(timespec="seconds")}')
+
+    def _in_ring(self, node: snapshot.Node, row: snapshot.Row | None,
+                 instance: snapshot.Instance | None) -> _Act:
+        """Say who acts on a node that counts in no pool."""
+        seen = self._seen
+        desired = seen.desired.owner(node.uuid)
+        key = seen.desired.keys.get(node.uuid)
+        # A node that no ring serves may be with a service all the same.
+        cell = row.cell if row else instance.cell if instance else None
+        place = key or next((
+            each for each in seen.keys() if each.cell == cell), None)
+        if place is not None and place.cell not in self._prospects:
+            self._prospects[place.cell] = prospect.of(seen, place)
+        steps = ({} if place is None
+                 else self._prospects[place.cell].steps(node.uuid))
+        holders = [name for name in (
+            instance.host_name if instance else None,
+            row.owner_name if row else None) if name is not None]
+        host = _acting(steps, holders, desired)
+        if host is None:
+            return _Act(None, None, self._silence(node, desired))
+        step = steps[host]
+        if step.decision is not _Decision.LEAVE_INSTANCE:
+            return _Act(host, step, f'the node is {step.why}')
+        elsewhere = _elsewhere(seen, node, instance)
+        advice = elsewhere or self._advise_on_absent(instance, host)
+        # Nobody has to act where it is no instance of the ring.
+        return _Act(None if elsewhere else host, step, '; '.join(
+            filter(None, (f'the node is {step.why}', advice))))
+
+    def _in_pool(self, node: snapshot.Node,
+                 instance: snapshot.Instance | None, count: counting.Count
+                 ) -> _Act:
+        """Say who acts on a node that counts in a pool."""
+        if instance is None or instance.pool is None:
+            why = ('with an instance that Nova does not have, or that has no '
+                   'service: reserved' if node.instance is not None
+                   else 'free, and counts' if node.is_ready
+                   else 'free and not ready: reserved')
+            return _Act(count.host, None,
+                        f'the node is {why} in the pool of {count.host}')
+        seen = self._seen
+        state = seen.states.get(count.host, membership.State.GONE)
+        if count.taker is not None:
+            decision = (_Decision.TAKE_INSTANCE if state.gives
+                        else _Decision.FAIL_OVER)
+            return _Act(count.taker, planner.Step(decision, decision.value),
+                        f'the node is {decision.value}')
+        if state.is_lost:
+            decision = _Decision.LEAVE_INSTANCE
+            host = seen.desired.owner(node.uuid)
+            advice = _elsewhere(
+                seen, node, instance) or self._advise_on_absent(
+                    instance, host or '')
+            return _Act(host, planner.Step(decision, decision.value),
+                        '; '.join(filter(None, (
+                            f'the node is {decision.value}', advice))))
+        return _Act(count.host, None, 'the node is with an instance in the '
+                    f'pool of {count.host}')
 
     def _silence(self, node: snapshot.Node, desired: str | None) -> str:
         """Say why no service decides on a node."""
         if desired is None:
             return 'no member lives that could decide'
-        seen = self._seen
-        if seen.has_pools(desired):
-            if node.uuid in self._left_out:
-                return (f'{self._left_out[node.uuid]} has as many pools as '
-                        '[ironic_ring] pools_limit lets it make, and none of '
-                        "the node's kind: nothing is built on the node")
-            if node.uuid in seen.rows:
-                return ('the node has a record of its own, as another driver '
-                        'makes it, and is in no pool')
-            if node.kind is None:
-                return ('the node has no resource class, so it is in no pool, '
-                        'and nothing is built on it')
+        left_out = self._counted.left_out.get(node.uuid)
+        if not self._seen.has_pools(desired):
+            return 'no service that could decide lists the node'
+        if left_out is not None:
+            return (f'{left_out} has as many pools as [ironic_ring] '
+                    "pools_limit lets it make, and none of the node's kind: "
+                    'nothing is built on the node')
+        if node.uuid in self._seen.rows:
+            return ('the node has a record of its own, as another driver '
+                    'makes it, and is in no pool')
+        if node.kind is None:
+            return ('the node has no resource class, so it is in no pool, '
+                    'and nothing is built on it')
         return 'no service that could decide lists the node'
 
-    def successors(self, story: Story) -> list[str]:
-        """Name the members that would have a node, one after the other.
+    def _advise_on_absent(self, instance: snapshot.Instance | None, host: str
+                          ) -> str | None:
+        """Say what an operator can do for an instance of an absent service.
 
-        :param story: what there is to say of the node
-        :returns: their canonical names; its desired owner comes first
+        :param instance: the instance, which another service leaves alone
+        :param host: the canonical name of that service
         """
-        return list(self._seen.desired.successors(story.node.uuid))
+        said = self._seen.profiles.get(host)
+        if instance is None or said is None or said.mobility == 'pinned' or (
+                self._seen.states.get(str(instance.host_name))
+                is not membership.State.ABSENT):
+            return None
+        return (f'{instance.host} is down, and nobody has said that it is '
+                'dead: it counts as such after [ironic_ring] failover_after, '
+                f'or after "nova-ironic-ring failover {instance.host}"')
 
-    def _steps(self, node: snapshot.Node, key: rings.Key | None
-               ) -> Mapping[str, planner.Step]:
-        """Return what each service does with a node in its next pass."""
-        row, instance = (self._seen.rows.get(node.uuid),
-                         self._seen.instance_on(node))
-        # A node that no ring serves may be with a service all the same.
-        cell = row.cell if row else instance.cell if instance else None
-        place = key or next((
-            each for each in self._seen.keys() if each.cell == cell), None)
-        if place is None:
-            return {}
-        if place.cell not in self._prospects:
-            self._prospects[place.cell] = prospect.of(self._seen, place)
-        return self._prospects[place.cell].steps(node.uuid)
+
+def _elsewhere(seen: snapshot.Snapshot, node: snapshot.Node,
+               instance: snapshot.Instance | None) -> str | None:
+    """Say where Nova has the instance on a node, if that is not there.
+
+    :returns: None if Nova has it on this node, with a service of a ring
+    """
+    if instance is None or instance.host is None:
+        return ('Nova does not have the instance, or it has no service: its '
+                'task for deleted instances will see to it')
+    if not pools.has(instance, node.uuid):
+        return (f'Nova has the instance on {instance.node}, with '
+                f'{instance.host}')
+    if instance.host_name in seen.others | seen.other_rows:
+        return f'{instance.host} has nodes that are not of Ironic'
+    return None
 
 
 def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, object]:
@@ -199,6 +277,7 @@ def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, object]:
     teller = Teller(seen)
     story = teller.tell(node)
     row, instance = story.row, story.instance
+    successors = list(seen.desired.successors(node.uuid))
     return {
         'Node': node.uuid,
         'Name': node.name or '',
@@ -209,7 +288,7 @@ def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, object]:
         'Owner is': story.owner.words if story.owner else '',
         'Desired owner': story.desired or '',
         'Pool': story.pool,
-        'Successors': ', '.join(teller.successors(story)[1:]),
+        'Successors': ', '.join(successors[1:]),
         'Instance': (f'{instance.uuid} ({instance.name})' if instance
                      else node.instance or ''),
         'Instance belongs to': instance.host or '' if instance else '',
@@ -222,56 +301,6 @@ def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, object]:
         'Decision code': story.code,
         'To move': story.is_to_move,
     }
-
-
-def _failed(seen: snapshot.Snapshot, node: snapshot.Node) -> str:
-    """Say how often deployments on a node have failed, and when last."""
-    failure = seen.failed.get(node.uuid)
-    return '' if failure is None else (
-        f'{failure.count} in a row, the last at '
-        f'{failure.at.isoformat(timespec="seconds")}')
-
-
-def _owner(seen: snapshot.Snapshot, host: str) -> overview.Description:
-    service = seen.hosts.get(model.canonical(host))
-    return (overview.Description(overview.Code.GONE, 'not in Nova')
-            if service is None else overview.describe(seen, service))
-
-
-def _reason(seen: snapshot.Snapshot, node: snapshot.Node, host: str,
-            step: planner.Step) -> str:
-    advice = _advise(seen, node, host, step)
-    return f'the node is {step.why}{f"; {advice}" if advice else ""}'
-
-
-def _counted(seen: snapshot.Snapshot, node: snapshot.Node,
-             count: counting.Count, desired: str | None
-             ) -> tuple[str | None, planner.Step | None, str]:
-    """Say what becomes of a node that is in a pool.
-
-    :param count: where it counts
-    :param desired: its desired owner, if there is one
-    :returns: the service that acts, if one does; what it does, if that is not
-        to count it; and why
-    """
-    instance = seen.instance_on(node)
-    if instance is None or instance.pool is None:
-        why = ('with an instance that Nova does not have, or that has no '
-               'service: reserved' if node.instance is not None
-               else 'free, and counts' if node.is_ready
-               else 'free and not ready: reserved')
-        return count.host, None, (
-            f'the node is {why} in the pool of {count.host}')
-    if count.taker is not None or seen.state(count.host).is_lost:
-        decision = (
-            _Decision.LEAVE_INSTANCE if count.taker is None
-            else _Decision.TAKE_INSTANCE if seen.state(count.host).gives
-            else _Decision.FAIL_OVER)
-        host = count.taker or desired
-        step = planner.Step(decision, decision.value)
-        return host, step, _reason(seen, node, host or '', step)
-    return count.host, None, (
-        f'the node is with an instance in the pool of {count.host}')
 
 
 def _acting(steps: Mapping[str, planner.Step], holders: Sequence[str],
@@ -296,43 +325,8 @@ def _acting(steps: Mapping[str, planner.Step], holders: Sequence[str],
     return next(iter([*taking, *having, *leaving]), None)
 
 
-def _is_elsewhere(seen: snapshot.Snapshot, node: snapshot.Node) -> bool:
-    """Say whether Nova does not have the instance on a node, with Ironic."""
-    instance = seen.instance_on(node)
-    return (instance is None or instance.host is None
-            or not pools.has(instance, node.uuid)
-            or model.canonical(instance.host) in seen.others | seen.other_rows)
-
-
-def _advise(seen: snapshot.Snapshot, node: snapshot.Node, host: str,
-            step: planner.Step) -> str | None:
-    """Say what an operator has to know of an instance that is left alone.
-
-    :param host: the canonical name of the service that leaves it alone
-    :param step: its step
-    """
-    if step.decision is not _Decision.LEAVE_INSTANCE:
-        return None
-    instance = seen.instance_on(node)
-    if instance is None or instance.host is None:
-        return ('Nova does not have the instance, or it has no service: its '
-                'task for deleted instances will see to it')
-    if not pools.has(instance, node.uuid):
-        return (f'Nova has the instance on {instance.node}, with '
-                f'{instance.host}')
-    if _is_elsewhere(seen, node):
-        return f'{instance.host} has nodes that are not of Ironic'
-    found = seen.profiles.get(host)
-    if seen.state(instance.host) is membership.State.ABSENT and (
-            found is not None and found.mobility != 'pinned'):
-        return (f'{instance.host} is down, and nobody has said that it is '
-                'dead: it counts as such after [ironic_ring] failover_after, '
-                f'or after "nova-ironic-ring failover {instance.host}"')
-    return None
-
-
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class Filter:
     """Which nodes are wanted; None for whatever it is.
 
     :ivar owner: the name of the service that they are recorded for
@@ -375,7 +369,7 @@ class Wanted:
             story.is_to_move or not self.to_move)
 
 
-def choose(seen: snapshot.Snapshot, wanted: Wanted) -> list[Story]:
+def choose(seen: snapshot.Snapshot, wanted: Filter) -> list[Story]:
     """Tell of the nodes that are wanted.
 
     :param seen: what was read
@@ -384,7 +378,7 @@ def choose(seen: snapshot.Snapshot, wanted: Wanted) -> list[Story]:
     :raises ValueError: if the owner is no service at all, no node has the
         group or the shard that is named, or there is no such code
     """
-    _see_code(wanted.state, overview.Code.__members__, 'state')
+    _see_code(wanted.state, overview.StateCode.__members__, 'state')
     _see_code(wanted.decision, [
         *_Decision.__members__, COUNT,
         NONE], 'decision')

@@ -13,7 +13,7 @@ from nova_ironic_ring.core.values import model
 _State = membership.State
 
 
-class Code(enum.Enum):
+class StateCode(enum.Enum):
     """What a service is to its ring, for programs: these names stay."""
 
     MEMBER = enum.auto()
@@ -42,12 +42,12 @@ class Description:
     :ivar words: the same and more, for people
     """
 
-    code: Code
+    code: StateCode
     words: str
 
 
 @dataclasses.dataclass
-class Line:
+class ServiceLine:
     """A service.
 
     :ivar cell: the name of its cell
@@ -72,25 +72,25 @@ class Line:
     instances: int = 0
 
 
-def lines(seen: snapshot.Snapshot) -> list[Line]:
+def lines(seen: snapshot.Snapshot) -> list[ServiceLine]:
     """Put together what each service is and has.
 
     :param seen: what was read
     :returns: ring by ring; a line for each service that may run an ironic
         driver, and one for each other host that a node's record names
     """
-    found: dict[str, Line] = {}
+    found: dict[str, ServiceLine] = {}
     for key in [*seen.keys(), None]:
         for host, service in sorted(seen.hosts.items()):
             if seen.key(host) == key:
-                found[host] = Line(
+                found[host] = ServiceLine(
                     service.cell, str(key or f'cell {service.cell}, unknown'),
                     service.record.host, describe(seen, service))
 
-    def line(host: str, cell: str) -> Line:
-        return found.setdefault(model.canonical(host), Line(
+    def line(host: str, cell: str) -> ServiceLine:
+        return found.setdefault(model.canonical(host), ServiceLine(
             cell, f'cell {cell}', host,
-            Description(Code.GONE, 'Nova has no record of it')))
+            Description(StateCode.GONE, 'Nova has no record of it')))
 
     desired = seen.desired.owners()
     for owner in desired.values():
@@ -115,6 +115,16 @@ def lines(seen: snapshot.Snapshot) -> list[Line]:
     return [each for each in found.values() if seen.is_meant(each.cell)]
 
 
+def descriptions(seen: snapshot.Snapshot) -> dict[str, Description]:
+    """Say what all services are to their rings.
+
+    :param seen: what was read
+    :returns: by the canonical name of the service
+    """
+    return {host: describe(seen, service)
+            for host, service in seen.hosts.items()}
+
+
 def describe(seen: snapshot.Snapshot, service: snapshot.Service
              ) -> Description:
     """Say what a service is to its ring.
@@ -125,16 +135,16 @@ def describe(seen: snapshot.Snapshot, service: snapshot.Service
     host = model.canonical(service.record.host)
     match seen.state(host):
         case _State.ABSENT:
-            return Description(Code.DOWN, _down(seen, service.record))
+            return Description(StateCode.DOWN, _down(seen, service.record))
         case _State.FORCED_DOWN:
-            return Description(Code.FORCED_DOWN, 'forced down' + (
+            return Description(StateCode.FORCED_DOWN, 'forced down' + (
                 ', but alive' if seen.lives(host) else ''))
         case _State.NOT_WORKING as state:
             at = seen.last_pass(host)
-            return Description(Code.NOT_WORKING, state.value + (
+            return Description(StateCode.NOT_WORKING, state.value + (
                 f' since {at:%Y-%m-%d %H:%M:%S} UTC' if at else ''))
         case _State.DISABLED:
-            return Description(Code.DISABLED, 'disabled' + (
+            return Description(StateCode.DISABLED, 'disabled' + (
                 f': {service.reason}' if service.reason else ''))
     without_it = [peer for peer, said in sorted(seen.profiles.items())
                   if said.names and host not in said.names
@@ -142,15 +152,15 @@ def describe(seen: snapshot.Snapshot, service: snapshot.Service
                   and seen.state(peer) is _State.MEMBER]
     if without_it:
         return Description(
-            Code.NOT_IN_PEER_LIST,
+            StateCode.NOT_IN_PEER_LIST,
             f'alive, but not in the peer list of {", ".join(without_it)}')
     if host not in seen.owners:
-        return Description(Code.WITHOUT_NODE,
+        return Description(StateCode.WITHOUT_NODE,
                            'alive, but without a node, so in no ring')
     if host not in seen.profiles:
-        return Description(Code.MEMBER_THAT_SAYS_NOTHING,
+        return Description(StateCode.MEMBER_THAT_SAYS_NOTHING,
                            "member, with Nova's own driver")
-    return Description(Code.MEMBER, 'member')
+    return Description(StateCode.MEMBER, 'member')
 
 
 def _down(seen: snapshot.Snapshot, record: model.Service) -> str:

@@ -21,7 +21,7 @@ _COLOURS = {'nodes': '#4a7ebb', 'instances': '#d9883d'}
 
 
 @dataclasses.dataclass(frozen=True)
-class Share:
+class ServiceShare:
     """What a service has, before and after.
 
     :ivar host: its name
@@ -41,7 +41,7 @@ class Share:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class ChangePlan:
     """What would come of a change.
 
     :ivar shares: of each service
@@ -52,7 +52,7 @@ class Plan:
     :ivar is_settled: whether it comes to an end: the services agree
     """
 
-    shares: list[Share]
+    shares: list[ServiceShare]
     moved_nodes: int
     moved_instances: int
     balance: float
@@ -61,7 +61,7 @@ class Plan:
 
 
 def plan(seen: snapshot.Snapshot, key: rings.Key,
-         change: prospect.Change = prospect.Change()) -> Plan:
+         change: prospect.Change = prospect.Change()) -> ChangePlan:
     """Work out what a change of a ring would move.
 
     All services run their passes in memory, until nothing moves.
@@ -74,26 +74,27 @@ def plan(seen: snapshot.Snapshot, key: rings.Key,
     members, after = _members(seen, key, change)
     outcome = prospect.of(seen, key, change).run()
     served = seen.served(key)
-    free = [node.uuid for node in served if node.instance is None]
-    old = _owners(free, {
-        **{node: row.owner for node, row in seen.rows.items()},
-        **{node: count.host for node, count in counting.of(seen).items()}})
-    new = _owners(free, outcome.owners)
-    held = _owners(
-        [instance.uuid for node in served
-         if (instance := seen.instance_on(node)) and instance.host],
-        {uuid: str(instance.host)
-         for uuid, instance in seen.instances.items()})
-    moved = _owners(held, outcome.hosts)
+    free = {node.uuid for node in served if node.instance is None}
+    owners = {**{node: row.owner_name for node, row in seen.rows.items()},
+              **{node: count.host
+                 for node, count in counting.of(seen).items()}}
+    old = {node: owner for node, owner in owners.items() if node in free}
+    new = {node: model.canonical(owner)
+           for node, owner in outcome.owners.items() if node in free}
+    held = {instance.uuid: instance.host_name for node in served
+            if (instance := seen.instance_on(node)) and instance.host_name}
+    moved = {uuid: model.canonical(host)
+             for uuid, host in outcome.hosts.items() if uuid in held}
     nodes, nodes_after, instances, instances_after = (
         collections.Counter(each.values())
         for each in (old, new, held, moved))
     shares = [
-        Share(host, nodes[host], nodes_after[host], instances[host],
-              instances_after[host], outcome.listed.get(host, 0))
+        ServiceShare(
+            host, nodes[host], nodes_after[host], instances[host],
+            instances_after[host], outcome.listed.get(host, 0))
         for host in sorted({*members, *after, *nodes, *nodes_after,
                             *instances, *instances_after})]
-    return Plan(
+    return ChangePlan(
         shares,
         sum(new.get(node) != owner for node, owner in old.items()),
         sum(moved.get(uuid) != host for uuid, host in held.items()),
@@ -104,20 +105,13 @@ def plan(seen: snapshot.Snapshot, key: rings.Key,
         outcome.is_settled)
 
 
-def moves(plan: Plan) -> str:
+def moves(plan: ChangePlan) -> str:
     """Say how much changes hands, without a full stop.
 
     :param plan: the plan
     """
     return (f'{plural.of(plan.moved_nodes, "free node")} and '
             f'{plural.of(plan.moved_instances, "instance")} change hands')
-
-
-def _owners(wanted: Iterable[str], owners: Mapping[str, str]
-            ) -> dict[str, str]:
-    """Return the canonical names of the owners of some."""
-    return {each: model.canonical(owners[each])
-            for each in wanted if each in owners}
 
 
 def _members(seen: snapshot.Snapshot, key: rings.Key,
@@ -132,7 +126,7 @@ def _members(seen: snapshot.Snapshot, key: rings.Key,
     joining, leaving = _names(change.add), (
         _names(change.remove) | _names(change.disable))
     of_ring = {host for host in seen.hosts if seen.key(host) == key}
-    coming = joining | {host for host in of_ring if seen.state(host)
+    coming = joining | {host for host in of_ring if seen.states[host]
                         is membership.State.MEMBER}
     if not coming:
         raise ValueError(f'The ring of {key} has no living member: see '
@@ -158,8 +152,7 @@ def _see_whether_it_can_join(seen: snapshot.Snapshot, key: rings.Key,
     if host in seen.rings[key].members:
         raise ValueError(
             f'"{host}" is a member of the ring of {key} already.')
-    if any(model.canonical(each.record.host) == host
-           for each in seen.services):
+    if any(each.record.name == host for each in seen.services):
         # It says so of one that runs another driver.
         cell = seen.service(host).cell
         if cell != key.cell:
@@ -182,7 +175,7 @@ def balance(shares: Mapping[str, int]) -> float:
     return max(shares.values()) * len(shares) / total if total else 1.0
 
 
-def svg(plan: Plan) -> str:
+def svg(plan: ChangePlan) -> str:
     """Draw a plan.
 
     :param plan: the plan
@@ -216,7 +209,7 @@ def _legend() -> Iterator[str]:
         yield f'<text x="{x + 18}" y="42">{name}</text>'
 
 
-def _share(share: Share, top: float, scale: float) -> Iterator[str]:
+def _share(share: ServiceShare, top: float, scale: float) -> Iterator[str]:
     yield (f'<text x="{_LEFT - 64}" y="{top + _BAR + 4}" text-anchor="end">'
            f'{saxutils.escape(share.host)}</text>')
     for when, y, nodes, instances in (

@@ -109,17 +109,13 @@ class Node(pools.Node):
 
 
 @dataclasses.dataclass(frozen=True)
-class Inventory:
+class Inventory(pools.Inventory):
     """What Placement has of a pool.
 
-    :ivar total: how many nodes it has
-    :ivar reserved: how many of them nothing can be built on
-    :ivar used: how many have an allocation
+    :ivar used: how many nodes have an allocation
     """
 
-    total: int
-    reserved: int
-    used: int
+    used: int = 0
 
     @property
     def free(self) -> int:
@@ -286,16 +282,21 @@ class Snapshot:
     def _looked(self) -> _Rings:
         return rings.Rings(self._peers, self.now, self.down_time)
 
-    def state(self, host: str) -> membership.State:
-        """Say what a service is.
+    @property
+    def states(self) -> Mapping[str, membership.State]:
+        """What each service is, by canonical name.
 
         Who looks once cannot tell a late service from an absent one, and takes
         it to be absent.
+        """
+        return self._looked.states
+
+    def state(self, host: str) -> membership.State:
+        """Say what a service is.
 
         :param host: its name, in any case
         """
-        return self._looked.states.get(
-            model.canonical(host), membership.State.GONE)
+        return self.states.get(model.canonical(host), membership.State.GONE)
 
     def last_pass(self, host: str) -> datetime.datetime | None:
         """Return when the last good pass of a service was.

@@ -44,7 +44,7 @@ def _show(seen: snapshot.Snapshot) -> object:
 
 
 def _list(seen: snapshot.Snapshot) -> object:
-    return nodes.choose(seen, nodes.Wanted())
+    return nodes.choose(seen, nodes.Filter())
 
 
 def _show_node(seen: snapshot.Snapshot) -> object:

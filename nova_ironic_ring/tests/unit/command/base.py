@@ -86,7 +86,7 @@ class FakeSource:
     def cell_of(self, name):
         assert name == 'cell1'
         self.asked.append('write')
-        yield writing.Cell(self.context)
+        yield writing.CellWriter(self.context)
 
     def cells(self):
         return [tables.Cell('uuid', 'cell1', '')]

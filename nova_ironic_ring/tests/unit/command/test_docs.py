@@ -53,10 +53,10 @@ class DocsTestCase(base.BaseTestCase):
     def test_findings(self):
         self.assertLessEqual(
             {(code.name, code.kind, code.severity.value)
-             for code in findings.Code}, self._tables(3))
+             for code in findings.FindingCode}, self._tables(3))
 
     def test_states(self):
-        self.assertLessEqual({(code.name,) for code in overview.Code},
+        self.assertLessEqual({(code.name,) for code in overview.StateCode},
                              {line[:1] for line in self._tables(2)})
 
     def test_decisions(self):
@@ -70,7 +70,7 @@ class DocsTestCase(base.BaseTestCase):
         cells = re.findall(r'   \* - ([A-Z_, ]+)\n', page)
         described = set(re.findall(r'[A-Z_]{4,}', ' '.join(cells)))
         self.assertEqual(
-            {code.name for kind in (audit.Code, looking_back.Code)
+            {code.name for kind in (audit.Code, looking_back.RecordCode)
              for code in kind},
             described)
         for name in audit.ACTIONS.values():
@@ -78,7 +78,7 @@ class DocsTestCase(base.BaseTestCase):
 
     def test_steps(self):
         self.assertLessEqual(
-            {(code.name,) for kind in (steps.Action, steps.Result)
+            {(code.name,) for kind in (steps.StepAction, steps.ResultCode)
              for code in kind}, {line[:1] for line in self._tables(2)})
 
     def test_states_of_services(self):
@@ -170,7 +170,7 @@ class ExitCodesTestCase(command_base.CommandTestCase):
                 ('give_instance', self._give),
                 ('destroy_record', lambda cell, node: True)):
             self.useFixture(fixtures.MockPatchObject(
-                writing.Cell, name, method))
+                writing.CellWriter, name, method))
 
     def _give(self, uuid, expected, host):
         if uuid in self.busy:

@@ -76,7 +76,7 @@ class CheckTestCase(base.BaseTestCase):
     def test_partitions_that_differ(self):
         finding = self._only(self._say(make(), 'b', partitions=64))
         self.assertEqual('configuration', finding.kind)
-        self.assertIs(findings.Code.CONFIGURATION_DIFFERS, finding.code)
+        self.assertIs(findings.FindingCode.CONFIGURATION_DIFFERS, finding.code)
         self.assertIs(findings.Severity.ERROR, finding.code.severity)
         self.assertEqual('[ironic_ring] partitions differs '
                          '(a, c: 32; b: 64)', finding.what)
@@ -84,7 +84,7 @@ class CheckTestCase(base.BaseTestCase):
     def test_listings_that_differ(self):
         finding = self._only(self._say(
             deployment.by_shards(make(), *'uvwxyz'), 'b', listing='all'))
-        self.assertIs(findings.Code.CONFIGURATION_DIFFERS, finding.code)
+        self.assertIs(findings.FindingCode.CONFIGURATION_DIFFERS, finding.code)
         self.assertEqual('[ironic_ring] listing differs '
                          '(b: all; a, c: shards)', finding.what)
 

@@ -14,7 +14,7 @@ from nova_ironic_ring.tests.unit.command import deployment
 make, service = deployment.make, deployment.service
 
 
-def _of(seen: snapshot.Snapshot, host: str) -> overview.Line:
+def _of(seen: snapshot.Snapshot, host: str) -> overview.ServiceLine:
     (line,) = (line for line in overview.lines(seen) if line.host == host)
     return line
 
@@ -63,7 +63,7 @@ class OverviewTestCase(base.BaseTestCase):
     def test_passes_that_fail(self):
         seen = deployment.failing(make(), 'b')
         self.assertEqual(overview.Description(
-            overview.Code.NOT_WORKING,
+            overview.StateCode.NOT_WORKING,
             'alive, and its passes fail since 2026-01-01 11:00:00 UTC'),
             _of(seen, 'b').is_what)
         self.assertEqual(0, _of(seen, 'b').desired)
@@ -77,7 +77,7 @@ class OverviewTestCase(base.BaseTestCase):
         self.assertEqual(2, _of(seen, 'b').to_fail_over)
         self.assertEqual(0, _of(seen, 'a').to_fail_over)
         self.assertEqual(overview.Description(
-            overview.Code.GONE, 'Nova has no record of it'),
+            overview.StateCode.GONE, 'Nova has no record of it'),
             _of(seen, 'gone').is_what)
         self.assertEqual(1, _of(seen, 'gone').to_fail_over)
 
@@ -88,7 +88,7 @@ class OverviewTestCase(base.BaseTestCase):
             for node, row in seen.rows.items()}
         seen = dataclasses.replace(seen, rows=rows)
         self.assertEqual(overview.Description(
-            overview.Code.MEMBER_THAT_SAYS_NOTHING,
+            overview.StateCode.MEMBER_THAT_SAYS_NOTHING,
             "member, with Nova's own driver"), _of(seen, 'b').is_what)
 
     def test_groups_are_rings_of_their_own(self):
@@ -118,7 +118,7 @@ class OverviewTestCase(base.BaseTestCase):
             conductor_group='rack', peers=profile.fingerprint('a', 'b'),
             names=('a', 'b')))
         self.assertEqual(overview.Description(
-            overview.Code.NOT_IN_PEER_LIST,
+            overview.StateCode.NOT_IN_PEER_LIST,
             'alive, but not in the peer list of a, b, c'),
             _of(seen, 'c').is_what)
         self.assertEqual('member', _of(seen, 'a').is_what.words)

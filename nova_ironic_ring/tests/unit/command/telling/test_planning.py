@@ -24,7 +24,7 @@ make, service, NODES = deployment.make, deployment.service, deployment.NODES
 class PlanTestCase(base.BaseTestCase):
 
     def _plan(self, seen: snapshot.Snapshot, partitions: int | None = None,
-              **changes) -> planning.Plan:
+              **changes) -> planning.ChangePlan:
         hosts = {name: frozenset(changes.get(name, ()))
                  for name in ('add', 'remove', 'disable')}
         return planning.plan(seen, seen.keys()[0], prospect.Change(
@@ -149,7 +149,7 @@ class ForetoldTestCase(base.BaseTestCase):
 
     def assertForetold(self, world: truth.World, change: prospect.Change,
                        apply: Callable[[], None] = lambda: None,
-                       group: str | None = None) -> planning.Plan:
+                       group: str | None = None) -> planning.ChangePlan:
         """See that a plan comes true.
 
         :param world: the services
