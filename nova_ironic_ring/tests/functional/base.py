@@ -270,13 +270,12 @@ class LabTestCase(base.BaseTestCase):
             return found.providers == {*found.owners, *found.pools} and all(
                 state == 'member' for state in found.services.values()) and (
                     # It may have become so since.
-                    not found.pools or (
-                        self.is_settled() and found == self._find()))
+                    self.is_settled() and found == self._find())
         self.lab.wait('A lab in which all is well', is_well)
         return found
 
     def is_settled(self) -> bool:
-        """Say whether pools have the nodes that are to be in them."""
+        """Say whether each node is with the service that is to have it."""
         return self.lab.is_settled(self.nodes)
 
     def assertIsDivided(self, expected: Mapping[str, str]) -> None:

@@ -153,6 +153,9 @@ class PartitioningTestCase(base.LabTestCase):
         log = self.lab.compute('default').log
         before = len(log.read_text())
         self.addCleanup(self.lab.reconfigure, 'default', _group(''))
+        # First, and for long enough that the other has seen it: without its
+        # list it would take b-one for a peer, and offer nodes to it.
+        self.addCleanup(self.wait_for_passes, 'default', 'b-one')
         self.addCleanup(self.lab.reconfigure, 'b-one', _group('rack-b'))
         self.lab.reconfigure('default', _group('', 'default'))
         # It says that it is in the same group, by the node that it has left.

@@ -8,6 +8,7 @@ from openstack.compute.v2 import server as sdk_server
 
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.tests.functional import base
 
 
@@ -164,9 +165,20 @@ class RingTestCase(base.LabTestCase):
             node = self.cloud.baremetal.get_node(each.hypervisor_hostname)
             self.assertEqual((each.id, 'active'),
                              (node.instance_id, node.provision_state))
-        last = self.boot_active('on-the-newcomer', 'compute-5')
+        servers.delete(self.cloud, started)
+
+        # All are free, so the ring alone says which ones it has now.
+        wanted = self._divided(one, three, 'compute-5')
+        node = next(
+            each.id for each in self.cloud.baremetal.nodes(
+                fields=['uuid', 'resource_class'])
+            if each.resource_class == tenant.FLAVOR
+            and wanted[each.id] == 'compute-5')
+        self.lab.wait(f'Node {node} with the newcomer',
+                      lambda: self.lab.owners()[node] == 'compute-5')
+        last = self.boot_active('on-the-newcomer', 'compute-5', node)
         self.assertEqual('compute-5', last.compute_host)
-        servers.delete(self.cloud, [*started, last])
+        servers.delete(self.cloud, [last])
 
     def test_instance_deleted_while_its_service_is_down(self):
         name = self.lab.state.computes[1]
