@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is measured, by the arguments."""
+
+import io
+
+import fixtures
+from oslotest import base
+
+from nova_ironic_ring.lab import state
+from nova_ironic_ring_tools.faults import __main__ as faults
+
+
+class MainTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MonkeyPatch('sys.stdout', io.StringIO()))
+
+    def test_drivers(self):
+        measure = self.useFixture(fixtures.MockPatchObject(
+            faults.crowd, 'measure', return_value='')).mock
+        for name, driver in (('nova', state.STOCK_DRIVER),
+                             ('pool', state.POOL_DRIVER),
+                             ('ring', state.RING_DRIVER)):
+            self.assertEqual(0, faults.main([
+                '--crowd', '2', '--driver', name]))
+            measure.assert_called_with(2, driver)
+
+    def test_novas_own_is_there_to_compare_with(self):
+        run = self.useFixture(fixtures.MockPatchObject(
+            faults, 'run', side_effect=lambda driver, tables: [
+                [] for _ in tables])).mock
+        for drivers, status in (('nova', 0), ('ring', 1), ('both', 1)):
+            run.reset_mock()
+            self.assertEqual(status, faults.main([
+                '--driver', drivers, '--only', 'kill']))
+            self.assertEqual(
+                ['ring', 'nova'] if drivers == 'both' else [drivers],
+                [call.args[0] for call in run.call_args_list])

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tests of what is looked at when a soak ends."""
+
+import collections
+from unittest import mock
+
+import fixtures
+from oslotest import base
+
+from nova_ironic_ring_tools.soak import end
+
+
+class EndTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.servers = [mock.Mock(id='a', task_state=None)]
+        self.world = mock.Mock(servers=lambda: list(self.servers))
+        self.delete = self.world.link.compute.delete_server
+        self.refused = collections.Counter()
+        for name in '_servers', '_records':
+            self.useFixture(fixtures.MockPatchObject(
+                end, name, lambda world: iter(())))
+        self.useFixture(fixtures.MockPatchObject(
+            end, '_emptiness', lambda world: (
+                f'{each.id} is left' for each in world.servers())))
+        self.useFixture(fixtures.MockPatchObject(
+            end.operators, 'wait',
+            lambda done, patience: any(done() for _ in range(9))))
+
+    def test_delete(self):
+        self.delete.side_effect = self.servers.remove
+        self.assertEqual([], end.complaints(self.world, self.refused))
+        self.assertEqual(collections.Counter(), self.refused)
+
+    def test_delete_that_is_under_way(self):
+        def begin(server):
+            server.task_state = 'deleting'
+        self.delete.side_effect = begin
+        self.assertEqual(['a is left'],
+                         end.complaints(self.world, self.refused))
+        self.delete.assert_called_once()
+
+    def test_delete_that_fails(self):
+        self.assertEqual(['a is left'],
+                         end.complaints(self.world, self.refused))
+        self.assertEqual(3, self.delete.call_count)
+        self.assertEqual({'last delete': 2}, self.refused)

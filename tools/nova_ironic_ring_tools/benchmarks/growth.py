@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Shows how what this project's code costs grows with the nodes, in CPU time.
+
+All is in memory: two services divide N nodes, and one of them does something.
+The last column is what a node costs with the most nodes, by what it costs with
+the fewest: 1 where the cost grows as the nodes do, and where it grows with
+their square, as many times more as there are more nodes.
+
+``python -m nova_ironic_ring_tools.benchmarks.growth``
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+import gc
+import logging
+import sys
+
+import prettytable
+
+from nova_ironic_ring_tools.benchmarks import growth_command
+from nova_ironic_ring_tools.benchmarks import growth_core
+from nova_ironic_ring_tools.benchmarks import growth_tracker
+
+_NODES = [500, 1000, 2000, 4000]
+# The least of them counts: other work on the machine adds to the others.
+_ROUNDS = 3
+#: What a node may cost at most with the most nodes, by what it costs with the
+#: fewest. What little objects cost the processor's caches is less.
+MOST = 2.5
+
+
+def growth(nodes: Sequence[int], seconds: Sequence[float]) -> float:
+    """Return how much more a node costs with the most nodes.
+
+    :param nodes: how many there were
+    :param seconds: what all cost each time
+    """
+    return seconds[-1] / nodes[-1] * nodes[0] / seconds[0]
+
+
+def _measure(scene: Callable[[int], float], count: int) -> float:
+    """Return what something costs with so many nodes, in seconds."""
+    gc.collect()
+    # It comes when it comes, and looks at all objects that there are.
+    gc.disable()
+    try:
+        return min(scene(count) for _ in range(_ROUNDS))
+    finally:
+        gc.enable()
+
+
+def _table(nodes: Sequence[int]) -> prettytable.PrettyTable:
+    table = prettytable.PrettyTable(
+        ['CPU seconds with N nodes', *map(str, nodes), 'growth'])
+    table.align = 'r'
+    table.align['CPU seconds with N nodes'] = 'l'
+    return table
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, and print tables.
+
+    :param arguments: of the command line
+    :returns: 1 if something grows faster than the nodes do
+    """
+    parser = argparse.ArgumentParser(
+        'python3 -m nova_ironic_ring_tools.benchmarks.growth',
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument('--nodes', nargs='+', type=int, metavar='N',
+                        default=_NODES, help='how many, in rising order '
+                        f'(default: {" ".join(map(str, _NODES))})')
+    parser.add_argument('--only', default='', metavar='WORD',
+                        help='what has this word in its name')
+    chosen = parser.parse_args(arguments)
+    # What is logged of each node is for no one here.
+    logging.disable(logging.ERROR)
+    worse = []
+    for part in growth_core, growth_command, growth_tracker:
+        table = _table(chosen.nodes)
+        for name, scene in part.SCENES.items():
+            if chosen.only not in name:
+                continue
+            seconds = [_measure(scene, count) for count in chosen.nodes]
+            found = growth(chosen.nodes, seconds)
+            if found > MOST:
+                worse.append(name)
+            table.add_row([name, *(f'{each:.3f}' for each in seconds),
+                           f'{found:.1f}'])
+        if table.rows:
+            print(table, flush=True)
+    if worse:
+        print(f'Grows faster than the nodes do: {", ".join(worse)}.')
+    return int(bool(worse))
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

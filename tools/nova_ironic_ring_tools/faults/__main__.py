@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Measures what a fault costs: ``python -m nova_ironic_ring_tools.faults``."""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import dataclasses
+import re
+import sys
+from typing import Any
+from typing import Protocol
+
+import prettytable
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import place
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring_tools.faults import builds
+from nova_ironic_ring_tools.faults import crowd
+from nova_ironic_ring_tools.faults import deaths
+from nova_ironic_ring_tools.faults import events
+from nova_ironic_ring_tools.faults import handovers
+from nova_ironic_ring_tools.faults import parallel
+from nova_ironic_ring_tools.faults import recoveries
+
+_DRIVERS = {'ring': lab_state.RING_DRIVER, 'nova': lab_state.STOCK_DRIVER,
+            'pool': lab_state.POOL_DRIVER}
+#: Whose records are those of nodes.
+_OF_NODES = ('ring', 'nova')
+_COMPUTES = 3
+_NODES = 30
+_SERVERS = 6
+
+
+class _Row(Protocol):
+    """Something that happens."""
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+
+
+class _Outcome(Protocol):
+    """What it has cost."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether that is no more than it may cost."""
+
+    def cells(self) -> list[str]:
+        """Return the cells of the table."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Table:
+    """Rows that are measured alike.
+
+    :ivar columns: what the cells say
+    :ivar rows: the rows
+    :ivar measure: measures a row
+    :ivar around: what the lab is to be like meanwhile
+    :ivar drivers: the drivers that it is for
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[_Row]
+    measure: Callable[[cloud.Lab, Any], _Outcome]
+    around: Callable[[cloud.Lab], contextlib.AbstractContextManager[Any]] = (
+        contextlib.nullcontext)
+    drivers: Sequence[str] = _OF_NODES
+
+
+_TABLES = [
+    _Table(handovers.COLUMNS, events.EVENTS, handovers.measure),
+    _Table(deaths.COLUMNS, deaths.DEATHS, deaths.measure),
+    _Table(recoveries.COLUMNS, recoveries.WORKS, recoveries.measure),
+    _Table(builds.COLUMNS, builds.FAULTS, builds.measure,
+           builds.one_at_a_time, tuple(_DRIVERS)),
+    _Table(parallel.COLUMNS, parallel.FLOODS, parallel.measure,
+           parallel.with_nodes, ('pool',)),
+]
+
+#: What has been measured of the rows of each table, in their order; fewer if
+#: one has failed.
+_Results = list[list[_Outcome]]
+
+
+def run(driver: str, tables: Sequence[_Table]) -> _Results:
+    """Bring a lab up and let it all happen.
+
+    :param driver: ``ring``, ``nova`` or ``pool``
+    :param tables: what is to happen
+    """
+    results: _Results = [[] for _ in tables]
+    fixture = cloud.Cloud(
+        place.directory(f'faults-{driver}'), driver=_DRIVERS[driver],
+        computes=_COMPUTES, node_count=_NODES, alike=True,
+        progress=print)
+    with fixture:
+        lab = fixture.lab
+        connection = lab.connect()
+        for number in range(_SERVERS):
+            servers.wait_active(connection, servers.boot(
+                connection, f'server-{number}',
+                f'compute-{number % _COMPUTES + 1}'))
+        name = ''
+        try:
+            for table, outcomes in zip(tables, results):
+                with table.around(lab):
+                    for row in table.rows:
+                        name = row.name
+                        outcome = table.measure(lab, row)
+                        print(f'{driver}: {name}: '
+                              f'{", ".join(outcome.cells())}'
+                              f'{"" if outcome.passed else " (too much)"}',
+                              flush=True)
+                        outcomes.append(outcome)
+        except errors.LabError as error:
+            # What has been measured is worth its table all the same.
+            print(f'{driver}: {name}: {error}', file=sys.stderr)
+    return results
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Let it all happen, and print what it has cost.
+
+    :param arguments: of the command line
+    :returns: 1 if our driver does more than it may
+    """
+    parser = argparse.ArgumentParser(
+        'python3 -m nova_ironic_ring_tools.faults', description=__doc__)
+    parser.add_argument('--driver', choices=[*_DRIVERS, 'both'],
+                        default='ring', help='whose tables to print')
+    parser.add_argument('--only', default='', metavar='REGEX',
+                        help='the rows whose names match; each takes the lab '
+                             'as the one before has left it')
+    parser.add_argument('--crowd', type=int, metavar='N',
+                        help='instead of all that, measure how N servers are '
+                             'taken over in one pass')
+    chosen = parser.parse_args(arguments)
+    if chosen.crowd and chosen.driver == 'both':
+        parser.error('--crowd takes one driver at a time')
+    if chosen.crowd:
+        print(crowd.measure(chosen.crowd, _DRIVERS[chosen.driver]))
+        return 0
+    drivers = (list(_OF_NODES) if chosen.driver == 'both'
+               else [chosen.driver])
+    tables = [dataclasses.replace(table, rows=rows) for table in _TABLES
+              if set(drivers) <= set(table.drivers) and (
+                  rows := [row for row in table.rows
+                           if re.search(chosen.only, row.name)])]
+    try:
+        results = {driver: run(driver, tables) for driver in drivers}
+    except errors.LabError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+    for number, table in enumerate(tables):
+        print(_print(table, {driver: found[number]
+                             for driver, found in results.items()}))
+    # Nova's own driver is there to compare with.
+    failed = [row.name for driver, found in results.items()
+              if driver != 'nova' for table, outcomes in zip(tables, found)
+              for row in _failed(table, outcomes)]
+    if failed:
+        print(f'More than is allowed: {", ".join(failed)}.')
+    count = sum(len(table.rows) for table in tables)
+    print(f'{count - len(failed)} passed, {len(failed)} failed')
+    return 1 if failed else 0
+
+
+def _print(table: _Table, results: Mapping[str, Sequence[_Outcome]]
+           ) -> prettytable.PrettyTable:
+    """Make a table of what has been measured, by driver."""
+    printed = prettytable.PrettyTable(
+        ['event'] + [f'{driver}: {column}' for driver in results
+                     for column in table.columns])
+    printed.align['event'] = 'l'
+    for number, row in enumerate(table.rows):
+        printed.add_row([row.name] + [
+            cell for outcomes in results.values() for cell in (
+                outcomes[number].cells() if number < len(outcomes)
+                else ['-'] * len(table.columns))])
+    return printed
+
+
+def _failed(table: _Table, outcomes: Sequence[_Outcome]) -> list[_Row]:
+    """Name rows that cost more than they may, or were not measured."""
+    return [row for number, row in enumerate(table.rows)
+            if not (number < len(outcomes) and outcomes[number].passed)]
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

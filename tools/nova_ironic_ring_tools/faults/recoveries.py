@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What becomes of the work that a service is at when it dies."""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import dataclasses
+import functools
+import time
+
+from openstack import connection
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import services
+from nova_ironic_ring_tools.faults import operators
+
+_HOST = 'compute-2'
+_DEPLOYMENTS = 4
+#: What the cells say.
+COLUMNS = ('in order', 'after')
+# Seconds that each of the two steps of a deployment takes.
+_DELAY = 8
+# Seconds: far more than it takes.
+_PATIENCE = 120
+
+# Says whether a server has come to order.
+_Check = Callable[[], bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What the service is at.
+
+    :ivar name: what the table calls it
+    :ivar begin: begins it, with a check for each server; is over when the
+        servers have come to order
+    """
+
+    name: str
+    begin: Callable[
+        [cloud.Lab], contextlib.AbstractContextManager[list[_Check]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What has become of the servers that were under way.
+
+    :ivar count: how many there were
+    :ivar well: how many have come to order
+    :ivar after: seconds from the death to the last of them
+    """
+
+    count: int
+    well: int
+    after: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether all have come to order."""
+        return self.well == self.count
+
+    def cells(self) -> list[str]:
+        """Return the cells of the table."""
+        return [f'{self.well} of {self.count}',
+                f'{self.after:.0f} s' if self.passed else 'never']
+
+
+def measure(lab: cloud.Lab, work: Work) -> Outcome:
+    """Kill a service that is at work, and see what becomes of that.
+
+    :param lab: the lab
+    :param work: what it is at
+    """
+    link = lab.connect()
+    nodes = sum(1 for _ in link.baremetal.nodes())
+    lab.wait_settled(nodes)
+    known = {server.id for server in link.compute.servers()}
+    with work.begin(lab) as checks:
+        lab.compute(_HOST).kill()
+        start = time.monotonic()
+        operators.force_down(lab, _HOST, True)
+        operators.wait(lambda: all(check() for check in checks), _PATIENCE)
+        after = time.monotonic() - start
+        well = sum(check() for check in checks)
+    operators.force_down(lab, _HOST, False)
+    lab.start_compute(_HOST)
+    servers.delete(link, [server for server in link.compute.servers()
+                          if server.id not in known])
+    lab.wait_settled(nodes)
+    return Outcome(len(checks), well, after)
+
+
+@contextlib.contextmanager
+def _tasks(lab: cloud.Lab) -> Iterator[list[_Check]]:
+    link = lab.connect()
+    compute = link.compute
+    booted = [servers.boot(link, f'under-way-{number}', _HOST)
+              for number in range(4)]
+    rebooting, stopping, rescuing, deleted = [
+        servers.wait_active(link, server).id for server in booted]
+    # Its own work waits from here on.
+    lab.compute(_HOST).pause()
+    compute.reboot_server(rebooting, 'HARD')
+    compute.stop_server(stopping)
+    compute.rescue_server(rescuing)
+    compute.delete_server(deleted)
+    building = servers.boot(link, 'under-way', _HOST).id
+    lab.wait('An allocation', lambda: _has_allocation(link, building))
+    yield [
+        lambda: _is(link, rebooting, 'ACTIVE'),
+        lambda: _is(link, stopping, 'SHUTOFF'),
+        lambda: _is(link, rescuing, 'ACTIVE'),
+        lambda: compute.find_server(deleted) is None,
+        # Ironic knows nothing of it.
+        lambda: _is(link, building, 'ERROR') and not _has_allocation(
+            link, building)]
+
+
+@contextlib.contextmanager
+def _deployments(lab: cloud.Lab) -> Iterator[list[_Check]]:
+    services.Ironic(lab.context, deploy_delay=_DELAY).restart()
+    try:
+        link = lab.connect()
+        booted = [servers.boot(link, f'deploying-{number}', _HOST).id
+                  for number in range(_DEPLOYMENTS)]
+        lab.wait('Deployments', lambda: _are_deploying(lab, booted),
+                 poll=0.1)
+        yield [functools.partial(_is, link, server, 'ACTIVE')
+               for server in booted]
+    finally:
+        services.Ironic(lab.context).restart()
+
+
+def _are_deploying(lab: cloud.Lab, asked: list[str]) -> bool:
+    with lab.database.connect('ironic') as opened, opened.cursor() as cursor:
+        cursor.execute('SELECT provision_state FROM nodes '
+                       'WHERE instance_uuid IN %s', (asked,))
+        return [state for (state,) in cursor.fetchall()] == (
+            ['deploying'] * len(asked))
+
+
+def _is(link: connection.Connection, server: str, status: str) -> bool:
+    """Say whether a server is in a state, and nothing is being done to it."""
+    found = link.compute.find_server(server)
+    return (found is not None and found.task_state is None
+            and found.status == status)
+
+
+def _has_allocation(link: connection.Connection, server: str) -> bool:
+    return bool(link.placement.get(
+        f'/allocations/{server}').json()['allocations'])
+
+
+WORKS = [
+    Work('reboot, stop, rescue, delete and build asked for', _tasks),
+    Work(f'{_DEPLOYMENTS} nodes being deployed', _deployments),
+]

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what thousands of nodes cost, with each driver.
+
+``python -m nova_ironic_ring_tools.scale``
+"""
+
+import argparse
+from collections.abc import Sequence
+import dataclasses
+import sys
+
+import prettytable
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import place
+from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring_tools.scale import commands
+from nova_ironic_ring_tools.scale import costs
+from nova_ironic_ring_tools.scale import listing
+from nova_ironic_ring_tools.scale import seed
+from nova_ironic_ring_tools.scale import stages
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """How nodes are divided.
+
+    :ivar driver: what nova.conf says as ``compute_driver``
+    :ivar shards: how many shards the nodes are in
+    :ivar each_pass: whether each node is updated in each pass
+    """
+
+    driver: str
+    shards: int = 0
+    each_pass: bool = False
+
+    @property
+    def overrides(self) -> services.Sections:
+        """What else nova.conf says."""
+        options: dict[str, object] = {}
+        if self.shards:
+            options['listing'] = 'shards'
+        if self.each_pass:
+            options['full_update_interval'] = 0
+        return {'ironic_ring': options} if options else {}
+
+
+_KINDS = {'nova': Kind(lab_state.STOCK_DRIVER),
+          'ring': Kind(lab_state.RING_DRIVER),
+          'each-pass': Kind(lab_state.RING_DRIVER, each_pass=True),
+          'shards': Kind(lab_state.RING_DRIVER, 40),
+          'pool': Kind(lab_state.POOL_DRIVER)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What has been measured of a driver with a number of nodes.
+
+    :ivar kind: the name of how nodes are divided
+    :ivar count: how many nodes
+    :ivar stages: what has happened
+    :ivar memory: MiB of each service at the end
+    """
+
+    kind: str
+    count: int
+    stages: Sequence[stages.Stage]
+    memory: dict[str, int]
+
+
+def measure(name: str, count: int, window: float) -> Run:
+    """Bring a lab up, and measure a driver.
+
+    :param name: how nodes are divided
+    :param count: how many nodes
+    :param window: seconds that the steady passes are watched
+    :raises LabError: if something does not come about
+    """
+    kind = _KINDS[name]
+    fixture = cloud.Cloud(
+        place.directory(f'scale-{name}'), driver=kind.driver,
+        computes=0, node_count=1, progress=print)
+    with fixture:
+        lab = fixture.lab
+        _enroll(lab, count, kind.shards)
+        done = stages.run(
+            lab, count, stages.Course(window, kind.overrides))
+        return Run(name, count, done, costs.memory(lab))
+
+
+def _enroll(lab: cloud.Lab, count: int, shards: int) -> None:
+    """Bring a lab that has one node to more, evenly in shards."""
+    with lab.database.connect('ironic') as opened:
+        seed.seed(seed.Databases(opened), seed.Size(count, (), 1))
+        if shards:
+            with opened.cursor() as cursor:
+                cursor.execute("UPDATE nodes SET shard = "
+                               "CONCAT('shard-', MOD(id, %s))", (shards,))
+
+
+def table(runs: Sequence[Run]) -> prettytable.PrettyTable:
+    """Make a table of what has been measured.
+
+    :param runs: what has been measured
+    """
+    printed = prettytable.PrettyTable(
+        ['driver', 'nodes', 'stage', 'seconds', 'first after',
+         *(f'{name} s' for name in costs.SERVICES), 'queries',
+         'Placement requests', 'taken', 'forced'])
+    printed.align = 'r'
+    printed.align['driver'] = printed.align['stage'] = 'l'
+    for run in runs:
+        for stage in run.stages:
+            printed.add_row([
+                run.kind, run.count, stage.name, f'{stage.used.at:.0f}',
+                '-' if stage.first is None else f'{stage.first:.0f}',
+                *(f'{stage.used.processor[name]:.0f}'
+                  for name in costs.SERVICES),
+                stage.used.queries, stage.used.requests, stage.used.taken,
+                stage.used.forced])
+        printed.add_row([
+            run.kind, run.count, 'memory, MiB', '', '',
+            *(run.memory[name] for name in costs.SERVICES), *[''] * 4])
+    return printed
+
+
+def _measure_listing(sizes: Sequence[listing.Size]) -> int:
+    """Measure the listing of nodes alone.
+
+    :param sizes: how large the clouds are to be
+    :returns: as :func:`main`
+    """
+    for size in sizes:
+        try:
+            run = listing.measure(size)
+        except errors.LabError as error:
+            print(f'{size.nodes} nodes: {error}', file=sys.stderr)
+            return 2
+        print(listing.table(run))
+        print(listing.summary(run), flush=True)
+    return 0
+
+
+def _measure_commands(counts: Sequence[int], hosts: int) -> int:
+    """Measure the operator's command alone.
+
+    :param counts: how many nodes the clouds are to have
+    :param hosts: how many services have them
+    :returns: as :func:`main`
+    """
+    for count in counts:
+        try:
+            print(commands.table(commands.measure(count, hosts)), flush=True)
+        except errors.LabError as error:
+            print(f'{count} nodes: {error}', file=sys.stderr)
+            return 2
+    return 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure each driver with each number of nodes, and print a table.
+
+    :param arguments: of the command line
+    :returns: 2 if a lab does not come up or something does not come about
+    """
+    parser = argparse.ArgumentParser(
+        'python3 -m nova_ironic_ring_tools.scale', description=__doc__)
+    parser.add_argument('--driver', nargs='+', choices=list(_KINDS),
+                        default=list(_KINDS), help='which ones')
+    parser.add_argument('--nodes', nargs='+', type=int, metavar='N',
+                        help='how many (default: 2000, and 10000 with '
+                        '--listing or --commands)')
+    parser.add_argument('--window', type=float, default=60,
+                        metavar='SECONDS', help='how long the steady passes '
+                        'are watched (default: 60)')
+    parser.add_argument('--listing', action='store_true',
+                        help='measure the listing of nodes alone, which needs '
+                        'no nova-compute')
+    parser.add_argument('--commands', action='store_true',
+                        help='measure how long nova-ironic-ring takes alone')
+    parser.add_argument('--services', type=int, default=10, metavar='N',
+                        help='with --listing, how many list the nodes one '
+                        'after the other; with --commands, how many have them '
+                        '(default: 10)')
+    parser.add_argument('--shards', type=int, default=64, metavar='N',
+                        help='with --listing, how many the nodes are in '
+                        '(default: 64)')
+    chosen = parser.parse_args(arguments)
+    if chosen.listing:
+        return _measure_listing([
+            listing.Size(count, chosen.services, chosen.shards)
+            for count in chosen.nodes or [10_000]])
+    if chosen.commands:
+        return _measure_commands(chosen.nodes or [10_000], chosen.services)
+    runs = []
+    status = 0
+    for count in chosen.nodes or [2000]:
+        for driver in chosen.driver:
+            try:
+                runs.append(measure(driver, count, chosen.window))
+            except errors.LabError as error:
+                # What has been measured is worth its table all the same.
+                print(f'{driver}, {count} nodes: {error}', file=sys.stderr)
+                status = 2
+            else:
+                print(table(runs[-1:]), flush=True)
+    if len(runs) > 1:
+        print(table(runs))
+    return status
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Measures what services pay to list Ironic's nodes, and what Ironic pays.
+
+No nova-compute runs: what each of some services would ask Ironic for in a pass
+is asked for here, one service after the other, as Nova's driver asks and as
+this project's does. The command line is that of ``__main__``, with
+``--listing``.
+"""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+import functools
+import time
+
+import nova.conf
+from openstack.baremetal.v1 import node as sdk_node
+import prettytable
+
+from nova_ironic_ring.adapters import nodes
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers import shards
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import place
+from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring_tools.scale import seed
+
+CONF = nova.conf.CONF
+
+_SCOPE = settings.Scope()
+# Seconds that Ironic is watched while nobody asks.
+_IDLE = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """How large the cloud is.
+
+    :ivar nodes: how many nodes
+    :ivar services: how many services divide them
+    :ivar shards: how many shards they are in
+    """
+
+    nodes: int
+    services: int
+    shards: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """What listings have cost, in seconds.
+
+    :ivar nodes: how many nodes were listed
+    :ivar elapsed: how long it took
+    :ivar service: processor time of the service
+    :ivar ironic: that of Ironic's process, of API and conductor
+    :ivar database: that of MariaDB
+    """
+
+    nodes: int = 0
+    elapsed: float = 0
+    service: float = 0
+    ironic: float = 0
+    database: float = 0
+
+    def __add__(self, other: 'Cost') -> 'Cost':
+        return Cost(*(mine + theirs for mine, theirs in zip(
+            dataclasses.astuple(self), dataclasses.astuple(other))))
+
+    @property
+    def all(self) -> float:
+        """The processor time of all processes."""
+        return self.service + self.ironic + self.database
+
+
+@dataclasses.dataclass(frozen=True)
+class Listings:
+    """The listings of services, one after the other.
+
+    :ivar name: what the table calls them
+    :ivar costs: what each has cost
+    """
+
+    name: str
+    costs: Sequence[Cost]
+
+    @property
+    def total(self) -> Cost:
+        """What all together have cost."""
+        return sum(self.costs, Cost())
+
+    @property
+    def each(self) -> Cost:
+        """What one of them costs, by their mean."""
+        return Cost(*(value / len(self.costs)
+                      for value in dataclasses.astuple(self.total)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What has been measured.
+
+    :ivar size: how large the cloud was
+    :ivar idle: processor time of Ironic in a second that nobody asks it in
+    :ivar listings: those of Nova's driver, of the ring driver with ``listing =
+        all`` and with ``listing = shards``, and then those of first passes
+    """
+
+    size: Size
+    idle: float
+    listings: Sequence[Listings]
+
+
+class _Service:
+    """What one service asks Ironic for, and keeps from pass to pass."""
+
+    def __init__(self, driver: upstream.NovaIronicDriver,
+                 held: frozenset[str], own: Sequence[str]) -> None:
+        self._driver = driver
+        self._held = held
+        self._own = own
+        self._ironic = nodes.Ironic(driver)
+        self._by_shards = nodes.Ironic(driver)
+
+    def list_as_nova(self) -> int:
+        """List as Nova's driver does."""
+        found: list[sdk_node.Node] = list(self._driver.ironic_connection.nodes(
+            fields=upstream.node_fields()))
+        return len(found)
+
+    def list_all(self) -> int:
+        """List with ``listing = all``."""
+        found = self._ironic.nodes(_SCOPE)
+        self._ironic.for_nova(self._own)
+        return len(found)
+
+    def list_shards(self) -> int:
+        """List with ``listing = shards``."""
+        self._by_shards.shards(_SCOPE)
+        found = self._by_shards.nodes(_SCOPE, self._held)
+        self._by_shards.places(found)
+        self._by_shards.for_nova(found)
+        return len(found)
+
+    def know(self, other: '_Service') -> None:
+        """Know what another has listed, as if it had been its own pass."""
+        self._ironic.found = dict(other._ironic.found)
+        self._ironic.for_nova(self._own)
+
+
+def measure(size: Size) -> Run:
+    """Bring a lab up, and measure.
+
+    :param size: how large the cloud is to be
+    :raises LabError: if something does not come about
+    """
+    fixture = cloud.Cloud(
+        place.directory('scale-listing'), driver=lab_state.RING_DRIVER,
+        computes=0, node_count=1, progress=print)
+    with fixture:
+        lab = fixture.lab
+        _enroll(lab, size)
+        # The conductor would look at each node now and then.
+        services.Ironic(lab.context, power_sync=0).restart()
+        CONF([], project='nova', default_config_files=[str(lab.nova.common)])
+        return _measure(lab, size)
+
+
+def _enroll(lab: cloud.Lab, size: Size) -> None:
+    """Bring a lab that has one node to more, evenly in shards."""
+    with lab.database.connect('ironic') as opened:
+        seed.seed(seed.Databases(opened), seed.Size(size.nodes, (), 1))
+        with opened.cursor() as cursor:
+            cursor.execute("UPDATE nodes SET shard = "
+                           "CONCAT('shard-', MOD(id, %s))", (size.shards,))
+
+
+def _measure(lab: cloud.Lab, size: Size) -> Run:
+    driver = upstream.NovaIronicDriver(None)
+    known = _services(driver, size)
+    idle = _cost(lab, _wait)
+
+    def run(name: str, lists: Callable[[_Service], int],
+            asking: Sequence[_Service] = known) -> Listings:
+        costs = []
+        for each in asking:
+            costs.append(_cost(lab, functools.partial(lists, each)))
+            print(f'{name}: {costs[-1].elapsed:.1f} s', flush=True)
+        return Listings(name, costs)
+
+    as_nova = run("Nova's driver", _Service.list_as_nova)
+    first = run('ring, first pass', _Service.list_all, known[:1])
+    for each in known[1:]:
+        each.know(known[0])
+    whole = run('ring', _Service.list_all)
+    first_of_shards = run(
+        'ring, shards, first pass', _Service.list_shards)
+    by_shards = run('ring, shards', _Service.list_shards)
+    return Run(size, idle.ironic / idle.elapsed, [
+        as_nova, whole, by_shards, first, first_of_shards])
+
+
+def _wait() -> int:
+    """List nothing for some time."""
+    time.sleep(_IDLE)
+    return 0
+
+
+def _services(driver: upstream.NovaIronicDriver, size: Size
+              ) -> list[_Service]:
+    """Return the services, with what the ring gives to each."""
+    ironic = nodes.Ironic(driver)
+    names = ironic.shards(_SCOPE)
+    hosts = [f'compute-{number}' for number in range(size.services)]
+    current = ring.Ring(hosts, cloud.PARTITIONS)
+    dealt = shards.Deal(names, dict.fromkeys(hosts, frozenset()))
+    own: dict[str, list[str]] = {host: [] for host in hosts}
+    for node in ironic.uuids(_SCOPE):
+        own[str(current.owner(node))].append(node)
+    return [_Service(driver, dealt.of(host), own[host]) for host in hosts]
+
+
+def _cost(lab: cloud.Lab, lists: Callable[[], int]) -> Cost:
+    """Say what a listing costs.
+
+    :param lists: lists, and returns how many nodes
+    """
+    before = _others(lab)
+    # Looking for the processes takes time of this one.
+    elapsed, service = time.monotonic(), time.process_time()
+    count = lists()
+    elapsed, service = (time.monotonic() - elapsed,
+                        time.process_time() - service)
+    ironic, database = (now - then for now, then in zip(_others(lab), before))
+    return Cost(count, elapsed, service, ironic, database)
+
+
+def _others(lab: cloud.Lab) -> list[float]:
+    return [lab.state.process(name).processor_time()
+            for name in ('ironic', 'mariadb')]
+
+
+def table(run: Run) -> prettytable.PrettyTable:
+    """Make a table of what has been measured.
+
+    :param run: what has been measured
+    """
+    parts = ('elapsed', 'service', 'ironic', 'database')
+    printed = prettytable.PrettyTable([
+        'listing', 'services', 'nodes', *(f'{part} s' for part in parts),
+        *(f'all {part} s' for part in parts)])
+    printed.align = 'r'
+    printed.align['listing'] = 'l'
+    for each in run.listings:
+        printed.add_row([
+            each.name, len(each.costs), f'{each.each.nodes:.0f}',
+            *(f'{getattr(each.each, part):.2f}' for part in parts),
+            *(f'{getattr(each.total, part):.1f}' for part in parts)])
+    return printed
+
+
+def summary(run: Run) -> str:
+    """Say how the listings compare.
+
+    :param run: what has been measured
+    """
+    as_nova, whole, by_shards, *_ = run.listings
+    return '\n'.join([
+        f"Of a service's processor time, a listing takes "
+        f'{as_nova.each.service / whole.each.service:.0f} times less than '
+        f"Nova's driver, and with shards "
+        f'{as_nova.each.service / by_shards.each.service:.0f} times less.',
+        f"Of Ironic's, with shards, "
+        f'{as_nova.each.ironic / by_shards.each.ironic:.1f} times less.',
+        f'All {run.size.services} services with shards take '
+        f'{by_shards.total.ironic / whole.each.ironic:.2f} times what one '
+        f"listing of all nodes takes of Ironic's processor time, and "
+        f'{by_shards.total.all / whole.each.all:.2f} times what it takes of '
+        "all processes'.",
+        f'While nobody asks, Ironic takes {run.idle:.3f} s a second.'])

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is not as it should be when all is over."""
+
+import collections
+from collections.abc import Callable, Iterator
+
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.lab import view
+from nova_ironic_ring_tools.faults import operators
+from nova_ironic_ring_tools.soak import world as worlds
+
+# Seconds: far more than it takes.
+_PATIENCE = 300
+# How often the delete of a server is asked for: where all are deleted at once,
+# Ironic drops a connection now and then, after which Nova does not ask again.
+_DELETES = 3
+#: Says what is wrong now.
+_Look = Callable[[worlds.World], Iterator[str]]
+
+
+def complaints(world: worlds.World, refused: collections.Counter[str]
+               ) -> list[str]:
+    """Wait until the lab is at rest, and say what is wrong then.
+
+    :param world: the lab, in which all services run
+    :param refused: how often each thing was refused; deletes are added that
+        had to be asked for once more
+    """
+    found: list[str] = []
+    asked = collections.Counter[str]()
+
+    def is_well(look: _Look) -> bool:
+        found[:] = look(world)
+        return not found
+
+    def is_deleted() -> bool:
+        for server in world.servers():
+            if server.task_state is None and asked[server.id] < _DELETES:
+                if asked[server.id]:
+                    refused['last delete'] += 1
+                asked[server.id] += 1
+                world.link.compute.delete_server(server)
+        return is_well(_emptiness)
+    operators.wait(lambda: is_well(_servers), _PATIENCE)
+    said = list(found)
+    operators.wait(lambda: is_well(_records), _PATIENCE)
+    said += found
+    operators.wait(is_deleted, _PATIENCE)
+    said += found
+    operators.wait(lambda: is_well(_records), _PATIENCE)
+    return said + found
+
+
+def _servers(world: worlds.World) -> Iterator[str]:
+    """Say which servers are neither at rest nor well."""
+    nodes: dict[str, list[str]] = {}
+    for node in world.link.baremetal.nodes(details=True):
+        if node.instance_id:
+            nodes.setdefault(node.instance_id, []).append(node.name)
+    for server in world.servers():
+        name = f'{server.name} ({server.id}) on {server.compute_host}'
+        if server.task_state:
+            yield f'{name} is {server.task_state}'
+        if server.status == 'ERROR':
+            if not (server.fault or {}).get('message'):
+                yield f'{name} is in ERROR, and nobody says why'
+        elif server.status not in ('ACTIVE', 'SHUTOFF'):
+            yield f'{name} is {server.status}'
+        elif len(nodes.get(server.id, ())) != 1:
+            yield f'{name} is on nodes {nodes.get(server.id)}'
+        if server.compute_host and server.status != 'ERROR' and not (
+                world.link.placement.get(f'/allocations/{server.id}').json()[
+                    'allocations']):
+            yield f'{name} has no allocation'
+    known = {server.id for server in world.servers()}
+    for instance, held in nodes.items():
+        if instance not in known:
+            yield f'{held} hold {instance}, which Nova does not have'
+
+
+def _records(world: worlds.World) -> Iterator[str]:
+    """Say which nodes are not with one service of their group."""
+    with world.lab.cell() as opened:
+        seen = view.read(opened)
+    nodes = {node.id: node
+             for node in world.link.baremetal.nodes(details=True)}
+    rows = {row.node: row.owner for row in seen.rows}
+    live = {host for host in world.lab.state.computes}
+    for uuid in rows.keys() - nodes.keys():
+        yield f'node {uuid} of {rows[uuid]} is not in Ironic'
+    if not seen.pools:
+        for uuid in nodes.keys() - rows.keys():
+            yield f'node {uuid} has no record'
+    for uuid, owner in rows.items():
+        node = nodes.get(uuid)
+        if node is None or node.instance_id:
+            continue
+        if model.canonical(owner) not in live:
+            yield f'node {uuid} is of {owner}, which is no more'
+        elif worlds.group_of(owner) != node.conductor_group:
+            yield (f'node {uuid} of group {node.conductor_group} is with '
+                   f'{owner}')
+    if seen.pools:
+        for group in worlds.GROUPS:
+            total = sum(pool.total - pool.reserved for pool in seen.pools
+                        if pool.owner in worlds.GROUPS[group])
+            wanted = sum(
+                node.conductor_group == group and not node.instance_id
+                for node in nodes.values()) + sum(
+                    server.status != 'ERROR' and server.compute_host
+                    in worlds.GROUPS[group] for server in world.servers())
+            if total != wanted:
+                yield f'pools of {group} have {total} nodes, not {wanted}'
+    providers = {each.id
+                 for each in world.link.placement.resource_providers()}
+    records = {*rows, *(pool.uuid for pool in seen.pools)}
+    for uuid in providers ^ records:
+        yield (f'{uuid} has a provider and no record' if uuid in providers
+               else f'{uuid} has a record and no provider')
+
+
+def _emptiness(world: worlds.World) -> Iterator[str]:
+    """Say what deleted servers have left behind."""
+    for server in world.servers():
+        yield f'{server.name} ({server.id}) is {server.status} still'
+    for node in world.link.baremetal.nodes(details=True):
+        if node.instance_id or node.provision_state != 'available':
+            yield (f'{node.name} is {node.provision_state} with instance '
+                   f'{node.instance_id}')
+    for port in world.link.network.ports():
+        yield f'port {port.id} of {port.device_id} is left'
+    for provider in world.link.placement.resource_providers():
+        for consumer in world.link.placement.get(
+                f'/resource_providers/{provider.id}/allocations').json()[
+                    'allocations']:
+            kind = 'pool' if pools.is_pool(provider.name) else 'node'
+            yield f'{kind} {provider.name} is allocated to {consumer}'

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Compares memory and threads of services from the beginning with the end."""
+
+import collections
+from collections.abc import Iterator, Mapping
+import dataclasses
+import os
+import pathlib
+import time
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring_tools.soak import threads
+from nova_ironic_ring_tools.soak import world as worlds
+
+#: The services that live from the beginning to the end.
+LASTING = ('nova-conductor', *(hosts[0] for hosts in worlds.GROUPS.values()))
+# A process of Python grows by what it has had at once.
+_MOST_MEMORY = 1.3
+_MOST_THREADS = 10
+# Seconds until what was under way is over, and garbage has been collected.
+_REST = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """What a service takes.
+
+    :ivar memory: in MiB
+    :ivar threads: how many
+    :ivar kinds: how many by what they are for, as far as that is known
+    """
+
+    memory: int
+    threads: int
+    kinds: collections.Counter[str] = dataclasses.field(
+        default_factory=collections.Counter)
+
+
+#: What each service takes, by its name.
+Sizes = Mapping[str, Size]
+
+
+def environment(host: str) -> dict[str, str]:
+    """Return the variables that a nova-compute is to have in its environment.
+
+    :param host: its name
+    """
+    if host not in LASTING:
+        return {}
+    path = [str(pathlib.Path(__file__).parent / 'collecting'),
+            *filter(None, [os.environ.get('PYTHONPATH')])]
+    return {'PYTHONPATH': os.pathsep.join(path)}
+
+
+def at_rest(lab: cloud.Lab) -> Sizes:
+    """Wait a while, and return what each service that lasts takes.
+
+    :param lab: the lab, to which nothing happens meanwhile
+    """
+    time.sleep(_REST)
+    found = {}
+    for name in LASTING:
+        process = lab.state.process(name)
+        # A report takes memory.
+        memory, count = process.memory() >> 20, process.threads()
+        found[name] = Size(memory, count, threads.read(process))
+    return found
+
+
+def complaints(warm: Sizes, last: Sizes) -> Iterator[str]:
+    """Say which services have grown since they were warm.
+
+    :param warm: what they took then
+    :param last: what they take in the end
+    """
+    for name, size in last.items():
+        before = warm[name]
+        if size.memory > before.memory * _MOST_MEMORY:
+            yield (f'{name} has grown from {before.memory} to {size.memory} '
+                   'MiB')
+        if size.threads > before.threads + _MOST_THREADS:
+            yield (f'{name} has {size.threads} threads and had '
+                   f'{before.threads}')
+
+
+def table(warm: Sizes, last: Sizes) -> Iterator[str]:
+    """Say how services have grown, and by which threads.
+
+    :param warm: what they took when they were warm
+    :param last: what they take in the end
+    """
+    for name, size in last.items():
+        before = warm[name]
+        yield (f'{name}: {before.memory} MiB and {before.threads} threads '
+               f'when warm, {size.memory} MiB and {size.threads} threads in '
+               'the end')
+        if size.threads > before.threads:
+            yield from (f'    {line}'
+                        for line in threads.news(before.kinds, size.kinds))

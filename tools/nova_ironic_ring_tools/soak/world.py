@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The lab that much befalls: two groups of two services and one more."""
+
+from collections.abc import Callable, Iterator
+import dataclasses
+import random
+
+from openstack.compute.v2 import server as sdk_server
+from openstack import connection
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import services
+from nova_ironic_ring_tools.faults import operators
+
+#: Ironic's conductor groups, and the services that look after each from the
+#: first to the last. The first of a group is never killed: somebody has to be
+#: there, and its memory is to be compared.
+GROUPS = {'rack-a': ('compute-1', 'compute-2', 'compute-5'),
+          'rack-b': ('compute-3', 'compute-4')}
+#: The group whose services divide nodes by their shards.
+BY_SHARDS = 'rack-b'
+#: The one that joins and leaves.
+NEWCOMER = 'compute-5'
+#: How the names of all servers begin.
+NAME = 'soak-'
+# The threads of each pool of a nova-compute, and its connections to RabbitMQ,
+# each of which has a thread. A pool starts a thread for each job, whether
+# others are idle or not, until it is full, and keeps them: so few are there
+# long before the services are compared with what they were.
+_POOL = 4
+_POOLS: services.Sections = {
+    'DEFAULT': {
+        # One for each of the two topics that Nova listens to.
+        'executor_thread_pool_size': _POOL,
+        'default_thread_pool_size': _POOL,
+        # Both have one pool.
+        'max_concurrent_builds': _POOL,
+        'max_concurrent_snapshots': _POOL,
+        'sync_power_state_pool_size': 1},
+    'oslo_messaging_rabbit': {'rpc_conn_pool_size': _POOL}}
+
+
+def group_of(host: str) -> str:
+    """Return the conductor group of a service.
+
+    :param host: its name
+    """
+    return next(group for group, hosts in GROUPS.items() if host in hosts)
+
+
+def options(host: str) -> services.Sections:
+    """Return what nova.conf says for a service alone.
+
+    :param host: its name
+    """
+    group = group_of(host)
+    return {**_POOLS,
+            'ironic': {'conductor_group': group},
+            'ironic_ring': {
+                'listing': 'shards' if group == BY_SHARDS else 'all'}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Absence:
+    """A way in which a service does not do its work for a time.
+
+    :ivar what: what is done to it, as "kill"
+    :ivar begin: does it to the service of a name
+    :ivar end: has it work again
+    :ivar least: how long it lasts, in seconds
+    :ivar most: at most
+    """
+
+    what: str
+    begin: Callable[[cloud.Lab, str], None]
+    end: Callable[[cloud.Lab, str], None]
+    least: float
+    most: float
+
+
+class World:
+    """The lab, and what has been done to it."""
+
+    def __init__(self, lab: cloud.Lab, chance: random.Random,
+                 network: str) -> None:
+        """Begin.
+
+        :param lab: the lab, with the services of :data:`GROUPS`
+        :param chance: decides
+        :param network: the UUID of a network
+        """
+        self.lab = lab
+        self.chance = chance
+        self.network = network
+        self.link: connection.Connection = lab.connect()
+        #: With the rights to change nodes of Ironic.
+        self.system: connection.Connection = lab.connect('lab-system')
+        #: Who does not work now: how, and until when, in seconds.
+        self.away: dict[str, tuple[Absence, float]] = {}
+        self._count = 0
+
+    def next_name(self) -> str:
+        """Return a name for a server."""
+        self._count += 1
+        return f'{NAME}{self._count}'
+
+    def servers(self) -> list[sdk_server.Server]:
+        """Return all servers that there are."""
+        return [server for server in self.link.compute.servers(details=True)
+                if server.name.startswith(NAME)]
+
+    def server(self, *statuses: str) -> sdk_server.Server | None:
+        """Choose a server that nothing is being done with.
+
+        :param statuses: which one it may have
+        :returns: None if there is none
+        """
+        found = [server for server in self.servers()
+                 if server.status in statuses and not server.task_state]
+        return self.chance.choice(found) if found else None
+
+    def expendable(self) -> str | None:
+        """Choose a service that its group can do without now.
+
+        :returns: None if there is none
+        """
+        found = [host for hosts in GROUPS.values()
+                 if not any(host in self.away for host in hosts)
+                 for host in hosts[1:] if host in self.lab.state.computes]
+        return self.chance.choice(found) if found else None
+
+    def returning(self, now: float) -> Iterator[tuple[str, str]]:
+        """Have the services return whose time it is.
+
+        :param now: the time in seconds
+        :returns: the name of each, and what was done to it
+        """
+        for host, (absence, until) in list(self.away.items()):
+            if until <= now:
+                del self.away[host]
+                absence.end(self.lab, host)
+                yield host, absence.what
+
+
+def _kill(lab: cloud.Lab, host: str) -> None:
+    lab.compute(host).kill()
+    operators.force_down(lab, host, True)
+
+
+def _revive(lab: cloud.Lab, host: str) -> None:
+    # Only now: who is forced down would be taken for dead at its start.
+    lab.compute(host).start()
+    operators.force_down(lab, host, False)
+
+
+def _suspect(lab: cloud.Lab, host: str) -> None:
+    lab.compute(host).pause()
+    operators.force_down(lab, host, True)
+
+
+def _wake(lab: cloud.Lab, host: str) -> None:
+    lab.compute(host).resume()
+    operators.force_down(lab, host, False)
+
+
+#: What can befall a service.
+ABSENCES = (
+    Absence('kill and force down', _kill, _revive, 20, 60),
+    Absence('freeze', lambda lab, host: lab.compute(host).pause(),
+            lambda lab, host: lab.compute(host).resume(), 3, 30),
+    Absence('freeze and force down', _suspect, _wake, 5, 40),
+    Absence('stop', lambda lab, host: lab.compute(host).stop(),
+            lambda lab, host: lab.compute(host).start(), 0, 30),
+    Absence('disable',
+            lambda lab, host: operators.set_enabled(lab, host, False),
+            lambda lab, host: operators.set_enabled(lab, host, True), 20, 60),
+)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Runs Tempest's tests of Nova's API with each driver, and compares.
+
+``python -m nova_ironic_ring_tools.tempest``
+"""
+
+import argparse
+from collections.abc import Sequence
+import sys
+
+from nova_ironic_ring.core.values import plural
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import place
+from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring_tools.tempest import comparison
+from nova_ironic_ring_tools.tempest import explained
+from nova_ironic_ring_tools.tempest import outcomes
+from nova_ironic_ring_tools.tempest import runner
+
+_DRIVERS = {'nova': lab_state.STOCK_DRIVER, 'ring': lab_state.RING_DRIVER,
+            'pool': lab_state.POOL_DRIVER}
+# Of Nova's own driver one: with several, its nodes would change their owners.
+_COMPUTES = {'nova': 1, 'ring': 3, 'pool': 3}
+_NODES = 30
+
+
+def run(driver: str, chosen: Sequence[str], workers: int) -> outcomes.Results:
+    """Bring a lab up, and run tests on it.
+
+    :param driver: ``nova``, ``ring`` or ``pool``
+    :param chosen: the options of ``tempest run`` that choose the tests
+    :param workers: how many tests are to run at a time
+    :raises LabError: if something does not come about
+    """
+    fixture = cloud.Cloud(
+        place.directory(f'tempest-{driver}'), driver=_DRIVERS[driver],
+        computes=_COMPUTES[driver], node_count=_NODES, progress=print)
+    with fixture:
+        try:
+            results = _run(fixture.lab, driver, chosen, workers)
+        except Exception:
+            print(f'The logs are in {fixture.lab.keep_logs()}.', flush=True)
+            raise
+        if outcomes.counts(results)[outcomes.Outcome.FAILED]:
+            print(f'The logs are in {fixture.lab.keep_logs()}.', flush=True)
+        return results
+
+
+def _run(lab: cloud.Lab, driver: str, chosen: Sequence[str], workers: int
+         ) -> outcomes.Results:
+    """As :func:`run`, with a lab that is up."""
+    tempest = runner.Tempest(lab, workers)
+    tests = tempest.tests(chosen)
+    ended = 0
+
+    def tell(test: str, result: outcomes.Result) -> None:
+        nonlocal ended
+        ended += 1
+        print(f'{driver}: {ended} of {len(tests)}: {result.outcome.value} '
+              f'after {result.seconds:.0f} s: {outcomes.name(test)}',
+              flush=True)
+    return tempest.run(tests, tell)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the tests with each driver, and print what differs.
+
+    :param arguments: of the command line
+    :returns: 1 if a test fails with a driver of ours and should not, 2 if a
+        lab has failed
+    """
+    parser = argparse.ArgumentParser(
+        'python3 -m nova_ironic_ring_tools.tempest', description=__doc__)
+    parser.add_argument('--driver', nargs='+', choices=list(_DRIVERS),
+                        default=list(_DRIVERS),
+                        help='which ones, one after the other')
+    parser.add_argument('--short', action='store_true',
+                        help='a few tests only, of what drivers do')
+    parser.add_argument('--only', metavar='REGEX', default=runner.ALL,
+                        help='the tests that match')
+    parser.add_argument('--workers', type=int, metavar='N', default=3,
+                        help='how many tests at a time (default: 3)')
+    chosen = parser.parse_args(arguments)
+    options = (['--include-list', str(runner.SHORT)] if chosen.short
+               else ['--regex', chosen.only])
+    results: dict[str, outcomes.Results] = {}
+    for driver in chosen.driver:
+        try:
+            results[driver] = run(driver, options, chosen.workers)
+        except errors.LabError as error:
+            # What has ended is worth its table all the same.
+            print(f'{driver}: {error}', file=sys.stderr)
+    if not results:
+        return 2
+    differences = comparison.compare(results, explained.EXPLANATIONS)
+    print(comparison.table(results))
+    _print('These fail with each driver:',
+           comparison.failing(results, explained.EXPLANATIONS))
+    _print('These failed, and passed when they ran once more:',
+           comparison.unsteady(results))
+    _print('These do not end alike, or as they should:',
+           [line for each in differences for line in each.lines()])
+    wrong = [each for each in differences if each.wrong]
+    print(f'{plural.of(len(wrong), "test ends", "tests end")} worse than '
+          'may be.')
+    if len(results) < len(chosen.driver):
+        return 2
+    return 1 if wrong else 0
+
+
+def _print(title: str, lines: Sequence[str]) -> None:
+    """Print lines below a title, if there are any."""
+    if lines:
+        print(title, *(f'  {line}' for line in lines), sep='\n')
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

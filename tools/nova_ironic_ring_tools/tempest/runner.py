@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Runs Tempest on a lab."""
+
+from collections.abc import Callable, Collection, Sequence
+import contextlib
+import pathlib
+import subprocess
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab import process
+from nova_ironic_ring.lab import services
+from nova_ironic_ring_tools.tempest import configuration
+from nova_ironic_ring_tools.tempest import outcomes
+
+#: The tests of Nova's API. But for one that shelves a server with an image,
+#: which Nova's ironic driver cannot do, whatever Tempest is told of that; the
+#: test waits for minutes for its end.
+ALL = (r'^tempest\.api\.compute\.'
+       r'(?!admin\.test_servers_on_multinodes\.UnshelveToHostMultiNodesTest)')
+#: Of each test or class of the short set, what its name begins with.
+SHORT = pathlib.Path(__file__).with_name('short.txt')
+
+_BAD = (outcomes.Outcome.FAILED, outcomes.Outcome.MISSING)
+
+Tell = Callable[[str, outcomes.Result], None]
+
+
+class Tempest:
+    """Tempest's tests of a lab."""
+
+    def __init__(self, lab: cloud.Lab, workers: int) -> None:
+        """Prepare a lab, and write Tempest's configuration.
+
+        :param lab: a lab that is up
+        :param workers: how many tests are to run at a time
+        """
+        self._lab = lab
+        self._workers = workers
+        self._directory = lab.state.directory / 'tempest'
+        self._directory.mkdir()
+        log = lab.state.directory / 'log' / 'tempest.log'
+        self._config = services.write_config(
+            self._directory / 'tempest.conf', configuration.sections(
+                lab.state, configuration.prepare(lab), log))
+        # Tempest lists nothing where stestr has no place for its results.
+        self._call(services.program('stestr'), 'init')
+
+    def tests(self, chosen: Sequence[str]) -> list[str]:
+        """Return the IDs of tests.
+
+        :param chosen: the options of ``tempest run`` that choose them
+        :raises LabError: if there are none, or Tempest fails
+        """
+        found = [line for line in self._call(*self._command(
+            '--list-tests', *chosen)).splitlines()
+            if line.startswith('tempest.')]
+        if not found:
+            raise errors.LabError(
+                f'Tempest has no tests for {" ".join(chosen)}: choose others.')
+        return found
+
+    def run(self, tests: Sequence[str], tell: Tell) -> dict[
+            str, outcomes.Result]:
+        """Run tests, and those that have failed once more.
+
+        :param tests: their IDs
+        :param tell: is given the ID of each that has ended, and its result
+        :returns: the results by the names of the tests
+        :raises LabError: if Tempest does not run, or a service dies
+        """
+        results = self._run(tests, tell)
+        failed = [test for test in tests if results[outcomes.name(
+            test)].outcome in _BAD]
+        if failed:
+            again = self._run(failed, tell)
+            results |= {test: outcomes.second(result)
+                        for test, result in again.items()}
+        return results
+
+    def _run(self, tests: Collection[str], tell: Tell) -> dict[
+            str, outcomes.Result]:
+        chosen = self._directory / 'tests.txt'
+        chosen.write_text('\n'.join(tests) + '\n')
+        with open(self._directory / 'output', 'ab') as output, (
+                contextlib.ExitStack()) as stack:
+            running = stack.enter_context(subprocess.Popen(
+                self._command('--load-list', str(chosen), '--subunit',
+                              '--concurrency', str(self._workers)),
+                cwd=self._directory, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=output,
+                env=self._environment))
+            stack.callback(running.terminate)
+            assert running.stdout is not None
+            results = outcomes.read(running.stdout, tests, tell)
+            running.wait()
+        self._lab.check()
+        if running.returncode not in (0, 1):
+            last = (self._directory / 'output').read_text()[-500:]
+            raise errors.LabError(
+                f'Tempest ends with {running.returncode}: {last}')
+        return results
+
+    def _call(self, *command: str) -> str:
+        done = subprocess.run(
+            command, cwd=self._directory, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, env=self._environment)
+        if done.returncode:
+            raise errors.LabError(
+                f'{" ".join(command)} ends with {done.returncode}: '
+                f'{(done.stderr or done.stdout).strip()[-500:]}')
+        return done.stdout
+
+    def _command(self, *arguments: str) -> list[str]:
+        return [services.program('tempest'), 'run', '--config-file',
+                str(self._config), *arguments]
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        # An end of the lab ends it, too.
+        return process.environment(self._lab.state.directory)
