@@ -19,6 +19,7 @@ from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring_tools.scale import commands
 from nova_ironic_ring_tools.scale import costs
 from nova_ironic_ring_tools.scale import listing
+from nova_ironic_ring_tools.scale import rpc
 from nova_ironic_ring_tools.scale import seed
 from nova_ironic_ring_tools.scale import stages
 
@@ -85,8 +86,9 @@ def measure(name: str, count: int, window: float) -> Run:
     with fixture:
         lab = fixture.lab
         _enroll(lab, count, kind.shards)
-        done = stages.run(
-            lab, count, stages.Course(window, kind.overrides))
+        with rpc.Counter(lab.state.temporary) as sent:
+            done = stages.Course(lab, count, sent).run(
+                window, {**kind.overrides, **sent.options})
         return Run(name, count, done, costs.memory(lab))
 
 
@@ -108,7 +110,7 @@ def table(runs: Sequence[Run]) -> prettytable.PrettyTable:
     printed = prettytable.PrettyTable(
         ['driver', 'nodes', 'stage', 'seconds', 'first after',
          *(f'{name} s' for name in costs.SERVICES), 'queries',
-         'Placement requests', 'taken', 'forced'])
+         'Placement requests', 'RPC', 'rows', 'taken', 'forced'])
     printed.align = 'r'
     printed.align['driver'] = printed.align['stage'] = 'l'
     for run in runs:
@@ -118,11 +120,11 @@ def table(runs: Sequence[Run]) -> prettytable.PrettyTable:
                 '-' if stage.first is None else f'{stage.first:.0f}',
                 *(f'{stage.used.processor[name]:.0f}'
                   for name in costs.SERVICES),
-                stage.used.queries, stage.used.requests, stage.used.taken,
-                stage.used.forced])
+                stage.used.queries, stage.used.requests, stage.used.calls,
+                stage.used.rows, stage.used.taken, stage.used.forced])
         printed.add_row([
             run.kind, run.count, 'memory, MiB', '', '',
-            *(run.memory[name] for name in costs.SERVICES), *[''] * 4])
+            *(run.memory[name] for name in costs.SERVICES), *[''] * 6])
     return printed
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the services of a lab have used: processor time, memory, queries."""
+"""What the services of a lab have used: processor time, queries and others."""
 
 import collections
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ import time
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.lab import cloud
+from nova_ironic_ring_tools.scale import rpc
 
 #: The services whose cost is shown; nova-computes are summed up.
 SERVICES = ('nova-compute', 'nova-conductor', 'placement', 'ironic',
@@ -27,6 +28,8 @@ class Used:
     :ivar processor: seconds of processor time of each service
     :ivar queries: statements that the database has been sent
     :ivar requests: requests to Placement
+    :ivar calls: calls and casts that nova-computes have sent by RPC
+    :ivar rows: how often a row of compute_nodes was written
     :ivar taken: nodes that services with the ring driver took from others
     :ivar forced: those of them whose owners lived and did not answer
     """
@@ -35,6 +38,8 @@ class Used:
     processor: Mapping[str, float]
     queries: int
     requests: int
+    calls: int
+    rows: int
     taken: int
     forced: int
 
@@ -48,17 +53,34 @@ class Used:
             {name: max(0.0, seconds - before.processor.get(name, 0.0))
              for name, seconds in self.processor.items()},
             self.queries - before.queries, self.requests - before.requests,
+            self.calls - before.calls, self.rows - before.rows,
             self.taken - before.taken, self.forced - before.forced)
 
 
-def used(lab: cloud.Lab) -> Used:
-    """Return what the services of a lab have used until now.
+def count_rows(lab: cloud.Lab) -> None:
+    """Have the database count which rows are written, from now on.
 
-    :param lab: the lab; of a nova-compute that was killed, nothing counts
+    :param lab: the lab
     """
     with lab.database.connect() as opened, opened.cursor() as cursor:
+        cursor.execute('SET GLOBAL userstat = 1')
+
+
+def used(lab: cloud.Lab, sent: rpc.Counter) -> Used:
+    """Return what the services of a lab have used until now.
+
+    :param lab: the lab; of a nova-compute that was killed, no processor time
+        counts
+    :param sent: counts what the nova-computes send
+    """
+    with lab.cell() as opened, opened.cursor() as cursor:
         cursor.execute("SHOW GLOBAL STATUS LIKE 'Questions'")
         ((_, questions),) = cursor.fetchall()
+        cursor.execute(
+            'SELECT SUM(rows_changed) FROM information_schema.table_statistics'
+            " WHERE table_schema = DATABASE() AND table_name = "
+            "'compute_nodes'")
+        ((rows,),) = cursor.fetchall()
     placement = lab.state.process('placement').log
     moves = collections.Counter(
         why for name in lab.state.computes for why in _MOVE.findall(
@@ -69,6 +91,7 @@ def used(lab: cloud.Lab) -> Used:
                    for each in _processes(lab, name)) for name in SERVICES},
         int(questions),
         placement.read_text(errors='replace').count(_REQUEST),
+        sent.count, int(rows or 0),
         sum(moves[each.value] for each in decisions.Decision if each.takes),
         moves[decisions.Decision.TAKE_SILENT.value])
 

@@ -6,29 +6,21 @@ import dataclasses
 import datetime
 import time
 
+from openstack.compute.v2 import server as sdk_server
+
 from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import view
 from nova_ironic_ring_tools.scale import costs
+from nova_ironic_ring_tools.scale import rpc
 
 #: The services.
 ONE, OTHER = 'compute-1', 'compute-2'
 # Seconds.
 _PATIENCE = 7200
 _POLL = 0.5
-
-
-@dataclasses.dataclass(frozen=True)
-class Course:
-    """How to go through the stages.
-
-    :ivar window: seconds that the steady passes are watched
-    :ivar overrides: options of the nova-computes, by section
-    """
-
-    window: float
-    overrides: services.Sections
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,134 +53,175 @@ def offered(lab: cloud.Lab) -> dict[str, int]:
         return {host: int(count) for host, count in cursor.fetchall()}
 
 
-def run(lab: cloud.Lab, count: int, course: Course) -> list[Stage]:
-    """Start two services, let them be, restart and kill one, and drain it.
+class Course:
+    """Two services on a lab, and what happens to them."""
 
-    :param lab: a lab with nodes, and without a nova-compute
-    :param count: how many nodes it has
-    :param course: how to go through them
-    :raises LabError: if a service dies by itself, or nothing comes of it
-    """
-    def is_whole() -> bool:
-        return sum(offered(lab).values()) >= count
+    def __init__(self, lab: cloud.Lab, count: int, sent: rpc.Counter) -> None:
+        """Choose the lab.
 
-    def is_shared() -> bool:
-        found = offered(lab)
-        return sum(found.values()) == count and all(
-            found.get(host, 0) >= count / 4 for host in (ONE, OTHER))
+        :param lab: a lab with nodes, and without a nova-compute
+        :param count: how many nodes it has
+        :param sent: counts what the nova-computes send
+        """
+        self._lab = lab
+        self._count = count
+        self._sent = sent
 
-    def start() -> None:
-        lab.add_compute(ONE, course.overrides)
+    def run(self, window: float, overrides: services.Sections) -> list[Stage]:
+        """Start the services, let them be, restart and kill one, drain it.
+
+        :param window: seconds that the steady passes are watched
+        :param overrides: options of the nova-computes, by section
+        :raises LabError: if a service dies by itself, or nothing comes of it
+        """
+        lab = self._lab
+        costs.count_rows(lab)
+
+        def start() -> None:
+            lab.add_compute(ONE, overrides)
+            if lab.state.driver == lab_state.STOCK_DRIVER:
+                # Of several that start on an empty table, some end with an
+                # error.
+                lab.wait('A record of every node', lambda: (
+                    len(lab.owners()) == self._count), _PATIENCE)
+            lab.add_compute(OTHER, overrides)
+
+        stages = [self._measure('start', start, self._is_whole,
+                                self._is_whole)]
+        lab.discover_hosts()
+        # The second service gets its share first.
+        self._wait_shared()
+        # The hosts are in an aggregate by now, which changes each node.
+        time.sleep(window)
+
+        before = costs.used(lab, self._sent)
+        time.sleep(window)
+        stages.append(Stage(
+            'steady', costs.used(lab, self._sent).since(before)))
+
+        stages.append(self._change())
+        stages.append(self._restart(OTHER))
+        stages.append(self._build(OTHER))
+        self._wait_shared()
+
+        stages.append(self._measure(
+            'kill -9', lab.compute(ONE).kill,
+            lambda: self._has_all(OTHER), self._grows(OTHER)))
+        stages.append(self._measure(
+            'return', lab.compute(ONE).start, self._is_shared,
+            self._grows(ONE)))
         if lab.state.driver == lab_state.STOCK_DRIVER:
-            # Of several that start on an empty table, some end with an error.
-            lab.wait('A record of every node', lambda: (
-                len(lab.owners()) == count), _PATIENCE)
-        lab.add_compute(OTHER, course.overrides)
-
-    stages = [_measure(lab, 'start', start, is_whole, is_whole)]
-    lab.discover_hosts()
-    # The second service gets its share first.
-    lab.wait('A shared inventory', is_shared, _PATIENCE)
-
-    before = costs.used(lab)
-    time.sleep(course.window)
-    stages.append(Stage('steady', costs.used(lab).since(before)))
-
-    stages.append(_change(lab, count))
-    stages.append(_restart(lab, OTHER))
-    lab.wait('A shared inventory', is_shared, _PATIENCE)
-
-    stages.append(_measure(
-        lab, 'kill -9', lab.compute(ONE).kill,
-        lambda: offered(lab).get(OTHER, 0) >= count,
-        _grows(lab, OTHER)))
-    stages.append(_measure(
-        lab, 'join', lab.compute(ONE).start, is_shared, _grows(lab, ONE)))
-    if lab.state.driver == lab_state.STOCK_DRIVER:
-        # Disabled, its nodes go to and fro for ever.
+            # Disabled, its nodes go to and fro for ever.
+            return stages
+        stages.append(self._measure(
+            'drain', lambda: self._disable(ONE),
+            lambda: self._has_all(OTHER), self._grows(OTHER)))
         return stages
-    stages.append(_measure(
-        lab, 'drain', lambda: _disable(lab, ONE),
-        lambda: offered(lab).get(OTHER, 0) >= count, _grows(lab, OTHER)))
-    return stages
 
+    def _is_whole(self) -> bool:
+        return sum(offered(self._lab).values()) >= self._count
 
-def _change(lab: cloud.Lab, count: int) -> Stage:
-    """Set maintenance of one node in Ironic, until Placement knows of that.
+    def _is_shared(self) -> bool:
+        found = offered(self._lab)
+        return sum(found.values()) == self._count and all(
+            found.get(host, 0) >= self._count / 4 for host in (ONE, OTHER))
 
-    :param lab: the lab
-    :param count: how many nodes it has
-    """
-    ironic = lab.connect('lab-system').baremetal
-    node = next(iter(lab.owners()))
+    def _wait_shared(self) -> None:
+        self._lab.wait('A shared inventory', self._is_shared, _PATIENCE)
 
-    def is_known() -> bool:
-        return sum(offered(lab).values()) == count - 1
-    stage = _measure(
-        lab, 'change', lambda: ironic.set_node_maintenance(node), is_known,
-        is_known)
-    ironic.unset_node_maintenance(node)
-    lab.wait('All nodes in Placement', lambda: (
-        sum(offered(lab).values()) == count), _PATIENCE)
-    return stage
+    def _has_all(self, host: str) -> bool:
+        return offered(self._lab).get(host, 0) >= self._count
 
+    def _grows(self, host: str) -> Callable[[], bool]:
+        """Return what says whether a service has more nodes by now."""
+        lab = self._lab
+        before = offered(lab).get(host, 0) if host == OTHER else 0
+        return lambda: offered(lab).get(host, 0) > before
 
-def _restart(lab: cloud.Lab, host: str) -> Stage:
-    """Stop a service, and start it, until its first heartbeat.
+    def _change(self) -> Stage:
+        """Set maintenance of one node in Ironic, until Placement knows it."""
+        lab = self._lab
+        ironic = lab.connect('lab-system').baremetal
+        node = next(iter(ironic.nodes())).id
 
-    Nova answers no message before that.
+        def is_known() -> bool:
+            return sum(offered(lab).values()) == self._count - 1
+        stage = self._measure(
+            'change', lambda: ironic.set_node_maintenance(node), is_known,
+            is_known)
+        ironic.unset_node_maintenance(node)
+        lab.wait('All nodes in Placement', lambda: (
+            sum(offered(lab).values()) == self._count), _PATIENCE)
+        return stage
 
-    :param lab: the lab
-    :param host: the name of the service
-    """
-    lab.compute(host).stop()
-    before = _heartbeat(lab, host)
+    def _restart(self, host: str) -> Stage:
+        """Stop a service, and start it, until its first heartbeat.
 
-    def is_alive() -> bool:
-        return _heartbeat(lab, host) != before
-    return _measure(
-        lab, 'restart', lab.compute(host).start, is_alive, is_alive)
+        Nova answers no message before that.
 
+        :param host: the name of the service
+        """
+        self._lab.compute(host).stop()
+        before = self._heartbeat(host)
 
-def _heartbeat(lab: cloud.Lab, host: str) -> datetime.datetime | None:
-    with lab.cell() as opened:
-        return view.heartbeat(opened, host)
+        def is_alive() -> bool:
+            return self._heartbeat(host) != before
+        return self._measure(
+            'restart', self._lab.compute(host).start, is_alive, is_alive)
 
+    def _build(self, host: str) -> Stage:
+        """Have a service that has just been restarted build a server.
 
-def _disable(lab: cloud.Lab, host: str) -> None:
-    with lab.connect() as connected:
-        (service,) = connected.compute.services(
-            host=host, binary='nova-compute')
-        connected.compute.disable_service(service)
+        :param host: the name of the service
+        """
+        lab = self._lab
+        kind = next(iter(lab.connect('lab-system').baremetal.nodes(
+            details=True))).resource_class
+        with lab.connect() as connected:
+            booted: list[sdk_server.Server] = []
 
+            def boot() -> None:
+                booted.append(servers.boot(
+                    connected, 'scale', host=host, flavor=kind))
+                servers.wait_active(connected, booted[0], _PATIENCE)
+            stage = self._measure(
+                'build', boot, lambda: True, lambda: True)
+            servers.delete(connected, booted, _PATIENCE)
+        return stage
 
-def _grows(lab: cloud.Lab, host: str) -> Callable[[], bool]:
-    """Return what says whether a service has more nodes by now."""
-    before = offered(lab).get(host, 0) if host == OTHER else 0
-    return lambda: offered(lab).get(host, 0) > before
+    def _heartbeat(self, host: str) -> datetime.datetime | None:
+        with self._lab.cell() as opened:
+            return view.heartbeat(opened, host)
 
+    def _disable(self, host: str) -> None:
+        with self._lab.connect() as connected:
+            (service,) = connected.compute.services(
+                host=host, binary='nova-compute')
+            connected.compute.disable_service(service)
 
-def _measure(lab: cloud.Lab, name: str, act: Callable[[], None],
-             done: Callable[[], bool], begun: Callable[[], bool]) -> Stage:
-    """Do something, and wait for what comes of it.
+    def _measure(self, name: str, act: Callable[[], None],
+                 done: Callable[[], bool], begun: Callable[[], bool]
+                 ) -> Stage:
+        """Do something, and wait for what comes of it.
 
-    :param lab: the lab
-    :param name: what the table calls it
-    :param act: does it
-    :param done: says whether all nodes are where they belong
-    :param begun: says whether the first one is
-    """
-    before = costs.used(lab)
-    act()
-    first: float | None = None
+        :param name: what the table calls it
+        :param act: does it
+        :param done: says whether all nodes are where they belong
+        :param begun: says whether the first one is
+        """
+        before = costs.used(self._lab, self._sent)
+        act()
+        first: float | None = None
 
-    def is_over() -> bool:
-        nonlocal first
-        if first is None and begun():
-            first = time.monotonic() - before.at
-        return done()
-    lab.wait(f'The end of "{name}"', is_over, _PATIENCE, _POLL)
-    stage = Stage(name, costs.used(lab).since(before), first)
-    # A run takes long, and this is known.
-    print(f'{name}: {stage.used.at:.0f} s', flush=True)
-    return stage
+        def is_over() -> bool:
+            nonlocal first
+            if first is None and begun():
+                first = time.monotonic() - before.at
+            return done()
+        self._lab.wait(
+            f'The end of "{name}"', is_over, _PATIENCE, _POLL)
+        stage = Stage(
+            name, costs.used(self._lab, self._sent).since(before), first)
+        # A run takes long, and this is known.
+        print(f'{name}: {stage.used.at:.0f} s', flush=True)
+        return stage
