@@ -282,7 +282,7 @@ class Service:
         :param seconds: how long the pass took, if it is one
         """
         happened = list(happened)
-        log.write(happened, self.settings, seconds)
+        log.write(happened, seconds)
         self.history.write(happened, audit.View(
             self.settings.host, self.memory.standing.membership))
 

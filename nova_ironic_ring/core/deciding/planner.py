@@ -405,7 +405,8 @@ class _Planner:
     def _events(self, steps: Mapping[str, Step]) -> list[events.Event]:
         found: list[events.Event] = [
             *map(events.DisputeEnded, self.looked.ended),
-            *(events.DisputeFound(each.host, each.nodes)
+            *(events.DisputeFound(
+                each.host, each.nodes, self.current.host)
               for each in self.looked.new)]
         for node, step in steps.items():
             row = self.seen.rows.get(node)

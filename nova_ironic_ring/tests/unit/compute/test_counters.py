@@ -27,7 +27,7 @@ class CountersTestCase(base.BaseTestCase):
             events.InstanceTaken('n5', 'i5', 'b', True),
             events.InstanceTaken('n6', 'i6', 'b', False),
             events.InstanceNotTaken('i7', 'b', ValueError()),
-            events.DisputeFound('b', ['n8'])]
+            events.DisputeFound('b', ['n8'], 'me')]
         counted.count(happened)
         counted.count(happened[:1])
         self.assertEqual(

@@ -90,7 +90,7 @@ class EntriesTestCase(base.BaseTestCase):
 
     def test_dispute(self):
         self._assert_entries(
-            events.DisputeFound('c', ['n1', 'n2']),
+            events.DisputeFound('c', ['n1', 'n2'], 'me'),
             Entry(Code.DISPUTE_FOUND, 'me', service='c', node='n1'),
             Entry(Code.DISPUTE_FOUND, 'me', service='c', node='n2'))
 

@@ -227,7 +227,8 @@ class DecideTestCase(PlannerTestCase):
             self.memory, disputes=disputes.Disputes({node: 'a'}))
         seen, memory = self.seen, self.memory
         plan = planner.decide(seen, memory, self.current)
-        self.assertEqual([events.DisputeFound('a', [node])], plan.happened)
+        self.assertEqual([events.DisputeFound('a', [node], 'me')],
+                         plan.happened)
         self.assertTrue(plan.disputed.is_with('a', 1199))
         self.assertFalse(plan.disputed.is_with('a', 1200))
         self.assertIs(Decision.WAIT, plan.steps[node].decision)

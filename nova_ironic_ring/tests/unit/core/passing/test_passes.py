@@ -632,7 +632,7 @@ class DisputeTestCase(base.PassTestCase):
             self.record(self.node, 'a')
             self.run_pass()
             self.assertEqual(
-                [events.DisputeFound('a', [self.node])]
+                [events.DisputeFound('a', [self.node], 'me')]
                 if number == 1 else [], self.happened(events.DisputeFound))
             self.assertFalse(self.happened(events.PassDone)[0].moves)
             self.assertEqual(seconds, self._seconds_until_taken())
@@ -691,7 +691,7 @@ class DisputeTestCase(base.PassTestCase):
             self._seconds_until_taken()
         self.record(self.node, 'a')
         self.run_pass()
-        self.assertEqual([events.DisputeFound('a', [self.node])],
+        self.assertEqual([events.DisputeFound('a', [self.node], 'me')],
                          self.happened(events.DisputeFound))
         self.assertEqual(30, self._seconds_until_taken())
 

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What happens to this service and its peers."""
+
+from collections.abc import Iterable, Sequence
+import dataclasses
+
+from nova_ironic_ring.core.deciding.events import base
+from nova_ironic_ring.core.peers import disputes
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.values import model
+
+
+@dataclasses.dataclass(frozen=True)
+class MembersChanged(base.Event):
+    """The ring has other members than before.
+
+    :ivar before: canonical names of the members until now
+    :ivar now: what the services are now
+    """
+
+    LEVEL = base.Level.INFO
+
+    before: frozenset[str]
+    now: membership.Membership
+
+    def text(self) -> str:
+        members = self.now.members
+        changes = [
+            f'{host} has come' for host in sorted(members - self.before)] + [
+            f'{host} is {self.now.state(host).value}'
+            for host in sorted(self.before - members)]
+        return (f'Members of the ring: {_names(members)} (before: '
+                f'{_names(self.before)}): {", ".join(changes)}.')
+
+
+@dataclasses.dataclass(frozen=True)
+class TrustChanged(base.Event):
+    """This service goes by what it sees of the others to another degree.
+
+    :ivar before: the trust until now
+    :ivar now: the trust from now on
+    :ivar down_time: seconds for which all has to be in time
+    """
+
+    before: trust.Trust
+    now: trust.Trust
+    down_time: float
+
+    def level(self) -> base.Level:
+        return (base.Level.WARNING if self.now is trust.Trust.BLACKOUT
+                else base.Level.INFO)
+
+    def text(self) -> str:
+        if self.now is trust.Trust.BLACKOUT:
+            return ('Heartbeats of this service have been late, or Nova could '
+                    'not be asked, so those of the others may be late as '
+                    'well: until all has been in time for '
+                    f'{self.down_time:g} s, the members of the ring stay as '
+                    'they are and no node is taken from a service that looks '
+                    'absent.')
+        if self.before is trust.Trust.BLACKOUT:
+            return (f'All heartbeats have been in time for {self.down_time:g} '
+                    's: services that look absent are believed absent again.')
+        return ''
+
+
+@dataclasses.dataclass(frozen=True)
+class PeerListDiffers(base.Event):
+    """The peer list is not what the services say of themselves.
+
+    :ivar unlisted: canonical names of live services that say that they have
+        the scope of this one, and are not in the list
+    :ivar elsewhere: canonical names of services in the list that say that they
+        have another scope
+    """
+
+    LEVEL = base.Level.WARNING
+
+    unlisted: frozenset[str]
+    elsewhere: frozenset[str]
+
+    def text(self) -> str:
+        words = []
+        if self.unlisted:
+            words.append(f'it leaves out {_names(self.unlisted)}, alive in '
+                         'the same conductor group')
+        if self.elsewhere:
+            words.append(f'it names {_names(self.elsewhere)}, in another '
+                         'conductor group or shard')
+        return ('[ironic] peer_list is not what the services say of '
+                f'themselves: {"; ".join(words)}. The list decides. Correct '
+                'it, or remove it from all services of the group, and send '
+                'SIGHUP.')
+
+
+@dataclasses.dataclass(frozen=True)
+class SilentOwners(base.Event):
+    """Services that cannot be peers have nodes of this one's scope.
+
+    They say nothing of their scope, as those with Nova's own driver.
+
+    :ivar hosts: their canonical names
+    :ivar scope: the scope
+    """
+
+    LEVEL = base.Level.WARNING
+
+    hosts: frozenset[str]
+    scope: model.Scope
+
+    def text(self) -> str:
+        advice = (
+            'Give them this driver, or another shard.' if self.scope.shard
+            else 'Give them this driver, or set [ironic] peer_list with all '
+            'services of the group on each of them until they have it, and '
+            'send SIGHUP.')
+        return (f'{_names(self.hosts)} say nothing of the nodes that they '
+                "divide, as services with Nova's own driver, and have nodes "
+                f'of {_name(self.scope)}, which this one is limited to: they '
+                'are no peers of it, and each side takes these nodes from the '
+                f'other. {advice}')
+
+
+@dataclasses.dataclass(frozen=True)
+class ListingDiffers(base.Event):
+    """Members of the ring do not agree on how to divide the nodes.
+
+    :ivar hosts: canonical names of those that say another ``listing`` than
+        this service has; none if all agree again
+    :ivar by_shards: whether this service has ``shards``
+    """
+
+    hosts: frozenset[str]
+    by_shards: bool
+
+    def level(self) -> base.Level:
+        return base.Level.WARNING if self.hosts else base.Level.INFO
+
+    def text(self) -> str:
+        if not self.hosts:
+            return ('All services of the ring have the same [ironic_ring] '
+                    'listing.')
+        own = 'shards' if self.by_shards else 'all'
+        return (f'[ironic_ring] listing is "{own}" here and is not on '
+                f'{_names(self.hosts)}, which are in the same ring. All of '
+                'them divide the nodes as with "all" until each has "shards": '
+                'set the same on all of them, and send SIGHUP.')
+
+
+@dataclasses.dataclass(frozen=True)
+class ScopeEmpty(base.Event):
+    """Ironic has no node in the conductor group or shard of this service.
+
+    :ivar scope: both
+    """
+
+    LEVEL = base.Level.WARNING
+
+    scope: model.Scope
+
+    def text(self) -> str:
+        return (f'Ironic has no node in {_name(self.scope)}, which this '
+                'service is limited to: it has nothing to do until there is '
+                'one. See [ironic] conductor_group and shard.')
+
+
+@dataclasses.dataclass(frozen=True)
+class PassesFail(base.Event):
+    """The passes of another service have failed for long, and it lives.
+
+    :ivar host: its canonical name
+    :ivar seconds: for how long this service has watched that
+    """
+
+    LEVEL = base.Level.WARNING
+
+    host: str
+    seconds: float
+
+    def text(self) -> str:
+        return (f'{self.host} is alive, and its passes have failed for '
+                f'{self.seconds:.0f} s or more: its free nodes are taken '
+                'over, its instances stay with it. See its log, whether it '
+                'reaches Ironic and Placement, and its credentials in '
+                '[ironic].')
+
+
+@dataclasses.dataclass(frozen=True)
+class PassesWork(base.Event):
+    """The passes of another service work again.
+
+    :ivar host: its canonical name
+    """
+
+    LEVEL = base.Level.INFO
+
+    host: str
+
+    def text(self) -> str:
+        return (f'The passes of {self.host} work again: it is a member of the '
+                'ring.')
+
+
+@dataclasses.dataclass(frozen=True)
+class TimeoutTooShort(base.Event):
+    """The handover timeout is shorter than two passes of a member.
+
+    :ivar host: the canonical name of the slowest of the members
+    :ivar needed: how long its two passes take, in seconds
+    :ivar timeout: the handover timeout, in seconds
+    """
+
+    LEVEL = base.Level.WARNING
+
+    host: str
+    needed: float
+    timeout: float
+
+    def text(self) -> str:
+        return (f'Two passes of the resource tracker take {self.needed:.0f} s '
+                f'on {self.host}, and [ironic_ring] handover_timeout is '
+                f'{self.timeout:g} s: nodes may be taken before their owners '
+                'could consent. Unset the option, so that the passes are '
+                'measured, or raise it.')
+
+
+@dataclasses.dataclass(frozen=True)
+class DisputeFound(base.Event):
+    """Another service takes back what this one has taken.
+
+    :ivar host: the canonical name of the other service
+    :ivar nodes: UUIDs of the nodes, in order
+    :ivar taker: the name of this service
+    """
+
+    LEVEL = base.Level.ERROR
+
+    host: str
+    nodes: Sequence[str]
+    taker: str
+
+    def text(self) -> str:
+        return (f'{self.host} takes back nodes that {self.taker} has taken, '
+                f'such as {self.nodes[0]} ({len(self.nodes)} in all): the two '
+                'see different rings. Make [ironic] peer_list, '
+                'conductor_group and shard and [ironic_ring] partitions agree '
+                f"on both, and enable {self.host} if it runs Nova's own "
+                f'driver and is disabled. Until then {self.taker} hardly ever '
+                f'takes a node of {self.host} without its consent.')
+
+
+@dataclasses.dataclass(frozen=True)
+class DisputeEnded(base.Event):
+    """Nodes may be taken from another service again without its consent.
+
+    :ivar dispute: the dispute
+    """
+
+    LEVEL = base.Level.INFO
+
+    dispute: disputes.Ended
+
+    def text(self) -> str:
+        host, state = self.dispute.host, self.dispute.state
+        what = ('a member' if state is membership.State.MEMBER
+                else state.value)
+        why = {
+            disputes.Reason.OPTIONS_CHANGED:
+                'the options of this service have changed',
+            disputes.Reason.STATE_CHANGED: f'{host} is {what} by now',
+            disputes.Reason.QUIET: 'nothing more was taken back',
+        }[self.dispute.reason]
+        return f'The dispute with {host} has ended: {why}.'
+
+
+@dataclasses.dataclass(frozen=True)
+class LastPassNotSaid(base.Event):
+    """The peers could not be told that this pass was a good one.
+
+    :ivar error: the error
+    """
+
+    LEVEL = base.Level.WARNING
+
+    error: Exception
+
+    def text(self) -> str:
+        return ('The other services could not be told that the passes of this '
+                f'one work: {self.error}')
+
+
+@dataclasses.dataclass(frozen=True)
+class ScopeNotSaid(base.Event):
+    """The peers could not be told which nodes this service divides by now.
+
+    :ivar error: the error
+    """
+
+    LEVEL = base.Level.WARNING
+
+    error: Exception
+
+    def text(self) -> str:
+        return ('The other services could not be told which nodes this one '
+                f'divides by now: {self.error}')
+
+
+def _names(hosts: Iterable[str]) -> str:
+    return ', '.join(sorted(hosts)) or 'none'
+
+
+def _name(scope: model.Scope) -> str:
+    """Name the nodes that a service is limited to."""
+    return ' and '.join(
+        ([] if scope.conductor_group is None
+         else [f'conductor group "{scope.conductor_group}"'])
+        + ([f'shard "{scope.shard}"'] if scope.shard else []))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What happens to pools of nodes."""
+
+from collections.abc import Sequence
+import dataclasses
+
+from nova_ironic_ring.core.deciding.events import base
+from nova_ironic_ring.core.values import plural
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolsCounted(base.Event):
+    """A pass of a service with pools is over.
+
+    :ivar pools: how many pools it has
+    :ivar nodes: how many nodes count in them
+    :ivar free: how many of these can be built on
+    :ivar changed: whether the pools have other nodes than before
+    """
+
+    pools: int
+    nodes: int
+    free: int
+    changed: bool
+
+    def level(self) -> base.Level:
+        return base.Level.INFO if self.changed else base.Level.DEBUG
+
+    def text(self) -> str:
+        return (f'{plural.of(self.nodes, "node is", "nodes are")} in '
+                f'{plural.of(self.pools, "pool")} of this service; '
+                f'{self.free} of them can be built on.')
+
+
+@dataclasses.dataclass(frozen=True)
+class NodesPooled(base.Event):
+    """Nodes count in pools now, and have no records of their own any more.
+
+    :ivar nodes: UUIDs of the nodes
+    """
+
+    LEVEL = base.Level.INFO
+
+    nodes: Sequence[str]
+
+    def text(self) -> str:
+        nodes = plural.of(len(self.nodes), 'node is', 'nodes are')
+        return (f'{nodes} in pools now, such as {self.nodes[0]}: the record '
+                'and the resource provider of each are gone.')
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolsTooSmall(base.Event):
+    """There are nearly as many pools as nodes.
+
+    :ivar pools: how many pools the service has
+    :ivar nodes: how many nodes count in them
+    """
+
+    LEVEL = base.Level.WARNING
+
+    pools: int
+    nodes: int
+
+    def text(self) -> str:
+        return (f'The {self.nodes} nodes of this service are in {self.pools} '
+                'pools: nearly each has traits or capabilities that no other '
+                'has. Each pool costs as much as a node costs with '
+                'IronicRingDriver.')
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolsLeftOut(base.Event):
+    """There are more kinds of nodes than a service makes pools.
+
+    :ivar limit: how many pools it makes at most, but for those with instances
+    :ivar pools: how many it has
+    :ivar left_out: of how many kinds it does not make a pool
+    :ivar nodes: UUIDs of the nodes of these kinds, in order
+    """
+
+    LEVEL = base.Level.WARNING
+
+    limit: int
+    pools: int
+    left_out: int
+    nodes: Sequence[str]
+
+    def text(self) -> str:
+        return ('There are more kinds of nodes than [ironic_ring] pools_limit '
+                f'lets this service make pools of, which is {self.limit}: '
+                f'nothing is built on {plural.of(len(self.nodes), "node")} of '
+                f'{plural.of(self.left_out, "kind")}, such as '
+                f'{self.nodes[0]}. See who has set the traits and '
+                'capabilities of these, and name those that flavors ask for '
+                'in [ironic_ring] pool_traits and pool_capabilities, or raise '
+                'the limit.')
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolsWithinLimit(base.Event):
+    """A service makes a pool of each kind again.
+
+    :ivar pools: how many it has
+    """
+
+    LEVEL = base.Level.INFO
+
+    pools: int
+
+    def text(self) -> str:
+        return ('Of each kind of its nodes this service has a pool again: '
+                f'{plural.of(self.pools, "pool")}.')
+
+
+@dataclasses.dataclass(frozen=True)
+class AllocationsUnknown(base.Event):
+    """Placement does not tell which instances have an allocation of a pool.
+
+    :ivar pool: the name of the pool
+    :ivar error: the error
+    """
+
+    LEVEL = base.Level.WARNING
+
+    pool: str
+    error: Exception
+
+    def text(self) -> str:
+        return ('Placement does not tell who has allocations of pool '
+                f'{self.pool}: each instance in it is believed to have one: '
+                f'{self.error}')
