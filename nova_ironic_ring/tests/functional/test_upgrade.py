@@ -23,10 +23,14 @@ _OLD = 'before'
 # of the protocol a service speaks.
 _BEFORE_RELEASES = '69f1186'
 
+# A release that does not say its version speaks the first one.
 _SAY = """
 import nova_ironic_ring
-from nova_ironic_ring.core.values import profile
-print(nova_ironic_ring.__file__, getattr(profile, 'PROTOCOL', 1))
+try:
+    from nova_ironic_ring.core.values.profile import PROTOCOL
+except ImportError:
+    PROTOCOL = 1
+print(nova_ironic_ring.__file__, PROTOCOL)
 """
 
 
