@@ -684,7 +684,6 @@ class ShardsTestCase(test_partitioning.ShardsTestCase):
 class ListingTestCase(test_partitioning.ListingTestCase):
 
     KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=3, nodes=16)
-    RECORDS = 3
     # Its record has stayed, and says what it held when it died.
     RETURNED = 5, 6
 
