@@ -84,9 +84,60 @@ class Placement:
                          if consumers is not None and not consumers)
 
     def admit(self, nodes: Collection[str]) -> None:
-        assert self._driver is not None
-        several.run(functools.partial(upstream.admit, self._driver),
+        self.tell_status(nodes, True)
+
+    def tell_status(self, nodes: Collection[str], is_enabled: bool) -> None:
+        """Tell of nodes that are not tracked whether they may be chosen.
+
+        Nova's own method compares with its client's cache, and fails where
+        that does not have the provider, as of a node that is not tracked.
+
+        :param nodes: their UUIDs; what fails is logged, and the resource
+            tracker does it later
+        :param is_enabled: whether the scheduler may choose them
+        """
+        several.run(functools.partial(self._tell_status, is_enabled),
                     sorted(nodes))
+
+    def _tell_status(self, is_enabled: bool, node: str) -> None:
+        try:
+            for _ in range(_ATTEMPTS):
+                if self._change_status(node, is_enabled):
+                    return
+            raise exception.ResourceProviderUpdateConflict(
+                uuid=node, generation=0, error='')
+        except Exception as error:
+            LOG.warning(
+                'Placement is not told of node %(node)s that its service is '
+                '%(state)s: %(error)s. It is when the node is updated next.',
+                {'node': node, 'error': error,
+                 'state': 'enabled' if is_enabled else 'disabled'})
+
+    def _change_status(self, node: str, is_enabled: bool) -> bool:
+        """Add or remove the trait of a disabled service.
+
+        :returns: False if somebody else has changed the provider meanwhile
+        :raises nova.exception.ResourceProviderUpdateFailed: if Placement
+            refuses for another reason
+        """
+        said = self._client.get_provider_traits(
+            nova_context.get_admin_context(), node)
+        wanted = said.traits - {_DISABLED} | (
+            set() if is_enabled else {_DISABLED})
+        if wanted == said.traits:
+            return True
+        url = f'/resource_providers/{node}/traits'
+        answer = self._client.put(url, {
+            'resource_provider_generation': said.generation,
+            'traits': sorted(wanted)}, version='1.6')
+        if answer is not None and answer.status_code == 409:
+            return False
+        if not answer:
+            raise exception.ResourceProviderUpdateFailed(
+                url=url, error=getattr(answer, 'text', ''))
+        # What Nova's client may have read before is old now.
+        self.forget_provider(node)
+        return True
 
     def _uuids(self, query: str = '') -> frozenset[str]:
         """Name resource providers.

@@ -7,7 +7,7 @@ changes one breaks this module and its test, and nothing else.
 """
 
 from collections.abc import (
-    Callable, Iterable, Iterator, Mapping, Sequence)
+    Callable, Collection, Iterable, Iterator, Mapping, Sequence)
 import contextlib
 import copy
 import dataclasses
@@ -940,50 +940,28 @@ def forget(source: NovaIronicDriver, node: str) -> None:
         lambda: source.virtapi._compute.rt.remove_node(node))
 
 
-def admit(source: NovaIronicDriver, node: str) -> None:
-    """Let the scheduler choose a node whose former service was disabled.
-
-    :param source: the driver that the manager has
-    :param node: the node's UUID
-    """
-    try:
-        source.virtapi.update_compute_provider_status(
-            nova_context.get_admin_context(), node, True)
-    except Exception as error:
-        LOG.warning('Placement keeps the scheduler away from node %(node)s, '
-                    'which comes from a disabled service, until the node is '
-                    'updated next: %(error)s', {'node': node, 'error': error})
-
-
 def tell_status(source: NovaIronicDriver,
-                untracked: Callable[[], Iterable[str]]) -> None:
+                untracked: Callable[[], Collection[str]],
+                tell_more: Callable[[Collection[str], bool], None]) -> None:
     """Have a service that is disabled or enabled tell of all its nodes.
 
     Nova tells Placement of those that the resource tracker tracks.
 
     :param source: the driver that the manager has
     :param untracked: names the others, by UUID
+    :param tell_more: tells Placement of these whether they may be chosen
     """
     compute = source.virtapi._compute
     tell = compute._update_compute_provider_status
 
     def told(context: nova_context.RequestContext, enabled: bool) -> None:
-        nodes = sorted(untracked())
+        nodes = untracked()
         try:
             tell(context, enabled)
         except exception.ComputeHostNotFound:
             if not nodes:
                 raise
-        for node in nodes:
-            try:
-                compute.virtapi.update_compute_provider_status(
-                    context, node, enabled)
-            except Exception as error:
-                LOG.warning(
-                    'Placement is not told of node %(node)s that its service '
-                    'is %(state)s: %(error)s. It is when the node is updated '
-                    'next.', {'node': node, 'error': error,
-                              'state': 'enabled' if enabled else 'disabled'})
+        tell_more(nodes, enabled)
     compute._update_compute_provider_status = told
 
 

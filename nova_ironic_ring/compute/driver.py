@@ -41,7 +41,8 @@ class RingMixin(shared.OnNodeMixin):
         upstream.restore_providers(self)
         ring = self.ring_service
         upstream.update_when_needed(self, self._is_to_update, ring.note_update)
-        upstream.tell_status(self, ring.untracked)
+        upstream.tell_status(
+            self, ring.untracked, ring.placement.tell_status)
         upstream.before_rebuilt(self, self._track_own)
 
     def _before_build(self, instance: str, node: str) -> None:

@@ -166,9 +166,9 @@ class Service:
         self.process = Process(driver)
         self.ironic = nodes.Ironic(driver)
         self.nova = records.Nova()
+        self.placement = placement.Placement(driver)
         self.world = ports.Ports(
-            self.nova, self.ironic, placement.Placement(driver),
-            self.process)
+            self.nova, self.ironic, self.placement, self.process)
         self.reloader = sighup.Reloader(CONF)
         self.history = history.History()
         self.providers = providers.Providers(driver)

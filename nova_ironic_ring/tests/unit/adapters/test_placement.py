@@ -8,6 +8,7 @@ from unittest import mock
 
 import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
+from nova.compute import manager
 from nova.compute import provider_tree
 from nova import exception
 from nova import objects
@@ -407,3 +408,63 @@ class AddedClassTestCase(base.BaseTestCase):
         self.assertFalse(self.port.move(
             instance, {self.of_peer.uuid}, self.pool.uuid))
         self.assertEqual(before, self.real.allocations(instance))
+
+
+@testtools.skipUnless(
+    real_placement.WORKS, 'The locks of this Nova are copied with eventlet.')
+class StatusTestCase(base.BaseTestCase):
+    """Whether the scheduler may choose nodes that are not tracked."""
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
+        self.real = self.useFixture(real_placement.RealPlacement())
+        self.real.add(NODE, NODE, CUSTOM_GOLD=(1, 0))
+        self.client = self.real.client()
+        self.port = self.real.port(self.client)
+
+    def test_nova_itself_fails_with_them(self):
+        virtapi = manager.ComputeVirtAPI(mock.Mock(reportclient=self.client))
+        self.assertRaises(
+            ValueError, virtapi.update_compute_provider_status,
+            self.real.context, NODE, False)
+
+    def test_disabled_and_enabled(self):
+        for _ in range(2):
+            self.port.tell_status([NODE], False)
+            self.assertEqual({NODE}, self.port.disabled())
+            self.assertEqual({NODE: True}, self.port.providers())
+        for _ in range(2):
+            self.port.admit([NODE])
+            self.assertEqual(frozenset(), self.port.disabled())
+        self.assertEqual('', self.log.output)
+
+    def test_other_traits_stay(self):
+        tree = self.client.get_provider_tree_and_ensure_root(
+            self.real.context, NODE, name=NODE)
+        tree.update_traits(NODE, ['CUSTOM_RED'])
+        self.client.update_from_provider_tree(self.real.context, tree)
+        self.port.tell_status([NODE], False)
+        self.port.admit([NODE])
+        self.assertEqual({'CUSTOM_RED'}, self.client.get_provider_traits(
+            self.real.context, NODE).traits)
+
+    def test_provider_that_is_changed_meanwhile(self):
+        read = self.client.get_provider_traits
+        old = read(self.real.context, NODE)
+        self.real.put_in_aggregates(NODE, [uuidutils.generate_uuid()])
+        now = read(self.real.context, NODE)
+        self.client.get_provider_traits = mock.Mock(side_effect=[old, now])
+        self.port.tell_status([NODE], False)
+        self.assertEqual({NODE}, self.port.disabled())
+        # It may go on for ever.
+        self.client.get_provider_traits = mock.Mock(
+            return_value=old._replace(traits={'COMPUTE_STATUS_DISABLED'}))
+        self.port.admit([NODE])
+        self.assertIn('service is enabled', self.log.output)
+        self.assertEqual({NODE}, self.port.disabled())
+
+    def test_node_without_a_provider(self):
+        self.port.tell_status([uuidutils.generate_uuid()], False)
+        self.assertIn('service is disabled', self.log.output)

@@ -8,6 +8,7 @@ from nova import context as nova_context
 from nova import exception
 from nova import objects
 
+from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import stats as stats_adapter
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.deciding import decisions
@@ -178,28 +179,30 @@ class UpdatesTestCase(WatchedTestCase):
         self.me.manager.rt.finish_evacuation(instance, node, None)
         self.assertIn(node, self.me.tracked)
 
+    def tell(self, enabled: bool) -> dict[str, bool]:
+        """Have the service be disabled or enabled.
+
+        :returns: what Placement is told of nodes that are not tracked
+        """
+        told: dict[str, bool] = {}
+        self.useFixture(base.fixtures.MockPatchObject(
+            placement.Placement, '_change_status',
+            lambda port, node, enabled: told.update({node: enabled}) or True))
+        # As it was prepared when the service started.
+        self.me.manager._update_compute_provider_status('context', enabled)
+        return told
+
     def test_service_that_is_disabled(self):
         node = self.restart()
-        tell = mock.Mock()
-        self.me.manager.virtapi = mock.Mock(
-            update_compute_provider_status=tell)
-        self.me.manager._update_compute_provider_status('context', False)
-        told = {call.args[1] for call in tell.mock_calls}
+        told = self.tell(False)
         self.assertIn(node, told)
-        self.assertEqual(set(self.own) - set(self.me.tracked), told)
-        self.assertEqual({False}, {
-            call.args[2] for call in tell.mock_calls})
+        self.assertEqual(dict.fromkeys(
+            set(self.own) - set(self.me.tracked), False), told)
 
-    def test_service_that_tracks_nothing_is_disabled(self):
+    def test_service_that_tracks_nothing_is_enabled(self):
         node = self.restart()
-        tell = mock.Mock(side_effect=[
-            exception.TraitRetrievalFailed(error='gone'), *[None] * 99])
-        self.me.manager.virtapi = mock.Mock(
-            update_compute_provider_status=tell)
         self.me.tracked.clear()
-        self.me.manager._update_compute_provider_status('context', True)
-        self.assertIn(node, {call.args[1] for call in tell.mock_calls})
-        self.assertIn('Placement is not told', self.log.output)
+        self.assertTrue(self.tell(True)[node])
 
 
 class MovesTestCase(WatchedTestCase):
@@ -312,10 +315,9 @@ class MovesTestCase(WatchedTestCase):
 
     def test_nodes_of_a_service_that_was_disabled(self):
         told = []
-        self.me.manager.virtapi = self.driver.virtapi = mock.Mock(
-            wraps=self.driver.virtapi, reportclient=self.me.placement,
-            _compute=self.me.manager, update_compute_provider_status=(
-                lambda context, node, enabled: told.append((node, enabled))))
+        self.useFixture(base.fixtures.MockPatchObject(
+            placement.Placement, '_change_status',
+            lambda port, node, enabled: told.append((node, enabled)) or True))
         self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
             json=lambda: {'resource_providers': [
                 {'uuid': each} for each in self.theirs]})
