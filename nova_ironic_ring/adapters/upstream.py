@@ -928,6 +928,16 @@ def update_when_needed(source: NovaIronicDriver,
     tracker.update_available_resource = when_needed
 
 
+def counts_instances(source: NovaIronicDriver, node: str) -> bool:
+    """Say whether the resource tracker has found instances on a node.
+
+    :param source: the driver that the manager has
+    :param node: the node's UUID
+    """
+    row = source.virtapi._compute.rt.compute_nodes.get(node)
+    return row is not None and 'running_vms' in row and bool(row.running_vms)
+
+
 def forget(source: NovaIronicDriver, node: str) -> None:
     """Have the resource tracker read a node's record when it updates it next.
 
@@ -1033,6 +1043,20 @@ def provider_configs(source: NovaIronicDriver) -> str:
     """
     configs = getattr(source.virtapi._compute.rt, 'provider_configs', {})
     return json.dumps(configs, sort_keys=True, default=str)
+
+
+def describes_with(source: NovaIronicDriver) -> str:
+    """Return what nodes are described with beside what Ironic says of them.
+
+    :param source: the driver that the manager has
+    :returns: what Nova's options and the driver's capabilities say, as a text
+    """
+    return repr((
+        CONF.workarounds.skip_reserve_in_use_ironic_nodes,
+        CONF.cpu_allocation_ratio, CONF.ram_allocation_ratio,
+        CONF.disk_allocation_ratio, CONF.reserved_host_cpus,
+        CONF.reserved_host_memory_mb, CONF.reserved_host_disk_mb,
+        sorted(source.capabilities_as_traits().items())))
 
 
 @functools.cache

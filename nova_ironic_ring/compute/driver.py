@@ -78,7 +78,13 @@ class RingMixin(shared.OnNodeMixin):
         if not ring.is_to_update(node):
             return False
         with self.ring_lock:
-            return not (ring.write_offer(node) or ring.move(node))
+            said = ring.offer(node)
+        # Without the lock: the tracker has one of its own, and asks this
+        # driver for nodes while it holds that.
+        if said is not None and ring.write_offer(node, said):
+            return False
+        with self.ring_lock:
+            return not ring.move(node)
 
     def _track_own(self, node: str) -> bool:
         """Have the tracker track a node that has not needed an update yet.

@@ -2,7 +2,7 @@
 
 """One service of the ring: its settings, its memory and its passes."""
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from collections.abc import Mapping, Sequence
 import collections
 import dataclasses
@@ -117,7 +117,8 @@ class Process:
     def makes_with(self) -> str:
         # With an upgrade nodes may be described otherwise.
         return repr((upstream.releases(), self.aggregates(),
-                     upstream.provider_configs(self._driver)))
+                     upstream.provider_configs(self._driver),
+                     upstream.describes_with(self._driver)))
 
     def waiting_builds(self) -> Container[str]:
         return self.builds
@@ -448,8 +449,10 @@ class RingService(Service):
         self._moved: dict[str, bool] = {}
         #: How often nodes were updated, and how often that was not needed.
         self.updated = self.skipped = 0
+        #: What this service brings into all its rows.
+        self._brings: object = None
         #: What the tracker has written last, by the node's UUID.
-        self._wrote: dict[str, tuple[str | None, str | None] | None] = {}
+        self._wrote: dict[str, tuple[object, ...] | None] = {}
 
     @property
     def orphans(self) -> frozenset[str]:
@@ -476,9 +479,12 @@ class RingService(Service):
         self._wrote = {node: said for node, said in self._wrote.copy().items()
                        if node in self.result.listed}
         self._check_providers()
-        unchanged = self.result.changes.unchanged
-        self.process.untracked = unchanged - upstream.tracked_nodes(
-            self._driver)
+        # Whether the tracker tracks them or not: it may let go of some yet,
+        # where Nova reads from a database that lags behind.
+        changes = self.result.changes
+        self.process.untracked = changes.unchanged | changes.offers
+        self._brings = self.memory.held, updates.of_settings(
+            self.settings, self.process)
         self._moved = {}
         return self.result
 
@@ -511,22 +517,28 @@ class RingService(Service):
         self.skipped += 1
         return False
 
-    def write_offer(self, node: str) -> bool:
-        """Write an offer into a row, or take it back, without the tracker.
+    def offer(self, node: str) -> Mapping[str, str] | None:
+        """Return what a row is to say where all but its offer is as it was.
 
         :param node: the node's UUID
-        :returns: whether there is nothing left to do
+        :returns: its statistics; None if the tracker has to update the node
         """
         step = self.result.plan.steps.get(node)
         if node not in self.result.changes.offers or step is None or (
                 self._has_turn(node)):
-            return False
+            return None
         said = self._said(node, step)
-        if not stats.tells_made(said):
-            return False
+        return said if stats.tells_made(said) else None
 
+    def write_offer(self, node: str, said: Mapping[str, str]) -> bool:
+        """Write an offer into a row, or take it back, without the tracker.
+
+        :param node: the node's UUID
+        :param said: what the row is to say
+        :returns: whether there is nothing left to do
+        """
         def change(before: Mapping[str, str]) -> dict[str, str]:
-            return stats.cleaned(before) | said
+            return {**stats.cleaned(before), **said}
         try:
             return upstream.say(self._driver, node, change) or (
                 self.nova.say(node, change))
@@ -562,10 +574,23 @@ class RingService(Service):
                         {'count': len(chosen), 'error': error})
             self._moved |= dict.fromkeys(chosen, False)
             return False
-        self.process.untracked |= moved.taken
+        self._note_moved(moved.taken)
         self._moved |= {each: each in moved.taken | moved.lost
                         for each in chosen}
         return self._moved[node]
+
+    def _note_moved(self, nodes: Collection[str]) -> None:
+        """Note that nodes have become this service's without the tracker."""
+        now, steps = self.process.now(), self.result.plan.steps
+        for node in nodes:
+            # Their former owner has updated them: each waits for its turn.
+            self.turns.updated(node, now)
+        self.process.untracked = self.process.untracked.union(nodes)
+        # Where something is built on one, the tracker takes it from here.
+        self.result = dataclasses.replace(
+            self.result, plan=self.result.plan.having({
+                node: dataclasses.replace(steps[node], claim=planner.Claim(
+                    None, True, self.settings.host)) for node in nodes}))
 
     def _to_be_made_of(self, nodes: Iterable[str]) -> dict[str, str]:
         """Return what the rows of nodes are to say that they were made of."""
@@ -591,14 +616,18 @@ class RingService(Service):
         if is_good:
             self.turns.updated(node, self.process.now())
             self._wrote[node] = self._to_write(node)
-        else:
+        # Nova deletes an instance after Ironic has let go of it, and begins to
+        # build one before: what was counted does not stay.
+        if not is_good or (
+                self.result.listed.get(node) is None
+                and upstream.counts_instances(self._driver, node)):
             self.turns.failed(node)
 
-    def _to_write(self, node: str) -> tuple[str | None, str | None] | None:
+    def _to_write(self, node: str) -> tuple[object, ...] | None:
         """Return what tells in a row that it says all that it is to say."""
         step = self.result.plan.steps.get(node)
         return None if step is None else (
-            self.result.answers.get(node), step.offer)
+            self.result.answers.get(node), step.offer, self._brings)
 
     def untracked(self) -> frozenset[str]:
         """Name the nodes of this service that the tracker does not track."""
@@ -611,6 +640,9 @@ class RingService(Service):
     def react(self) -> Reacted:
         result = self._look(_NODES)
         if result.steps:
+            # What was to move in the pass may have been another's then.
+            for node in result.steps:
+                self._moved.pop(node, None)
             self.result = dataclasses.replace(
                 self.result, plan=self.result.plan.having(result.steps),
                 orphans=self.result.orphans.difference(

@@ -3,7 +3,7 @@
 """A pass where each node is a compute node, as with the ring driver."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 
 from nova_ironic_ring.core.deciding import decisions
@@ -125,7 +125,7 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
             updates.find(plan.steps, rows, updates.Circumstances(
                 answers,
                 updates.of_settings(this.current, this.world.process),
-                this.memory.held, {said.node} | _kept_away(this))))
+                this.memory.held, {said.node} | _kept_away(this, listed))))
 
     def react(self, this: one_pass.Pass,
               seen: observation.Observation | None) -> ReactionResult:
@@ -206,19 +206,26 @@ def _empty_pools(this: one_pass.Pass, own: pool_return.Own,
             this, left, consumers.Consumers(this), expected)
 
 
-def _kept_away(this: one_pass.Pass) -> frozenset[str]:
+def _kept_away(this: one_pass.Pass, listed: Iterable[str]
+               ) -> frozenset[str]:
     """Name providers that the scheduler is wrongly kept away from.
 
     Nova marks those of a service that is disabled, perhaps when another has
     taken the node already.
+
+    :param listed: the nodes that are this service's
     """
     if this.standing.is_disabled(this.current.me):
         return frozenset()
     try:
-        return this.world.placement.disabled()
+        found = this.world.placement.disabled().intersection(listed)
     except Exception:
         # It is no worse than before, and the next pass asks again.
         return frozenset()
+    for node in found:
+        # Nova's client would go by what it has read before that.
+        this.world.placement.forget_provider(node)
+    return found
 
 
 def _orphans(this: one_pass.Pass, seen: observation.Observation,

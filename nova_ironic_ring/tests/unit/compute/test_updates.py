@@ -2,19 +2,29 @@
 
 """Tests of the driver that updates what has changed, and not what is there."""
 
+import dataclasses
+import threading
 from unittest import mock
 
+from nova.compute import task_states
+from nova.compute import vm_states
 from nova import context as nova_context
 from nova import exception
 from nova import objects
+from oslo_utils import uuidutils
 
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import stats as stats_adapter
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
+from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.tests.fixtures import nova_tracker
 from nova_ironic_ring.tests.unit.compute import base
+
+# Long after something is known to hang.
+_SECONDS = 20
 
 
 class WatchedTestCase(base.DriverTestCase):
@@ -89,6 +99,32 @@ class UpdatesTestCase(WatchedTestCase):
     def test_settings_that_have_changed(self):
         self.configure(partitions=16)
         self.assertEqual(self.nova.owned('me'), self.run_pass())
+
+    def test_options_of_nova_that_have_changed(self):
+        # Those are read at the start, when the rows are there already.
+        for group, options in (
+                ('workarounds', {'skip_reserve_in_use_ironic_nodes': True}),
+                (None, {'ram_allocation_ratio': 2.0}),
+                (None, {'reserved_host_memory_mb': 7})):
+            self.configure(group, **options)
+            self.assertEqual(set(self.own), self.run_pass())
+            self.assertEqual(set(), self.changed())
+
+    def test_provider_that_the_scheduler_is_wrongly_kept_away_from(self):
+        node = self.other()
+        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
+            json=lambda: {'resource_providers': [
+                {'uuid': each} for each in self.cloud.rows
+                if 'required' not in url or each in (node, *self.theirs())]})
+        forget = self.me.placement.invalidate_resource_provider
+        forget.reset_mock()
+        self.assertEqual({node}, self.changed())
+        # Nova's client has the provider as it was before.
+        forget.assert_called_once_with(node)
+
+    def theirs(self) -> set[str]:
+        """Name the nodes of the other services."""
+        return self.nova.owned('a') | self.nova.owned('b')
 
     def test_update_that_fails_is_made_again(self):
         node = self.other()
@@ -192,6 +228,15 @@ class UpdatesTestCase(WatchedTestCase):
         self.me.manager._update_compute_provider_status('context', enabled)
         return told
 
+    def test_offer_of_a_node_that_is_not_tracked(self):
+        node = self.restart()
+        self.nova.change_service('me', disabled=True)
+        self.run_pass()
+        self.assertIn(node, self.nova.offers())
+        self.assertNotIn(node, self.me.tracked)
+        # A claim has the tracker track it.
+        self.assertIn(node, self.me.ring.untracked())
+
     def test_service_that_is_disabled(self):
         node = self.restart()
         told = self.tell(False)
@@ -213,13 +258,13 @@ class MovesTestCase(WatchedTestCase):
         self.theirs = self.nova.owned('a')
         self.say_made(self.theirs)
 
-    def say_made(self, nodes: set[str]) -> None:
-        """Have rows of a say that they were made as here."""
+    def say_made(self, nodes: set[str], owner: str = 'a') -> None:
+        """Have rows of another say that they were made as here."""
         ring = self.me.ring
         said = updates.of_settings(ring.settings, ring.process)
         for node, answer in ring.ironic.fingerprints(nodes).items():
             row = self.cloud.rows[node]
-            row.sayer = 'a'
+            row.sayer = owner
             row.made_of = updates.made_of(
                 answer, decisions.Decision.KEEP, said)
             self.cloud.providers.add(node)
@@ -313,6 +358,50 @@ class MovesTestCase(WatchedTestCase):
         self.assertEqual('a', self.cloud.rows[node].owner)
         self.assertIn(node, self.kill())
 
+    def test_turns_of_nodes_that_have_come(self):
+        self.configure(full_update_interval=600)
+        now = self.me.ring.process.now()
+        # The process has run for long.
+        self.me.ring.turns = updates.Turns(now - 6000)
+        for node in self.own:
+            self.me.ring.turns.updated(node, now)
+        came = self.kill()
+        self.assertEqual(set(), self.tracked)
+        self.assertEqual(set(), self.run_pass() & came)
+        self.assertGreater(60, self.me.ring.oldest_update())
+
+    def test_claim_of_a_node_that_has_come(self):
+        node = min(self.kill())
+        said = self.log.output
+        self.nova.put('instance', None, None, is_building=True)
+        self.cloud.allocations[node] = {'instance'}
+        with self.nova.being('me'):
+            self.me.manager.rt.instance_claim(
+                None, self.nova.instance('instance'), node, {})
+        self.assertIn(node, self.me.tracked)
+        self.assertEqual('me', self.nova.host_of('instance'))
+        # It was this service's.
+        self.assertEqual(said, self.log.output)
+
+    def test_node_that_is_offered_after_it_was_lost(self):
+        self.nova.change_service('a', forced_down=True)
+        self.me.begin_pass()
+        ring = self.me.ring
+        node, step = next(
+            (node, step) for node, step in ring.result.plan.steps.items()
+            if step.decision.takes)
+        self.nova.own(node, 'b')
+        self.assertFalse(self.driver._is_to_update(node))
+        self.assertEqual('b', self.cloud.rows[node].owner)
+        self.say_made({node}, 'b')
+        with mock.patch.object(ring, '_look', lambda place: (
+                node_places.ReactionResult(ring.memory, steps={
+                    node: dataclasses.replace(
+                        step, claim=planner.Claim(None, True, 'b'))}))):
+            ring.react()
+        self.assertFalse(self.driver._is_to_update(node))
+        self.assertEqual('me', self.cloud.rows[node].owner)
+
     def test_nodes_of_a_service_that_was_disabled(self):
         told = []
         self.useFixture(base.fixtures.MockPatchObject(
@@ -398,3 +487,91 @@ class NovaTrackerTestCase(base.DriverTestCase):
                 self.tracked.tracker, '_update') as update:
             self.tracked.run_pass()
         self.assertEqual(1, update.call_count)
+
+    def test_database_that_lags_behind(self):
+        self.nova.advance()
+        with mock.patch.object(self.me.manager, '_get_compute_nodes_in_db',
+                               return_value=[]):
+            self.tracked.run_pass()
+        self.assertNotIn(self.node, self.tracked.tracker.compute_nodes)
+        # A claim has the tracker track it.
+        self.assertIn(self.node, self.me.ring.untracked())
+        self.assertTrue(self.driver._track_own(self.node))
+        self.assertIn(self.node, self.tracked.tracker.compute_nodes)
+
+    def test_settings_that_have_changed(self):
+        tracker = self.tracked.tracker
+        tracker.build_failed(self.node)
+        before = self.cloud.rows[self.node].made_of
+        self.configure(partitions=16)
+        self.nova.advance()
+        self.tracked.run_pass()
+        self.assertNotEqual(before, self.cloud.rows[self.node].made_of)
+        # Nobody else has written the row: the tracker goes on with its own.
+        self.assertEqual(1, tracker.stats[self.node]['failed_builds'])
+
+    def test_row_that_another_has_overwritten(self):
+        before = self.cloud.rows[self.node].made_of
+        self.cloud.rows[self.node].made_of = None
+        self.nova.advance()
+        self.tracked.run_pass()
+        self.assertEqual(before, self.cloud.rows[self.node].made_of)
+        self.assertIn(self.node, self.tracked.tracker.compute_nodes)
+
+    def test_instance_that_nova_deletes_after_ironic(self):
+        # Ironic has let go of it, and Nova is about to delete its record.
+        left = [objects.Instance(
+            uuid=uuidutils.generate_uuid(), host='me', node=self.node,
+            vm_state=vm_states.ACTIVE, task_state=task_states.DELETING,
+            os_type=None, project_id=None, compute_id=1, numa_topology=None,
+            resources=None, migration_context=None, old_flavor=None,
+            flavor=objects.Flavor(
+                memory_mb=4096, root_gb=10, ephemeral_gb=0, swap=0, vcpus=4,
+                extra_specs={}))]
+        self.tracked.tracker.is_bfv[left[0].uuid] = False
+        self.useFixture(base.fixtures.MockPatchObject(
+            objects.InstanceList, 'get_by_host_and_node',
+            lambda context, host, node, **_: objects.InstanceList(
+                objects=left if node == self.node else [])))
+        row = self.tracked.tracker.compute_nodes[self.node]
+        self.nova.properties[self.node] = {'memory_mb': 4096}
+        for expected in 4, 4, 0, 0:
+            if not expected:
+                left.clear()
+            self.nova.advance()
+            self.tracked.run_pass()
+            self.assertEqual(expected, row.vcpus_used)
+            self.assertEqual(bool(expected), row.running_vms)
+        self.assertFalse(self.me.ring.turns.has(
+            self.node, self.me.ring.process.now(), 10 ** 9))
+
+    def test_offer_while_the_tracker_is_busy(self):
+        self.nova.change_service('me', disabled=True)
+        self.nova.advance()
+        ring = self.me.ring
+        self.assertIn(self.node, self.driver.get_available_nodes())
+        self.assertIn(self.node, ring.result.changes.offers)
+        is_held, goes_on = threading.Event(), threading.Event()
+        got = []
+
+        def claim():
+            # As in a claim where the driver has no node at the moment.
+            is_held.set()
+            goes_on.wait(_SECONDS)
+            got.append(self.driver.ring_lock.acquire(timeout=_SECONDS))
+            if got[0]:
+                self.driver.ring_lock.release()
+        claims = threading.Thread(
+            target=upstream.in_turn_with_tracker, args=[claim])
+        claims.start()
+        is_held.wait(_SECONDS)
+
+        def say(driver, node, change):
+            goes_on.set()
+            return before(driver, node, change)
+        before = upstream.say
+        with mock.patch.object(upstream, 'say', say):
+            self.driver._is_to_update(self.node)
+        claims.join(_SECONDS)
+        self.assertEqual([True], got)
+        self.assertIn(self.node, self.nova.offers())
