@@ -249,14 +249,6 @@ def make(host: str, made_of: str) -> dict[str, str]:
     return _say(host, _MADE, {'of': made_of})
 
 
-def tells_made(said: Mapping[str, str]) -> bool:
-    """Say whether statistics tell of what the row of a node was made.
-
-    :param said: the statistics
-    """
-    return _MADE in said
-
-
 def read_made(stats: Mapping[str, str] | None, owner: str) -> str | None:
     """Return of what the owner of a node says it has made the row.
 

@@ -449,8 +449,9 @@ class RingService(Service):
         self._moved: dict[str, bool] = {}
         #: How often nodes were updated, and how often that was not needed.
         self.updated = self.skipped = 0
-        #: What this service brings into all its rows.
-        self._brings: object = None
+        #: What this service brings into all its rows: the shards that it
+        #: holds, and a fingerprint of all else.
+        self._brings: tuple[frozenset[str] | None, str] = (None, '')
         #: What the tracker has written last, by the node's UUID.
         self._wrote: dict[str, tuple[object, ...] | None] = {}
 
@@ -491,12 +492,12 @@ class RingService(Service):
     def _check_providers(self) -> None:
         """See that what is not updated is in order."""
         standing = self.memory.standing
-        if self.turns.is_checked(standing):
+        if self.turns.is_checked(standing, self.process.now()):
             return
         try:
             self.turns.check(
-                self.result.changes.unchanged,
-                self.world.placement.providers(), standing, self.settings.me)
+                self.result.changes, self.world.placement.providers(),
+                standing, self.settings.me)
         except Exception as error:
             # Nothing can be mended there either: the next pass looks again.
             LOG.debug('Placement does not tell which resource providers there '
@@ -528,7 +529,11 @@ class RingService(Service):
                 self._has_turn(node)):
             return None
         said = self._said(node, step)
-        return said if stats.tells_made(said) else None
+        # As the row says already. Ironic may have been asked since.
+        was_made_of = updates.made_of(
+            self.result.answers[node], step.decision, self._brings[1])
+        return said if stats.read_made(
+            said, self.settings.host) == was_made_of else None
 
     def write_offer(self, node: str, said: Mapping[str, str]) -> bool:
         """Write an offer into a row, or take it back, without the tracker.
@@ -582,6 +587,10 @@ class RingService(Service):
     def _note_moved(self, nodes: Collection[str]) -> None:
         """Note that nodes have become this service's without the tracker."""
         now, steps = self.process.now(), self.result.plan.steps
+        if any(claim is not None and claim.is_abandoned
+               for node in nodes for claim in [steps[node].claim]):
+            # The record of its former owner may just be deleted.
+            self.turns.doubt(now + self.settings.full_update_interval)
         for node in nodes:
             # Their former owner has updated them: each waits for its turn.
             self.turns.updated(node, now)

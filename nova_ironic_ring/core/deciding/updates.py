@@ -11,7 +11,7 @@ restart. Each node has its turn all the same, once in
 others have changed in Placement.
 """
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Mapping
 import dataclasses
 import hashlib
 
@@ -127,6 +127,8 @@ class Turns:
         #: What the services were when it was last seen that what is not
         #: updated is in order; None before that.
         self._checked: Mapping[str, membership.State] | None = None
+        #: Until when, in seconds, it is looked at in each pass.
+        self._doubted = now
         #: When each node was updated last, in seconds.
         self._at: dict[str, float] = {}
         #: The nodes whose last update has failed.
@@ -148,7 +150,17 @@ class Turns:
         """
         self._failed.add(node)
 
-    def is_checked(self, standing: observation.Standing) -> bool:
+    def doubt(self, until: float) -> None:
+        """Have the providers be looked at in each pass for some time.
+
+        With the record of a service Nova's API deletes, one by one, the
+        providers of the nodes that the service had when that began.
+
+        :param until: the end of that time, in seconds
+        """
+        self._doubted = max(self._doubted, until)
+
+    def is_checked(self, standing: observation.Standing, now: float) -> bool:
         """Say whether the providers need no look.
 
         While a process was down, they may have been deleted, and the service
@@ -156,21 +168,25 @@ class Turns:
         providers that it had, of which some may be another's by then.
 
         :param standing: what the service knows of the others
+        :param now: the present time, in seconds
         """
-        return self._checked == standing.membership.states
+        return now >= self._doubted and (
+            self._checked == standing.membership.states)
 
-    def check(self, nodes: Iterable[str], providers: Mapping[str, bool],
+    def check(self, changes: Changes, providers: Mapping[str, bool],
               standing: observation.Standing, me: str) -> None:
         """Have nodes be updated whose providers are not as they should be.
 
-        :param nodes: the UUIDs of nodes that need no update otherwise
+        :param changes: the nodes that need no update otherwise; of those that
+            are offered, whoever takes them sees to the scheduler
         :param providers: all providers: whether the scheduler is kept away
         :param standing: what the service knows of the others
         :param me: its canonical name
         """
         is_disabled = standing.is_disabled(me)
-        self._failed.update(node for node in nodes
+        self._failed.update(node for node in changes.unchanged
                             if providers.get(node) is not is_disabled)
+        self._failed.update(changes.offers - providers.keys())
         self._checked = standing.membership.states
 
     def keep(self, nodes: Collection[str]) -> None:

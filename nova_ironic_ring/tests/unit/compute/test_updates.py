@@ -402,6 +402,17 @@ class MovesTestCase(WatchedTestCase):
         self.assertFalse(self.driver._is_to_update(node))
         self.assertEqual('me', self.cloud.rows[node].owner)
 
+    def test_service_that_is_deleted_while_its_nodes_come(self):
+        came = self.kill()
+        self.assertEqual(set(), self.changed())
+        # Nova's API has read which nodes a has, and comes to this one now.
+        node = min(came)
+        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
+            json=lambda: {'resource_providers': [
+                {'uuid': each} for each in self.cloud.rows
+                if 'required' not in url and each != node]})
+        self.assertEqual({node}, self.changed())
+
     def test_nodes_of_a_service_that_was_disabled(self):
         told = []
         self.useFixture(base.fixtures.MockPatchObject(
@@ -478,6 +489,68 @@ class NovaTrackerTestCase(base.DriverTestCase):
         self.assertEqual({}, self.nova.offers())
         self.assertEqual(before, dict(rows[self.node].stats))
 
+    def offer_all(self) -> None:
+        """Begin a pass in which the service is to offer its nodes."""
+        self.nova.change_service('me', disabled=True)
+        self.nova.advance()
+        self.assertIn(self.node, self.driver.get_available_nodes())
+        self.assertIn(self.node, self.me.ring.result.changes.offers)
+
+    def test_offer_of_a_node_that_ironic_says_something_new_of(self):
+        self.offer_all()
+        self.assertIsNotNone(self.me.ring.offer(self.node))
+        # As a build has it read.
+        self.nova.properties[self.node] = {'memory_mb': 4096}
+        self.me.ring.ironic.named(
+            self.me.ring.settings.scope, [self.node])
+        upstream.add_to_cache(
+            self.driver, self.me.ring.ironic.for_nova([self.node]))
+        # The row would say that Placement knows it.
+        self.assertIsNone(self.me.ring.offer(self.node))
+        self.assertTrue(self.driver._is_to_update(self.node))
+
+    def test_provider_of_a_node_that_is_offered(self):
+        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
+            json=lambda: {'resource_providers': [
+                {'uuid': each} for each in self.cloud.rows
+                if 'required' not in url and each != self.node]})
+        self.offer_all()
+        self.assertTrue(self.driver._is_to_update(self.node))
+
+    def test_what_its_former_owner_writes(self):
+        self.nova.own(self.node, 'a')
+        self.nova.properties[self.node] = {'capabilities': 'new:one'}
+        changes = []
+
+        def save(row):
+            changes.append(row.obj_what_changed())
+            row.obj_reset_changes()
+        upstream.add_to_cache(self.driver, {
+            self.node: self.nova.node(self.node)})
+        with mock.patch.object(objects.ComputeNode, 'save', save):
+            self.tracked.tracker.update_available_resource.always(
+                nova_context.get_admin_context(), self.node)
+        # The row stays with a.
+        self.assertEqual([set()], [
+            each & {'host', 'service_id'} for each in changes])
+
+    def test_placement_is_written_first(self):
+        happened = []
+        write = self.me.placement.update_from_provider_tree
+        write.side_effect = lambda *_, **__: happened.append('placement')
+        self.useFixture(base.fixtures.MockPatchObject(
+            objects.ComputeNode, 'save', lambda row: happened.append('row')))
+        self.nova.properties[self.node] = {'capabilities': 'new:one'}
+        self.nova.advance()
+        self.tracked.run_pass()
+        self.assertEqual(['placement', 'row'] * 2, happened)
+        happened.clear()
+        write.side_effect = ValueError('no answer')
+        self.nova.properties[self.node] = {'capabilities': 'new:two'}
+        self.nova.advance()
+        self.tracked.run_pass()
+        self.assertEqual([], happened)
+
     def test_node_that_the_tracker_does_not_have(self):
         upstream.forget(self.driver, self.node)
         self.assertFalse(upstream.say(self.driver, self.node, dict))
@@ -546,11 +619,7 @@ class NovaTrackerTestCase(base.DriverTestCase):
             self.node, self.me.ring.process.now(), 10 ** 9))
 
     def test_offer_while_the_tracker_is_busy(self):
-        self.nova.change_service('me', disabled=True)
-        self.nova.advance()
-        ring = self.me.ring
-        self.assertIn(self.node, self.driver.get_available_nodes())
-        self.assertIn(self.node, ring.result.changes.offers)
+        self.offer_all()
         is_held, goes_on = threading.Event(), threading.Event()
         got = []
 

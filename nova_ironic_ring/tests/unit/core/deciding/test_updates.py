@@ -165,12 +165,24 @@ class TurnsTestCase(base.BaseTestCase):
     def standing(self, **states: membership.State) -> observation.Standing:
         return observation.Standing(membership.Membership(states=states))
 
+    def unchanged(self, *nodes: str) -> updates.Changes:
+        return updates.Changes(unchanged=frozenset(nodes))
+
+    def test_providers_of_nodes_that_are_offered(self):
+        self.turns.check(
+            updates.Changes(offers=frozenset(('disabled', 'gone'))),
+            {'disabled': True},
+            self.standing(me=membership.State.MEMBER), 'me')
+        self.assertEqual(['gone'], [
+            node for node in ('disabled', 'gone')
+            if self.turns.has(node, 1, 1e9)])
+
     def test_providers_after_a_start(self):
         now = self.standing(me=membership.State.MEMBER)
-        self.assertFalse(self.turns.is_checked(now))
-        self.turns.check(['good', 'disabled', 'gone'],
+        self.assertFalse(self.turns.is_checked(now, 1))
+        self.turns.check(self.unchanged('good', 'disabled', 'gone'),
                          {'good': False, 'disabled': True}, now, 'me')
-        self.assertTrue(self.turns.is_checked(now))
+        self.assertTrue(self.turns.is_checked(now, 1))
         self.assertEqual(['disabled', 'gone'], [
             node for node in ('good', 'disabled', 'gone')
             if self.turns.has(node, 1, 1e9)])
@@ -178,12 +190,22 @@ class TurnsTestCase(base.BaseTestCase):
     def test_providers_when_a_service_is_deleted(self):
         before = self.standing(me=membership.State.MEMBER,
                                a=membership.State.ABSENT)
-        self.turns.check([], {}, before, 'me')
+        self.turns.check(updates.Changes(), {}, before, 'me')
         self.assertFalse(self.turns.is_checked(
-            self.standing(me=membership.State.MEMBER)))
+            self.standing(me=membership.State.MEMBER), 1))
+
+    def test_providers_that_may_just_be_deleted(self):
+        now = self.standing(me=membership.State.MEMBER)
+        self.turns.check(updates.Changes(), {}, now, 'me')
+        self.turns.doubt(100)
+        self.turns.doubt(50)
+        self.assertFalse(self.turns.is_checked(now, 99))
+        self.turns.check(updates.Changes(), {}, now, 'me')
+        self.assertFalse(self.turns.is_checked(now, 99))
+        self.assertTrue(self.turns.is_checked(now, 100))
 
     def test_providers_of_a_disabled_service(self):
-        self.turns.check(['good', 'enabled'],
+        self.turns.check(self.unchanged('good', 'enabled'),
                          {'good': True, 'enabled': False},
                          self.standing(me=membership.State.DISABLED), 'me')
         self.assertTrue(self.turns.has('enabled', 1, 1e9))
