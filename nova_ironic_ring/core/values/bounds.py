@@ -24,6 +24,11 @@ _MOST_CAPABILITIES = 100
 # JSON they are a part of a column of 65 535 bytes in MySQL
 # (``compute_nodes.stats``).
 _LONGEST_TEXT = 16384
+# What Nova counts itself in the same place: its scheduler takes these for
+# numbers, and fails for all nodes that a server could have where one is none.
+_COUNTED = frozenset(('failed_builds', 'io_workload', 'num_instances',
+                      'uptime'))
+_COUNTED_BY = ('num_os_type_', 'num_proj_', 'num_task_', 'num_vm_')
 # Characters of a value that a complaint shows.
 _SHOWN = 40
 
@@ -96,7 +101,8 @@ def _capabilities(said: str, complaints: list[str]) -> str:
             complaints.append(
                 f'there are too many capabilities, {len(said)} characters')
             break
-        if _is_word(name) and _is_word(value) and ':' not in value:
+        if _is_word(name) and _is_word(value) and ':' not in value and not (
+                name in _COUNTED or name.startswith(_COUNTED_BY)):
             kept[name] = value
         else:
             complaints.append(_complaint('a capability', capability))

@@ -11,6 +11,7 @@ from nova.compute import vm_states
 from nova import context as nova_context
 from nova import exception
 from nova import objects
+from nova.scheduler import host_manager
 from oslo_utils import uuidutils
 
 from nova_ironic_ring.adapters import placement
@@ -571,6 +572,23 @@ class NovaTrackerTestCase(base.DriverTestCase):
         self.assertIn(self.node, self.me.ring.untracked())
         self.assertTrue(self.driver._track_own(self.node))
         self.assertIn(self.node, self.tracked.tracker.compute_nodes)
+
+    def test_capabilities_that_nova_counts_itself(self):
+        names = 'io_workload', 'num_instances', 'failed_builds'
+        self.nova.properties[self.node] = {'capabilities': ','.join(
+            f'{name}:none' for name in names)}
+        self.nova.advance()
+        self.tracked.run_pass()
+        row = self.tracked.tracker.compute_nodes[self.node]
+        # As Nova's scheduler does with the statistics of each node.
+        state = host_manager.HostState('me', self.node, None)
+        for name in ('cpu', 'ram', 'disk'):
+            setattr(row, f'{name}_allocation_ratio', 1.0)
+        row.updated_at = None
+        state.update(compute=row)
+        self.assertEqual(
+            (0, 0, 0),
+            (state.num_io_ops, state.num_instances, state.failed_builds))
 
     def test_settings_that_have_changed(self):
         tracker = self.tracked.tracker

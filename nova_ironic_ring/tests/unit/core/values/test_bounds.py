@@ -84,6 +84,13 @@ class PropertiesTestCase(base.BaseTestCase):
         self.assertEqual({'capabilities': 'a:1'}, found.said)
         self.assertEqual(1, len(found.complaints))
 
+    @ddt.data('io_workload', 'num_instances', 'failed_builds', ' uptime',
+              'num_vm_building', 'num_task_None', 'num_proj_x')
+    def test_capability_that_nova_counts_itself(self, name):
+        found = bounds.properties({'capabilities': f'{name}:x,raid:1'})
+        self.assertEqual({'capabilities': 'raid:1'}, found.said)
+        self.assertEqual(1, len(found.complaints))
+
     @ddt.data('x', '\U0001f600')
     def test_too_many_capabilities(self, letter):
         found = bounds.properties({'capabilities': ','.join(
