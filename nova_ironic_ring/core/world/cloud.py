@@ -643,11 +643,11 @@ class Tracker:
         """
         self.turns.keep(result.listed)
         self.process.untracked = (
-            result.changes.unchanged - self.process.tracked_nodes)
+            result.changes.unchanged | result.changes.offers)
         standing = result.memory.standing
-        if not self.turns.is_checked(standing):
+        if not self.turns.is_checked(standing, self.process.now()):
             self.turns.check(
-                result.changes.unchanged, self.world.placement.providers(),
+                result.changes, self.world.placement.providers(),
                 standing, self.current.me)
 
     def look(self, listed: tracking.Listed
@@ -704,6 +704,11 @@ class Tracker:
         moved = rows.take(this, rows.Wanted(
             {node: step}, self._made_of([node], result.plan.steps)))
         self.process.untracked |= moved.taken
+        if node in moved.taken:
+            now = self.process.now()
+            self.turns.updated(node, now)
+            if step.claim is not None and step.claim.is_abandoned:
+                self.turns.doubt(now + self.current.full_update_interval)
         return node in moved.taken | moved.lost
 
     def _made_of(self, nodes: Iterable[str],
