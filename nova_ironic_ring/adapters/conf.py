@@ -276,15 +276,16 @@ pools_limit_opt = cfg.IntOpt(
     min=0,
     mutable=True,
     help="""
-How many pools a service makes at most.
+How many pools without servers a service makes at most.
 
 With ``ironic_ring.IronicPoolDriver``, each pool costs the resource tracker in
 each pass as much as a node does with Nova's own driver, which is a tenth of a
 second or more: the passes with a hundred of them still end within the default
 of ``[DEFAULT] update_resources_interval``. A service makes all pools with
-servers, however many these are; then those that have a record already, then
-those with the most nodes. Nothing is built on the nodes of any other kind: a
-WARNING, and ``nova-ironic-ring check``, say which these are. 0 means no limit.
+servers, however many these are, and they do not count here. Of the others, it
+makes first those that have a record already, then those with the most nodes.
+Nothing is built on the nodes of any other kind: a WARNING, and
+``nova-ironic-ring check``, say which these are. 0 means no limit.
 
 Related options:
 

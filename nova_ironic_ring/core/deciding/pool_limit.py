@@ -4,7 +4,9 @@
 
 Each pool costs the resource tracker a record, a provider and some requests in
 each pass, and whoever owns a node in Ironic can make one. So there is a limit,
-and what is new gives way to what is there.
+and what is new gives way to what is there. Pools with instances do not count:
+there are no more of them than nodes with instances, and they would leave no
+room for free nodes.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,34 +29,37 @@ class Limited:
 
 
 def is_exceeded(found: Collection[str], most: int) -> bool:
-    """Say whether there are more pools than a service makes.
+    """Say whether there may be more pools than a service makes.
 
     :param found: the pools of all kinds of its nodes, by name
-    :param most: how many pools it makes at most; 0 if there is no limit
+    :param most: how many pools without instances it makes at most; 0 if there
+        is no limit
     """
     return 0 < most < len(found)
 
 
-def limit(found: Mapping[str, pools.Pool], most: int,
-          used: Collection[str], recorded: Collection[str]) -> Limited:
+def limit(found: Mapping[str, pools.Pool], most: int, used: Collection[str],
+          awaited: Collection[str], recorded: Collection[str]) -> Limited:
     """Choose the pools that a service makes.
 
-    Those in use come first, and are made in any case. Then come those that
-    have a record, then those with the most nodes: so who writes something new
-    into a node ends no pool of others.
+    Those with instances are made in any case, and do not count. Of the others,
+    those that builds are on their way to are made in any case as well. Then
+    come those that have a record, then those with the most nodes: so who
+    writes something new into a node ends no pool of others.
 
     :param found: the pools of all kinds of its nodes, by name
-    :param most: how many pools it makes at most; 0 if there is no limit
-    :param used: the names of those that have instances, that builds are on
-        their way to, or that take instances over
+    :param most: how many pools without instances it makes at most; 0 if there
+        is no limit
+    :param used: the names of those that have instances, or that take them over
+    :param awaited: the names of those that builds may be on their way to
     :param recorded: the names of those that have a record
     """
     if not is_exceeded(found, most):
         return Limited(found)
-    first = sorted(found, key=lambda name: (
-        name not in used, name not in recorded,
+    first = sorted(found.keys() - used, key=lambda name: (
+        name not in awaited, name not in recorded,
         -len(found[name].nodes), name))
-    number = max(most, sum(name in used for name in first))
+    number = max(most, sum(name in awaited for name in first))
     left_out = frozenset(first[number:])
     return Limited(
         {name: pool for name, pool in found.items() if name not in left_out},

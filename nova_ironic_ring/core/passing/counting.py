@@ -39,15 +39,16 @@ def count(this: one_pass.Pass, seen: pool_plan.Seen, plan: pool_plan.Plan,
             found[pool] = pools.Pool(pool)
     if not found and this.current.follows:
         found = _first_pool(this, seen)
-    # Those without a node are there because something is on its way to them.
-    used = named | {name for name, pool in found.items() if not pool.nodes} | {
+    used = named | {
         str(step.counts) for step in plan.steps.values() if step.is_used}
+    # Those without a node are there because something is on its way to them.
+    awaited = {name for name, pool in found.items() if not pool.nodes}
     most = this.current.pools_limit
     if pool_limit.is_exceeded(found, most):
         # A build may be on its way to one that has nodes, too.
-        used |= {pool for pool in seen.recorded & found.keys() - used
-                 if having.of(pool) != frozenset()}
-    limited = pool_limit.limit(found, most, used, seen.recorded)
+        awaited |= {pool for pool in seen.recorded & found.keys() - used
+                    if having.of(pool) != frozenset()}
+    limited = pool_limit.limit(found, most, used, awaited, seen.recorded)
     kept = pool_missing.with_missing(this, {
         name: _completed(this, pool, having, is_hidden)
         for name, pool in sorted(limited.kept.items())}, seen.nodes, having)
@@ -90,7 +91,7 @@ def tell(pooled: observation.Pooled, limited: pool_limit.Limited,
 
     :param pooled: what was remembered of the pass before
     :param limited: the pools of this pass
-    :param most: how many pools a service makes
+    :param most: how many pools without instances a service makes
     """
     before, now = pooled.pools, limited.kept
     nodes = sum(len(pool.nodes) for pool in now.values())

@@ -64,7 +64,8 @@ class Profile:
     :ivar capabilities: the capabilities that make a kind of node, in order;
         None for all, as releases have it that do not say this
     :ivar traits: the traits that make one, likewise
-    :ivar pools_limit: how many pools it makes at most; 0 if there is no limit
+    :ivar pools_limit: how many pools without instances it makes at most; 0 if
+        there is no limit
     """
 
     conductor_group: str | None = None

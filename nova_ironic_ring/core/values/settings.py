@@ -45,7 +45,8 @@ class Settings:
     :ivar full_update_interval: seconds after which Nova's resource tracker
         updates each node again, changed or not; 0 for in each pass
     :ivar kind_rule: what makes the kind of a node, for a service with pools
-    :ivar pools_limit: how many pools it makes at most; 0 if there is no limit
+    :ivar pools_limit: how many pools without instances it makes at most; 0 if
+        there is no limit
     """
 
     host: str

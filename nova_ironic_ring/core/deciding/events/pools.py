@@ -74,7 +74,7 @@ class PoolsTooSmall(base.Event):
 class PoolsLeftOut(base.Event):
     """There are more kinds of nodes than a service makes pools.
 
-    :ivar limit: how many pools it makes at most, but for those with instances
+    :ivar limit: how many pools without instances it makes at most
     :ivar pools: how many it has
     :ivar left_out: of how many kinds it does not make a pool
     :ivar nodes: UUIDs of the nodes of these kinds, in order

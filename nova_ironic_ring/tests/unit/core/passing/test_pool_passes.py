@@ -291,6 +291,18 @@ class LimitTestCase(pool_base.PoolPassTestCase):
         self.assertEqual({name}, self.service.result.found.keys())
         self.assertEqual(5, len(self.service.result.found[name].nodes))
 
+    def test_servers_of_many_kinds_keep_no_free_nodes_out(self):
+        self.write(NODES[10:])
+        for number, node in enumerate(NODES[10:]):
+            name = pools.name('a', self.cloud.nodes[node].kind)
+            self.cloud.nodes[node].instance = f'i{number}'
+            self.cloud.instances[f'i{number}'] = model.Instance('a', name)
+            self.allocate(name, f'i{number}')
+        for node in NODES[:5]:
+            self.cloud.nodes[node].kind = pools.Kind('CUSTOM_NEW')
+        self.run_passes(2)
+        self.assertEqual(set(NODES), self.service.nodes())
+
     def test_instance_that_nova_does_not_have_makes_no_pool(self):
         for number, node in enumerate(NODES[10:]):
             self.cloud.nodes[node].instance = f'i{number}'
