@@ -50,6 +50,8 @@ class Aggregates:
         self._nova = nova
         self._now = now
         self._said: _Said | None = None
+        #: What the host's first compute node is in, and which that is.
+        self._of_first: tuple[str, _Said] | None = None
         #: Whether Nova has a service of Ironic in an aggregate, and when that
         #: was read.
         self._others: dict[str, tuple[float, bool]] = {}
@@ -70,6 +72,25 @@ class Aggregates:
         return aggregates.wanted(found, said.own, {
             uuid for uuid in found - said.own
             if uuid in said.left or self._is_of_another(uuid, members)})
+
+    def as_first(self, found: frozenset[str], first: str,
+                 of_first: frozenset[str]) -> frozenset[str]:
+        """Name the aggregates of a provider where Nova does not tell them.
+
+        Nova's API puts the first compute node of a host into those of the
+        host, and takes it out of them. What else a provider is in, somebody
+        has put there by hand.
+
+        :param found: the UUIDs of those that it is in
+        :param first: the UUID of the host's first compute node
+        :param of_first: the UUIDs of those that this one is in
+        """
+        node, before = self._of_first or ('', _Said(0.0))
+        left: frozenset[str] = frozenset()
+        if node == first:
+            left = (before.left | (before.own or frozenset())) - of_first
+        self._of_first = first, _Said(self._now(), of_first, left)
+        return aggregates.wanted(found, of_first, found & left)
 
     def own(self, current: settings.Settings) -> frozenset[str] | None:
         """Name the aggregates that this service's host is in.

@@ -157,10 +157,12 @@ class PoolService(service.Service):
             tree.update_traits(name, sorted(pool.kind.traits))
 
     def known_aggregates(self, found: frozenset[str]) -> frozenset[str]:
-        # Nova mirrors the host's to its first compute node.
         first = self.result.first
-        known = first and upstream.aggregates(self._driver, first)
-        return found if known is None else frozenset(known)
+        known = None if first is None else upstream.aggregates(
+            self._driver, first)
+        if first is None or known is None:
+            return found
+        return self._aggregates.as_first(found, first, frozenset(known))
 
     def reserve(self, instance: objects.Instance,
                 avoid: frozenset[str] = frozenset(),

@@ -366,10 +366,26 @@ class PoolAggregatesTestCase(WithPools, AggregatesTestCase):
             self.track()
         first = self.me.ring.result.first
         self.assertEqual(2, len(self.me.ring.result.found))
+        # Nova's API takes the host out of one, and puts it into another.
         self.real.put_in_aggregates(first, {self.own})
-        self.restart()
-        for _ in range(3):
+        self.nova.advance(self.LATER)
+        for _ in range(2):
             self.track()
-        for name in self.me.ring.result.found:
-            self.assertEqual({self.own}, self.real.aggregates(
-                pools.uuid_of(name)))
+        (other,) = {pools.uuid_of(name) for name
+                    in self.me.ring.result.found} - {first}
+        self.assertEqual({self.own}, self.real.aggregates(first))
+        self.assertEqual({self.own}, self.real.aggregates(other))
+        # What is put there by hand stays, be it before or after a start.
+        self.real.put_in_aggregates(other, {self.own, self.other})
+        for restart in self.restart, lambda: self.nova.advance(self.LATER):
+            restart()
+            self.track()
+            self.assertEqual({self.own}, self.real.aggregates(first))
+            self.assertEqual(
+                {self.own, self.other}, self.real.aggregates(other))
+        self.real.put_in_aggregates(first, {self.zone})
+        self.nova.advance(self.LATER)
+        for _ in range(2):
+            self.track()
+        self.assertEqual(
+            {self.zone, self.other}, self.real.aggregates(other))
