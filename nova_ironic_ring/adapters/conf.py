@@ -115,7 +115,8 @@ other free node, a build uses the node all the same. With 0, builds try nodes
 that have failed like all others.
 
 This is for the pool driver (``ironic_ring.IronicPoolDriver``). A service tells
-its peers of the last twenty such nodes.
+its peers of the last twenty such nodes, and of successes that end such a time,
+and goes on from these twenty when it is started again.
 """)
 
 full_update_interval_opt = cfg.IntOpt(

@@ -54,9 +54,10 @@ class Nova:
         self._is_up = liveness()
         #: A row of each service, by canonical name.
         self.samples: dict[str, str] = {}
-        #: On which nodes builds of the others have failed, as they said last;
-        #: by the UUID of the node.
+        #: On which nodes builds of the others have failed, as they said last.
         self.failures: failures.Failures = {}
+        #: The same of this service itself, as its rows say.
+        self.own_failures: failures.Failures = {}
         #: A row of each service that is not in the ring, likewise.
         self._others: dict[str, str] = {}
 
@@ -120,7 +121,11 @@ class Nova:
             return None
 
     def rows_of(self, host: str) -> dict[str, model.Row]:
-        return {row.uuid: row_of(row) for row in self._rows_of(host)
+        rows = self._rows_of(host)
+        if model.canonical(host) == model.canonical(self._host or CONF.host):
+            self.own_failures = failures.merged(*(
+                stats.read_failures(row.stats, row.host) for row in rows))
+        return {row.uuid: row_of(row) for row in rows
                 if row.hypervisor_type == fields.HVType.IRONIC}
 
     def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:

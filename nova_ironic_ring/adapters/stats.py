@@ -266,9 +266,11 @@ def say_failures(host: str, known: failures.Failures) -> dict[str, str]:
     """Return what tells the others on which nodes builds have failed.
 
     :param host: the name of the service
-    :param known: what it knows of the nodes, by UUID; the last ones are said
+    :param known: what it knows of the nodes, by UUID; the last failures are
+        said, and then the last successes after one
     """
-    said = sorted(known.items(), key=lambda item: item[1].at)
+    said = sorted(known.items(), key=lambda item: (
+        item[1].count > 0, item[1].at))
     return _say(host, _FAILURES, {'nodes': {
         node: [failure.count, failure.at.isoformat(timespec='seconds')]
         for node, failure in said[-_MOST_FAILURES:]}}) if said else {}
@@ -283,7 +285,7 @@ def read_failures(stats: Mapping[str, str] | None, owner: str
     """
     try:
         found = _said_by(owner, _FAILURES, stats)
-        return {str(node): failures.Failure(max(1, int(count)), _time(at))
+        return {str(node): failures.Failure(max(0, int(count)), _time(at))
                 for node, (count, at) in dict(found['nodes']).items()}
     except (KeyError, OverflowError, TypeError, ValueError):
         return {}

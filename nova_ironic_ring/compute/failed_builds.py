@@ -2,8 +2,8 @@
 
 """Remembers on which nodes builds have failed, for all threads.
 
-This is for the pool driver, in this process; the rows of its pools tell the
-others, and the command.
+This is for the pool driver. The rows of its pools tell the others, the
+command, and this service when it is started again.
 """
 
 from collections.abc import Callable
@@ -28,23 +28,28 @@ class FailedBuilds:
         self._time = time
         self._lock = threading.Lock()
 
-    def note(self, node: str, wait: float) -> failures.Failure:
-        """Note that a deployment has failed.
+    def go_on(self, said: failures.Failures) -> None:
+        """Go on from what this service has said before it was started.
+
+        :param said: what its rows say
+        """
+        if said:
+            with self._lock:
+                self.known = failures.merged(self.known, said)
+
+    def note(self, node: str, wait: float, of_peers: failures.Failures,
+             is_good: bool = False) -> failures.Failure:
+        """Note that a deployment has failed, or has succeeded.
 
         :param node: the UUID of the node
         :param wait: seconds for which it comes last after the first failure
+        :param of_peers: what the peers tell
+        :param is_good: whether it has succeeded
         :returns: what is known of the node now
         """
         now = self._time()
         with self._lock:
-            self.known = failures.noted(self.known, node, now, wait)
-            return self.known.get(node, failures.Failure(1, now))
-
-    def forget(self, node: str) -> None:
-        """Forget a node, for a deployment has succeeded there.
-
-        :param node: the UUID of the node
-        """
-        with self._lock:
-            self.known = {each: failure for each, failure
-                          in self.known.items() if each != node}
+            self.known = failures.noted(failures.Known(
+                self.known, of_peers), node, now, wait, is_good)
+            return self.known.get(
+                node, failures.Failure(0 if is_good else 1, now))

@@ -71,6 +71,7 @@ class PoolService(service.Service):
         self._recent.begin()
         self._gone = {}
         result = self._run(self._pools)
+        self._failed.go_on(self.nova.own_failures)
         self.nodes = self.ironic.for_nova(
             node for pool in result.found.values() for node in pool.nodes)
         self._sizes = self._read_sizes(result)
@@ -112,7 +113,9 @@ class PoolService(service.Service):
         described['stats'] = stats.cleaned(described['stats']) | (
             self.said_of_itself(pool.uuid)) | self._consent() | (
                 self._count(pool)) | stats.say_failures(
-                    self.settings.host, self.failing(self._failed.known))
+                    self.settings.host, failures.latest(
+                        self._failed.known, self.process.wall_time(),
+                        self.settings.failed_node_wait))
         # The resource tracker takes off what the flavors of instances say, so
         # that the free nodes are left: the weighers compare these.
         free, flavors = pool.room, sum(
@@ -190,17 +193,11 @@ class PoolService(service.Service):
               found.conflicts)
         return found
 
-    def failing(self, known: failures.Failures | None = None
-                ) -> failures.Failures:
-        """Return the nodes that builds try after all others.
-
-        :param known: what is known of failures; None for what this service and
-            its peers know
-        """
-        if known is None:
-            known = failures.merged(self.nova.failures, self._failed.known)
+    def failing(self) -> failures.Failures:
+        """Return the nodes that builds try after all others."""
         return failures.waiting(
-            known, self.process.wall_time(), self.settings.failed_node_wait)
+            failures.Known(self._failed.known, self.nova.failures).all,
+            self.process.wall_time(), self.settings.failed_node_wait)
 
     def note_failure(self, node: str, instance: str, error: Exception
                      ) -> None:
@@ -211,7 +208,7 @@ class PoolService(service.Service):
         :param error: the error
         """
         wait = self.settings.failed_node_wait
-        failure = self._failed.note(node, wait)
+        failure = self._failed.note(node, wait, self.nova.failures)
         self._tell([events.DeploymentFailed(
             node, instance, failure.count, failure.until(wait), error)])
 
@@ -220,7 +217,8 @@ class PoolService(service.Service):
 
         :param node: the UUID of the node
         """
-        self._failed.forget(node)
+        self._failed.note(node, self.settings.failed_node_wait,
+                          self.nova.failures, is_good=True)
 
     def release(self, node: str, name: str) -> None:
         """Keep builds off a node until Ironic says that the node is ready.

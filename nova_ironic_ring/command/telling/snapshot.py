@@ -194,8 +194,9 @@ class Snapshot:
     @functools.cached_property
     def failed(self) -> failures.Failures:
         """The nodes on which builds have failed, as the rows of pools say."""
-        return failures.merged(*(
-            row.failed for row in self.pools.values()))
+        said = failures.merged(*(row.failed for row in self.pools.values()))
+        return {node: failure for node, failure in said.items()
+                if failure.count}
 
     @functools.cached_property
     def owners(self) -> frozenset[str]:

@@ -4,7 +4,9 @@
 
 A node that has failed is cleaned, and free again: as a cloud fills, the free
 nodes are those that fail. So builds try such a node after all others for a
-while, which is longer after each failure in a row.
+while, which is longer after each failure in a row. Each service tells its
+peers what it knows; so a success has to be known as well, for it ends what
+they tell of the node.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,23 +15,27 @@ import datetime
 
 # The longest wait is so many times the first one.
 _LONGEST = 16
-# So many nodes are remembered; those that failed last.
+# So many nodes are remembered; those of which something was noted last.
 _MOST = 1000
+# What seems to be of so much later, a clock that is wrong has noted.
+_SKEW = datetime.timedelta(minutes=5)
+# Of two notes, the later one counts.
+_LATER = datetime.timedelta(seconds=1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
     """What has become of the last deployments on a node.
 
-    :ivar count: how many have failed, one after the other; 1 or more
-    :ivar at: when the last of them has, with time zone
+    :ivar count: how many have failed, one after the other; 0 after a success
+    :ivar at: when the last of them has ended, with time zone
     """
 
     count: int
     at: datetime.datetime
 
     def until(self, wait: float) -> datetime.datetime:
-        """Say until when builds try the node after all others.
+        """Say until when builds try a node that has failed after all others.
 
         :param wait: seconds after the first failure
         """
@@ -37,47 +43,73 @@ class Failure:
         return self.at + datetime.timedelta(seconds=wait * times)
 
     def is_remembered(self, now: datetime.datetime, wait: float) -> bool:
-        """Say whether one more failure is one more in a row.
+        """Say whether it matters to what comes next.
 
         :param now: the time, with time zone
         :param wait: seconds after the first failure
         """
-        return now - self.at < datetime.timedelta(seconds=wait * _LONGEST)
+        return wait > 0 and -_SKEW < now - self.at < datetime.timedelta(
+            seconds=wait * _LONGEST)
 
 
 #: By the UUID of the node.
 Failures = Mapping[str, Failure]
 
 
-def noted(known: Failures, node: str, now: datetime.datetime, wait: float
-          ) -> dict[str, Failure]:
-    """Note that a deployment on a node has failed.
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What one service knows.
+
+    :ivar own: what has become of its own deployments
+    :ivar of_peers: what its peers tell
+    """
+
+    own: Failures = dataclasses.field(default_factory=dict)
+    of_peers: Failures = dataclasses.field(default_factory=dict)
+
+    @property
+    def all(self) -> Failures:
+        """What it goes by."""
+        return merged(self.own, self.of_peers)
+
+
+def noted(known: Known, node: str, now: datetime.datetime, wait: float,
+          is_good: bool = False) -> dict[str, Failure]:
+    """Note that a deployment on a node has failed, or has succeeded.
 
     :param known: what was known before
     :param node: the node's UUID
     :param now: the time, with time zone
     :param wait: seconds for which the node comes last after the first failure
+    :param is_good: whether it has succeeded
+    :returns: what is known of this service's deployments now
     """
-    before = known.get(node)
-    count = 1 + (before.count if before is not None
-                 and before.is_remembered(now, wait) else 0)
-    return latest({**known, node: Failure(count, now)}, now, wait, _MOST)
+    before = known.all.get(node)
+    if before is not None and not before.is_remembered(now, wait):
+        before = None
+    own = {**known.own}
+    if is_good and (before is None or not before.count):
+        own.pop(node, None)
+    else:
+        own[node] = Failure(
+            0 if is_good else 1 + (before.count if before else 0),
+            max(now, before.at + _LATER) if before else now)
+    return latest(own, now, wait)
 
 
-def latest(known: Failures, now: datetime.datetime, wait: float, most: int
+def latest(known: Failures, now: datetime.datetime, wait: float
            ) -> dict[str, Failure]:
-    """Return what is not forgotten yet, and was last.
+    """Return what is not forgotten yet, of so many nodes as are remembered.
 
     :param known: what is known
     :param now: the time, with time zone
     :param wait: seconds after the first failure
-    :param most: how many nodes to return at most
     """
     kept = sorted(
         ((node, failure) for node, failure in known.items()
          if failure.is_remembered(now, wait)),
         key=lambda item: item[1].at, reverse=True)
-    return dict(kept[:most])
+    return dict(kept[:_MOST])
 
 
 def merged(*said: Failures) -> dict[str, Failure]:
@@ -102,7 +134,8 @@ def waiting(known: Failures, now: datetime.datetime, wait: float
     :param wait: seconds after the first failure
     """
     return {node: failure for node, failure in known.items()
-            if failure.until(wait) > now}
+            if failure.count and failure.is_remembered(now, wait)
+            and failure.until(wait) > now}
 
 
 def in_turn(nodes: Iterable[str], known: Failures) -> list[str]:

@@ -28,6 +28,11 @@ class ProfileTestCase(base.BaseTestCase):
         self.assertEqual(
             {node: known[node] for node in list(known)[5:]},
             stats.read_failures(said, 'host a'))
+        # Rather than successes.
+        good = {'good': failures.Failure(0, at + datetime.timedelta(hours=1))}
+        self.assertEqual(said, stats.say_failures('Host A', known | good))
+        self.assertEqual(good, stats.read_failures(
+            stats.say_failures('a', good), 'a'))
         self.assertEqual({}, stats.read_failures(said, 'b'))
         self.assertEqual({}, stats.say_failures('a', {}))
         (key,) = said

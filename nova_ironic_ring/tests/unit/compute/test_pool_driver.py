@@ -960,6 +960,29 @@ class SpawnTestCase(PoolDriverTestCase):
         other.run_pass()
         self.assertEqual({}, other.ring.failing())
 
+    def test_success_ends_what_a_peer_remembers(self):
+        other = self.settle_with_peer()
+        self.spawn()
+        self.me.run_pass()
+        other.run_pass()
+        # Another service has built there.
+        other.ring.note_success(self.tried[0])
+        self.assertEqual({}, other.ring.failing())
+        other.run_pass()
+        self.me.run_pass()
+        self.assertEqual(0, self.failed_nodes())
+
+    def test_restart(self):
+        self.spawn()
+        self.me.run_pass()
+        known = self.me.ring.failing()
+        self.assertEqual({self.tried[0]}, known.keys())
+        for disabled in False, True:
+            self.nova.change_service('me', disabled=disabled)
+            again = self.nova.compute('me', pool_driver.IronicPoolDriver)
+            again.run_pass()
+            self.assertEqual(known, again.ring.failing())
+
     def test_what_is_no_fault_of_the_node(self):
         self.nova.change_instance('i', task='deleting')
         self.assertGivesUp()

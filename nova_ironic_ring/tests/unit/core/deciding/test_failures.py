@@ -22,8 +22,12 @@ class FailuresTestCase(base.BaseTestCase):
     def fail(self, *seconds, wait=100):
         known = {}
         for each in seconds:
-            known = failures.noted(known, 'n', at(each), wait)
+            known = self.note(at(each), known, wait=wait)
         return known
+
+    def note(self, now, own, of_peers=None, node='n', wait=100, **more):
+        return failures.noted(
+            failures.Known(own, of_peers or {}), node, now, wait, **more)
 
     @ddt.data((1, 100), (2, 200), (3, 400), (5, 1600), (6, 1600), (99, 1600))
     @ddt.unpack
@@ -42,16 +46,52 @@ class FailuresTestCase(base.BaseTestCase):
                          self.fail(0, 200, 1800))
 
     def test_others_are_forgotten_when_something_is_noted(self):
-        known = failures.noted(self.fail(0), 'o', at(1600), 100)
+        known = self.note(at(1600), self.fail(0), node='o')
         self.assertEqual({'o'}, known.keys())
 
     def test_no_wait(self):
         self.assertEqual({}, self.fail(0, wait=0))
+        # Nor where a peer's clock is ahead.
+        said = {'n': failures.Failure(1, at(9))}
+        self.assertEqual({}, failures.waiting(said, NOW, 0))
+
+    def test_failures_with_several_services(self):
+        known = self.note(at(9), {}, {'n': failures.Failure(2, NOW)})
+        self.assertEqual({'n': failures.Failure(3, at(9))}, known)
+
+    def test_success(self):
+        # Nothing is to be told of nodes that have not failed.
+        self.assertEqual({}, self.note(NOW, {}, is_good=True))
+        for own, of_peers in (self.fail(0), {}), ({}, self.fail(0)):
+            known = self.note(at(9), own, of_peers, is_good=True)
+            self.assertEqual({'n': failures.Failure(0, at(9))}, known)
+            told = failures.merged(of_peers, known)
+            self.assertEqual({}, failures.waiting(told, at(9), 100))
+            # It begins anew.
+            self.assertEqual({'n': failures.Failure(1, at(10))},
+                             self.note(at(10), {}, told))
+            self.assertEqual({}, self.note(at(10), {}, told, is_good=True))
+
+    def test_clock_of_a_peer_that_is_ahead(self):
+        said = {'n': failures.Failure(1, at(200))}
+        known = self.note(NOW, {}, said, is_good=True)
+        told = failures.merged(said, known)
+        self.assertEqual(0, told['n'].count)
+        self.assertEqual({}, failures.waiting(told, NOW, 100))
+        failed = failures.merged(told, self.note(NOW, {}, told))
+        self.assertEqual({'n'}, failures.waiting(failed, NOW, 100).keys())
+
+    def test_clock_of_a_peer_that_is_wrong(self):
+        said = {'n': failures.Failure(1, datetime.datetime.max.replace(
+            tzinfo=datetime.timezone.utc))}
+        self.assertEqual({}, failures.waiting(said, NOW, 100))
+        self.assertEqual({'n': failures.Failure(1, NOW)},
+                         self.note(NOW, {}, said))
 
     def test_bounds(self):
         known = {}
         for number in range(1002):
-            known = failures.noted(known, str(number), at(number), 900)
+            known = self.note(at(number), known, node=str(number), wait=900)
         self.assertEqual({str(number) for number in range(2, 1002)},
                          known.keys())
 
