@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Deploys nodes of the lab whose volumes are Cinder's.
+"""Deploys nodes of the lab whose volumes are Cinder's, or that are to fail.
 
 Ironic's fake deployment neither attaches volumes nor switches anything, and a
-node that stays on keeps the volumes of the server that it had.
+node that stays on keeps the volumes of the server that it had. It never fails.
 """
 
+from ironic.common import exception
 from ironic.common import states
 from ironic.conductor import task_manager
 from ironic.conductor import utils
@@ -13,9 +14,15 @@ from ironic.drivers import base
 from ironic.drivers.modules import deploy_utils
 from ironic.drivers.modules import fake
 
+from nova_ironic_ring.lab import shapes
+
 
 class LabDeploy(fake.FakeDeploy):
-    """A fake deployment that does to volumes and power what real ones do."""
+    """A fake deployment that does to volumes and power what real ones do.
+
+    It fails on a node whose driver_info has
+    :data:`nova_ironic_ring.lab.shapes.FAILS`.
+    """
 
     def validate(self, task: task_manager.TaskManager) -> None:
         """See that the node can have its volumes.
@@ -40,7 +47,11 @@ class LabDeploy(fake.FakeDeploy):
         """Switch the node on.
 
         :param task: the node's task
+        :raises ironic.common.exception.InstanceDeployFailure: if it is to fail
         """
+        if task.node.driver_info.get(shapes.FAILS):
+            raise exception.InstanceDeployFailure(
+                f'the driver_info of the node has {shapes.FAILS}')
         super().deploy(task)
         utils.node_power_action(task, states.POWER_ON)
 

@@ -7,6 +7,8 @@ import dataclasses
 
 #: What a node has to have for the hosts of the aggregate of this name.
 FAST_DISKS = 'CUSTOM_NVME'
+#: What the driver_info of a node has on which deployments are to fail.
+FAILS = 'ironic_ring_lab_fails'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,6 +15,7 @@ from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab import shapes
 from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import view
@@ -29,6 +30,7 @@ from nova_ironic_ring.tests.functional import test_start
 _SERVERS = 5
 _TRAIT = 'CUSTOM_LEFT_BAY'
 _CAPABILITY = '/properties/capabilities'
+_FAILS = f'/driver_info/{shapes.FAILS}'
 
 _KIND = base.Kind(driver=lab_state.POOL_DRIVER, computes=2, nodes=12)
 
@@ -114,7 +116,19 @@ class PoolTestCase(base.LabTestCase):
             f'/resource_providers/{pool.uuid}/traits', microversion='1.6')
         return _TRAIT in said.json().get('traits', ())
 
-    def test_flavors_that_ask_for_a_trait_or_a_capability(self):
+    def _offered(self, name: str) -> list[int]:
+        """Count the nodes of a service's pools with the trait that are ready.
+
+        Those with a server are among them.
+        """
+        return [pool.total - pool.reserved for pool in self._pools()
+                if pool.owner == name and self._has_trait(pool)]
+
+    def _mark_some(self) -> list[str]:
+        """Give nodes of the first service a pool of their own.
+
+        :returns: the nodes, which are three
+        """
         one, two = self.lab.state.computes
         share = sorted(node for node, owner in base.divide(
             {node.id for node in self.cloud.baremetal.nodes()}, one, two
@@ -126,12 +140,14 @@ class PoolTestCase(base.LabTestCase):
         # Ironic changes no node that is being cleaned.
         self.addCleanup(self._wait_free)
         self.lab.wait('A pool of the nodes with the trait', lambda: (
-            [len(marked)] == [
-                pool.total - pool.reserved for pool in self._pools()
-                if pool.owner == one and self._has_trait(pool)]
+            [len(marked)] == self._offered(one)
             and self._total(one) == len(share)))
         self.lab.wait_settled(self.nodes)
+        return marked
 
+    def test_flavors_that_ask_for_a_trait_or_a_capability(self):
+        one, _ = self.lab.state.computes
+        marked = self._mark_some()
         for flavor in (
                 self._flavor('by-trait', **{f'trait:{_TRAIT}': 'required'}),
                 self._flavor('by-capability', **{'capabilities:bay': 'left'})):
@@ -140,6 +156,59 @@ class PoolTestCase(base.LabTestCase):
             self.assertIn(self._node(server), marked, flavor)
             self.assertEqual(one, server.compute_host)
             self.assertWhole(server)
+
+    def _spoil(self, node: str) -> None:
+        """Have deployments on a node fail for the time of the test."""
+        system = self.lab.connect('lab-system').baremetal
+        before = system.get_node(node).deploy_interface
+        system.patch_node(node, [
+            {'op': 'replace', 'path': '/deploy_interface',
+             'value': services.DEPLOY_INTERFACE},
+            {'op': 'add', 'path': _FAILS, 'value': True}])
+
+        def restore() -> None:
+            system.patch_node(node, [
+                {'op': 'remove', 'path': _FAILS},
+                {'op': 'replace', 'path': '/deploy_interface',
+                 'value': before}])
+            # That deployment has switched it off.
+            system.set_node_power_state(node, 'power on', wait=True)
+        self.addCleanup(restore)
+        # Ironic changes no node that is being cleaned.
+        self.addCleanup(self._wait_free)
+
+    def _failed(self, node: str) -> str:
+        """Return what the command says of deployments on a node."""
+        found: str = self.read('node', 'show', node)['Failed deployments']
+        return found
+
+    def test_node_that_fails_to_deploy(self):
+        one, _ = self.lab.state.computes
+        bad, *good = marked = self._mark_some()
+        self._spoil(bad)
+        flavor = self._flavor('fails', **{f'trait:{_TRAIT}': 'required'})
+        self.assertRefused(self.boot(
+            'on-it', flavor=flavor, scheduler_hints={'ironic_node': bad}),
+            f'the deployment on node {bad}')
+        self.lab.wait('A node known to have failed', lambda: (
+            self._failed(bad).startswith('1 in a row')))
+        self._wait_available()
+        self.lab.wait('The node free again', lambda: (
+            [len(marked)] == self._offered(one)))
+
+        # Others come first.
+        built = [servers.wait_active(self.cloud, self.boot(
+            f'beside-it-{number}', flavor=flavor))
+            for number in range(len(good))]
+        self.assertEqual({*good}, {self._node(server) for server in built})
+
+        # It is the last one, and a success ends it.
+        self.lab.connect('lab-system').baremetal.patch_node(
+            bad, [{'op': 'replace', 'path': _FAILS, 'value': False}])
+        server = servers.wait_active(
+            self.cloud, self.boot('after-all', flavor=flavor))
+        self.assertEqual(bad, self._node(server))
+        self.lab.wait('The failure forgotten', lambda: not self._failed(bad))
 
     def _connect_as_member(self) -> connection.Connection:
         """Log in as a user who may force no host."""
