@@ -300,13 +300,22 @@ def finish_build(source: NovaIronicDriver,
     :raises nova.exception.UnexpectedTaskStateError: if it has another task by
         now
     """
+    _finish(source, context, instance, 'create.end',
+            extra_usage_info={'message': 'Success'})
+
+
+def _finish(source: NovaIronicDriver, context: nova_context.RequestContext,
+            instance: objects.Instance, event: str, **more: Any) -> None:
+    """Say that an instance is active by now.
+
+    :param event: what Nova notifies of
+    :param more: what else it notifies with
+    """
     compute = source.virtapi._compute
     compute._update_instance_after_spawn(instance)
     instance.save(expected_task_state=task_states.SPAWNING)
     compute._update_scheduler_instance_info(context, instance)
-    compute._notify_about_instance_usage(
-        context, instance, 'create.end', extra_usage_info={
-            'message': 'Success'})
+    compute._notify_about_instance_usage(context, instance, event, **more)
 
 
 def abandon_build(source: NovaIronicDriver,
@@ -367,12 +376,8 @@ def finish_unshelving(source: NovaIronicDriver,
     :raises nova.exception.UnexpectedTaskStateError: if it has another task by
         now
     """
-    compute = source.virtapi._compute
-    compute._update_instance_after_spawn(instance)
     compute_utils.remove_shelved_keys_from_system_metadata(instance)
-    instance.save(expected_task_state=task_states.SPAWNING)
-    compute._update_scheduler_instance_info(context, instance)
-    compute._notify_about_instance_usage(context, instance, 'unshelve.end')
+    _finish(source, context, instance, 'unshelve.end')
 
 
 def undo_unshelving(source: NovaIronicDriver,

@@ -390,8 +390,8 @@ class Machine(BaseMachine):
         self.settled = True
 
 
-class BenignMachine(Machine):
-    """The same, where services only come and go, as they should."""
+class BenignMixin:
+    """Services only come and go, as they should: mixed in before a machine."""
 
     def set_up(self, seed, services, nodes):
         super().set_up(seed, services, nodes)
@@ -403,6 +403,10 @@ class BenignMachine(Machine):
     # What is no rule here.
     freeze = stall = cut_off = trap = interrupt = force_down = hide = None
     stall_alone = lose_ironic = outage_alone = lose_ironic_alone = None
+
+
+class BenignMachine(BenignMixin, Machine):
+    """The same, where services only come and go, as they should."""
 
 
 class TakeoverMachine(Machine):
@@ -564,19 +568,8 @@ class AdversaryMachine(Machine):
         self._then(seconds)
 
 
-class BenignAdversaryMachine(AdversaryMachine):
+class BenignAdversaryMachine(BenignMixin, AdversaryMachine):
     """The same where services only come and go, as they should."""
-
-    def set_up(self, seed, services, nodes):
-        super().set_up(seed, services, nodes)
-        self.world.is_benign = True
-    set_up = stateful.initialize(
-        seed=st.integers(0, 2**16), services=st.integers(1, 4),
-        nodes=st.integers(4, 12))(set_up)
-
-    # What is no rule here.
-    freeze = stall = cut_off = trap = interrupt = force_down = hide = None
-    stall_alone = lose_ironic = outage_alone = lose_ironic_alone = None
 
 
 class GroupsAdversaryMachine(AdversaryMachine, ScopesMachine):
@@ -589,19 +582,10 @@ class ShardsAdversaryMachine(AdversaryMachine, ShardsMachine):
     SHARDS = ShardsMachine.SHARDS
 
 
-class BenignShardsMachine(ShardsMachine):
+class BenignShardsMachine(BenignMixin, ShardsMachine):
     """The same where services only come and go, as they should."""
 
-    def set_up(self, seed, services, nodes):
-        super().set_up(seed, services, nodes)
-        self.world.is_benign = True
-    set_up = stateful.initialize(
-        seed=st.integers(0, 2**16), services=st.integers(1, 4),
-        nodes=st.integers(4, 12))(set_up)
-
     # What is no rule here.
-    freeze = stall = cut_off = trap = interrupt = force_down = hide = None
-    stall_alone = lose_ironic = outage_alone = lose_ironic_alone = None
     change_listing = None
 
 
