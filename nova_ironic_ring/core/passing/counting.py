@@ -32,7 +32,8 @@ def count(this: one_pass.Pass, seen: pool_plan.Seen, plan: pool_plan.Plan,
     named = {place for place in seen.places.values()
              if place is not None and pools.is_of(host, place)}
     is_hidden = this.memory.vanished.has_too_many or not seen.nodes
-    found = pools.group(host, seen.nodes, plan.counts, named)
+    found = pools.group(host, seen.nodes, plan.counts, named,
+                        this.memory.pooled.pools)
     for pool in sorted(seen.recorded - found.keys()):
         # A build may be on its way to it.
         if is_hidden or having.of(pool):

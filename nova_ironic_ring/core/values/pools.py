@@ -6,6 +6,7 @@ With the pool driver a compute node is a pool of one service, and its inventory
 is a count of nodes. What counts where is decided here, from values alone.
 """
 
+import collections
 from collections.abc import Iterable, Mapping
 import dataclasses
 import hashlib
@@ -261,24 +262,44 @@ def _digest(text: str) -> str:
 
 
 def group(host: str, nodes: Mapping[str, Node], counts: Mapping[str, str],
-          named: Iterable[str] = ()) -> dict[str, Pool]:
+          named: Iterable[str] = (),
+          before: Mapping[str, Pool] | None = None) -> dict[str, Pool]:
     """Put the nodes of a service into its pools.
 
     A node with an instance is in the pool that Nova has the instance on, also
     where its kind has changed since. A pool without nodes is there where
     something names it.
 
+    Who may write capabilities can find some that give the pool the name of
+    another one. Of two such kinds, the one that the pool has had before, or
+    else the one of more nodes, has it; the nodes of the other one are in none,
+    unless they have an instance.
+
     :param host: the name of the service
     :param nodes: what Ironic says of the nodes, by UUID
     :param counts: the name of the pool of each node that counts, by UUID
     :param named: the names of pools to be made even without nodes
+    :param before: the pools as they were, by name
     :returns: by name; which instances have an allocation is not known yet
     """
     found: dict[str, dict[str, Node]] = {pool: {} for pool in named}
     for node, pool in counts.items():
         found.setdefault(pool, {})[node] = nodes[node]
-    kinds = {name(host, kind): kind for kind in {
-        nodes[node].kind for node in counts} if kind is not None}
+    kinds: dict[str, Kind] = {}
+    numbers = collections.Counter(
+        kind for node in counts if (kind := nodes[node].kind) is not None)
+    for kind, _ in numbers.most_common():
+        pool = name(host, kind)
+        if pool not in kinds:
+            kinds[pool] = kind
+            continue
+        known = (before or {}).get(pool)
+        other = kind
+        if known is not None and known.kind == kind:
+            other, kinds[pool] = kinds[pool], kind
+        found[pool] = {
+            node: said for node, said in found.get(pool, {}).items()
+            if said.kind != other or said.instance is not None}
     return {pool: Pool(pool, kinds.get(pool), members)
             for pool, members in found.items()}
 

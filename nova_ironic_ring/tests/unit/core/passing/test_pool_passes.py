@@ -213,6 +213,8 @@ class LimitTestCase(pool_base.PoolPassTestCase):
 
     HOSTS = ()
     LIMIT = 3
+    #: Values of a capability.
+    ALIKE = '53833', '56751'
 
     def setUp(self):
         super().setUp()
@@ -255,6 +257,23 @@ class LimitTestCase(pool_base.PoolPassTestCase):
         self.assertEqual([], self.service.happened(events.PoolsWithinLimit))
         self.assertEqual(self.before.keys(), self.service.result.found.keys())
         self.assertEqual(30, len(self.service.nodes()))
+
+    def test_words_that_give_the_name_of_another_pool(self):
+        # Found by trying some thousand.
+        own, strange = (pools.Kind('CUSTOM_BAREMETAL', frozenset(), frozenset({
+            ('x', text)})) for text in self.ALIKE)
+        name = pools.name('a', own)
+        self.assertEqual(name, pools.name('a', strange))
+        for node in NODES[5:]:
+            self.cloud.nodes[node].kind = own
+        self.run_passes()
+        # Of most nodes, by now.
+        for node in NODES[8:]:
+            self.cloud.nodes[node].kind = strange
+        self.run_passes(2)
+        found = self.service.result.found[name]
+        self.assertEqual((own, set(NODES[5:8])),
+                         (found.kind, set(found.nodes)))
 
     def test_passes_in_which_all_is_new(self):
         for number in range(3):

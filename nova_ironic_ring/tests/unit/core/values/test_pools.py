@@ -94,6 +94,22 @@ class GroupTestCase(base.BaseTestCase):
         self.assertEqual({before}, set(found))
         self.assertIsNone(found[before].kind)
 
+    def test_kind_with_the_name_of_another(self):
+        one, other = (pools.Kind('CUSTOM_GOLD', frozenset(), frozenset({
+            ('x', text)})) for text in ('6120', '37717'))
+        name = pools.name('me', one)
+        self.assertEqual(name, pools.name('me', other))
+        nodes = {'1': node(one), '2': node(other), '3': node(other)}
+        counts = dict.fromkeys(nodes, name)
+        (found,) = pools.group('me', nodes, counts).values()
+        self.assertEqual((other, {'2', '3'}), (found.kind, set(found.nodes)))
+        before = {name: pools.Pool(name, one)}
+        (found,) = pools.group('me', nodes, counts, (), before).values()
+        self.assertEqual((one, {'1'}), (found.kind, set(found.nodes)))
+        nodes['2'] = node(other, 'i')
+        (found,) = pools.group('me', nodes, counts, (), before).values()
+        self.assertEqual((one, {'1', '2'}), (found.kind, set(found.nodes)))
+
     def test_instance_on_a_node_that_has_lost_its_class(self):
         pool = pools.name('me', GOLD)
         found = pools.group('me', {'1': node(None, 'i')}, {'1': pool})
