@@ -128,6 +128,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         placed = on_node.OnNode(mixed, instance, node)
         has_node = False
         try:
+            self._give_back_earlier(instance, placed)
             mixed.prepare_for_spawn(placed)
             has_node = True
             yield
@@ -135,6 +136,29 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             with excutils.save_and_reraise_exception():
                 if guards.is_shelved(instance):
                     self._give_back(placed, has_node)
+
+    def _give_back_earlier(self, instance: objects.Instance, placed: Any
+                           ) -> None:
+        """Take a shelved instance off the node that it still has.
+
+        One that could not be cleaned up stays there, as where Ironic did not
+        answer, and Ironic gives no instance a second node.
+
+        :param placed: the instance, with a node
+        """
+        mixed: Any = self
+        try:
+            node = upstream.node_of(mixed, instance)
+        except exception.InstanceNotFound:
+            return
+        if not guards.is_shelved(instance):
+            # It was unshelved while this waited for its turn.
+            return
+        LOG.warning('Instance %(instance)s is to be unshelved, and still has '
+                    'node %(node)s, which is cleaned up first.', {
+                        'instance': instance.uuid, 'node': node})
+        mixed.destroy(nova_context.get_admin_context(), placed,
+                      instance.get_network_info())
 
     def _give_back(self, instance: Any, has_node: bool) -> None:
         """Have an instance that could not be unshelved hold nothing.
@@ -149,7 +173,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             upstream.delete_allocation(mixed, context, instance.uuid)
         except Exception:
             LOG.exception('What instance %s had got to be unshelved cannot be '
-                          'cleaned up: its delete does.', instance.uuid)
+                          'cleaned up: its delete does, or when it is '
+                          'unshelved again.', instance.uuid)
 
     def _look_between_passes(self) -> Sequence[str]:
         """Take over the instances of services that are dead by now.

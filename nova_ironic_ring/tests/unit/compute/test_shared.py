@@ -59,6 +59,8 @@ class UnshelvingTestCase(base.DriverTestCase):
             autospec=True)).mock
 
     def _reserve(self, source, instance):
+        # Ironic gives no instance a second node.
+        self.assertEqual([], self.held())
         self.cloud.nodes[instance.get('node')].instance = instance.uuid
 
     def _ask(self, context, instance, bdms):
@@ -104,6 +106,29 @@ class UnshelvingTestCase(base.DriverTestCase):
         nova_driver.IronicDriver.destroy.assert_not_called()
         (self.compute.reportclient.delete_allocation_for_instance
          .assert_not_called())
+
+    def test_node_that_could_not_be_cleaned_up_before(self):
+        left = fake_nova.NODES[1]
+        self.cloud.nodes[left].instance = 'i'
+        destroyed = []
+
+        def destroy(context, instance, *_, **__):
+            destroyed.extend(self.held())
+            self.cloud.nodes[left].instance = None
+        nova_driver.IronicDriver.destroy.side_effect = destroy
+        with self.driver._reserved(self.instance, self.place()):
+            self.assertEqual([left], destroyed)
+            self.assertEqual(1, len(self.held()))
+
+    def test_unshelved_while_it_waited_for_its_turn(self):
+        self.cloud.nodes[fake_nova.NODES[1]].instance = 'i'
+        self.instance.vm_state, self.instance.host = 'active', 'me'
+        with mock.patch.object(
+                self.driver, 'prepare_for_spawn',
+                side_effect=exception.ComputeResourcesUnavailable(reason='')):
+            self.assertRaises(exception.ComputeResourcesUnavailable,
+                              self._unshelve)
+        nova_driver.IronicDriver.destroy.assert_not_called()
 
     def test_no_node(self):
         with mock.patch.object(
