@@ -42,6 +42,7 @@ from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import plain
+from nova_ironic_ring.core.values import bounds
 from nova_ironic_ring.core.values import pools
 
 LOG = logging.getLogger(__name__)
@@ -89,6 +90,21 @@ class NodeCache:
         """
         if not 0 <= time.time() - self.node_cache_time < _FRESH:
             self.get_available_nodes()  # type: ignore[attr-defined]
+
+    def _get_node(self, node_id: str) -> sdk_node.Node:
+        """Read a node that the cache does not have.
+
+        So Nova's driver does after each server that was deleted, and describes
+        the node by that.
+
+        :param node_id: the node's UUID
+        :returns: the node, with what can be believed of its properties
+        """
+        node: sdk_node.Node = super()._get_node(node_id)  # type: ignore[misc]
+        believed = bounds.properties(node.properties)
+        return for_nova({
+            **node.to_dict(computed=False, original_names=True),
+            'properties': believed.said}) if believed.complaints else node
 
 
 class OwnNodes:

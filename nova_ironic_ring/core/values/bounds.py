@@ -28,7 +28,7 @@ _LONGEST_TEXT = 16384
 # numbers, and fails for all nodes that a server could have where one is none.
 _COUNTED = frozenset(('failed_builds', 'io_workload', 'num_instances',
                       'uptime'))
-_COUNTED_BY = ('num_os_type_', 'num_proj_', 'num_task_', 'num_vm_')
+_COUNTED_BY = ('num_os_type_', 'num_proj_', 'num_task', 'num_vm_')
 # Characters of a value that a complaint shows.
 _SHOWN = 40
 

@@ -857,6 +857,7 @@ class PrivateNamesTestCase(base.BaseTestCase):
 
     def test_cache(self):
         self._method('_refresh_cache').bind(None)
+        self._method('_get_node').bind(None, uuidsentinel.node)
         # Nova's own methods fill and read the cache by these names.
         self.assertIn(
             '_refresh_cache',

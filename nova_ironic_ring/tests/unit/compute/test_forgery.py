@@ -12,6 +12,7 @@ from nova.compute import stats as compute_stats
 from nova import objects
 from nova.scheduler.filters import compute_capabilities_filter
 from nova.scheduler import host_manager
+from nova.tests.unit import fake_instance
 from nova.virt.ironic import driver as nova_driver
 from openstack.baremetal.v1 import node as sdk_node
 from oslo_serialization import jsonutils
@@ -41,6 +42,13 @@ FORGED = (
     {'x': {'ironic_ring:from': 'a'}, 'ironic_ring:to': {'me': ''}},
     ['ironic_ring_from:a', 'ironic_ring:to:me', ('ironic_ring:to', 'me')],
     ('ironic_ring:from', 'a'), 7, True)
+
+
+#: What Nova itself writes where capabilities are written, and counts with.
+COUNTED = ('num_instances:x', 'io_workload: ', 'failed_builds:x',
+           'failed_builds:-99', ' failed_builds :1', 'num_vm_building:x',
+           'num_task_None:1', 'num_tasks:x', 'num_os_type_None:1',
+           'num_proj_fake:-1', 'uptime:7')
 
 
 def _record(host: str, stats: dict[str, str | None]) -> objects.ComputeNode:
@@ -112,6 +120,45 @@ class ForgeryTestCase(base.DriverTestCase):
         self.assertIsNone(_taker(row), capabilities)
         self.assertEqual(
             said, stats_adapter.read_profile(row.stats, 'me'), capabilities)
+
+    def test_what_nova_counts(self):
+        """Nova's scheduler goes on with all hosts, and is not led."""
+        for capability in COUNTED:
+            said = self._stats(self.own, f'boot:uefi,{capability}')
+            self.assertEqual('uefi', said['boot'])
+            kept = compute_stats.Stats()
+            kept['failed_builds'] = 3
+            kept.digest_stats(said)
+            kept.update_stats_for_instance(fake_instance.fake_instance_obj(
+                None, vm_state='building', project_id='fake'))
+            kept.calculate_workload()
+            row = objects.ComputeNode(
+                uuid=NODE, host='a', hypervisor_hostname=NODE,
+                hypervisor_type='ironic', hypervisor_version=1, host_ip=None,
+                cpu_info='', memory_mb=1, free_ram_mb=1, vcpus=1, vcpus_used=0,
+                local_gb=1, local_gb_used=0, free_disk_gb=1, metrics=None,
+                disk_available_least=None, numa_topology=None, updated_at=None,
+                pci_device_pools=None, supported_hv_specs=[], stats=kept,
+                cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
+                disk_allocation_ratio=1.0)
+            state = host_manager.HostState('a', NODE, 'cell')
+            state.update(row)
+            self.assertEqual((1, 1, 3), (
+                state.num_instances, state.num_io_ops, state.failed_builds),
+                capability)
+
+    def test_node_that_novas_driver_reads_itself(self):
+        # As after each server that was deleted there.
+        for properties in ({'capabilities': 'boot:uefi,num_instances:x'},
+                           {'cpus': float('inf')}):
+            self._stats(self.own, 'boot:uefi')
+            self.nova.properties[self.own] = properties
+            self.driver.node_cache.pop(self.own)
+            said = self.driver.get_available_resource(self.own)
+            self.assertNotIn('num_instances', said['stats'])
+            # What updates the node next changes no more than that.
+            node = self.driver.node_cache[self.own]
+            self.assertEqual({}, node._body.dirty)
 
     def test_offer_is_what_the_driver_says(self):
         self.join('e')

@@ -264,6 +264,11 @@ class NodesTestCase(PoolDriverTestCase):
         self.assertIn('i', [
             node.instance for node in self.cloud.nodes.values()])
 
+    def test_capability_that_nova_counts_with_makes_no_pool(self):
+        self.nova.properties[NODES[0]] = {'capabilities': 'num_instances:x'}
+        self.assertEqual({POOL}, self.me.run_pass())
+        self.assertEqual((30, 0), self.counted())
+
     def test_pools_of_a_stranger(self):
         self.configure(pools_limit=3)
         for number, node in enumerate(NODES[1:]):

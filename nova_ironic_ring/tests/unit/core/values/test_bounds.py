@@ -25,6 +25,7 @@ class PropertiesTestCase(base.BaseTestCase):
         {'cpu_arch': 'x86_64'}, {'capabilities': 'boot_mode:uefi, raid:1'},
         {'capabilities': 'f\xe4rbe:\U0001f600'}, {'capabilities': ''},
         {'memory_mb': None, 'capabilities': None, 'cpu_arch': None},
+        {'capabilities': 'num_cpus:2,number:1,uptime_s:3'},
         {'vendor': _HUGE}, {})
     def test_what_can_be(self, said):
         self.assertEqual(bounds.Properties(said), bounds.properties(said))
@@ -85,7 +86,7 @@ class PropertiesTestCase(base.BaseTestCase):
         self.assertEqual(1, len(found.complaints))
 
     @ddt.data('io_workload', 'num_instances', 'failed_builds', ' uptime',
-              'num_vm_building', 'num_task_None', 'num_proj_x')
+              'num_vm_building', 'num_task_None', 'num_tasks', 'num_proj_x')
     def test_capability_that_nova_counts_itself(self, name):
         found = bounds.properties({'capabilities': f'{name}:x,raid:1'})
         self.assertEqual({'capabilities': 'raid:1'}, found.said)
