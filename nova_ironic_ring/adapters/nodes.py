@@ -250,8 +250,9 @@ class Ironic:
                 return False
         if upstream.is_ready(self._driver, said):
             # It was listed a while ago.
-            if rule.kind(self._kind(upstream.with_properties(
-                    said, self._believed(said.id, said.properties)))) == kind:
+            if rule.kind(self._kind(upstream.as_believed(
+                    said, *self._believed(
+                        said.id, said.properties, said.traits)))) == kind:
                 return True
             LOG.info('Resource class, traits, capabilities or architecture of '
                      'node %(node)s have changed: instance %(instance)s is to '
@@ -293,9 +294,10 @@ class Ironic:
         for node in wanted:
             said = found[node]
             if node not in made or made[node][0] != said:
+                properties, traits = self._believed(
+                    node, said['properties'], said['traits'])
                 made[node] = said, upstream.for_nova({
-                    **said, 'properties': self._believed(
-                        node, said['properties'])})
+                    **said, 'properties': properties, 'traits': traits})
         self._made = made
         return {node: made[node][1] for node in wanted}
 
@@ -311,8 +313,8 @@ class Ironic:
         made_of = (seen.resource_class, seen.traits, seen.properties)
         known = self._described.get(seen.id)
         if known is None or known[0] != made_of:
-            believed = upstream.with_properties(
-                seen, self._believed(seen.id, seen.properties))
+            believed = upstream.as_believed(seen, *self._believed(
+                seen.id, seen.properties, seen.traits))
             found = upstream.size(self._driver, believed)
             known = self._described[seen.id] = (
                 made_of, self._kind(believed), pools.Size(
@@ -321,27 +323,31 @@ class Ironic:
         return pools.Node(kind, seen.instance_id,
                           upstream.is_ready(self._driver, seen), size)
 
-    def _believed(self, node: str, said: Mapping[str, Any] | None
-                  ) -> Mapping[str, Any]:
-        """Return the properties of a node that can be believed.
+    def _believed(self, node: str, said: Mapping[str, Any] | None,
+                  traits: Iterable[str] | None
+                  ) -> tuple[Mapping[str, Any], list[str]]:
+        """Return the properties and traits of a node that can be believed.
 
         :param node: the node's UUID
         :param said: the properties, as Ironic has them
+        :param traits: the traits, likewise
         """
-        found = bounds.properties(said)
-        if found.complaints == self._complained.get(node, ()):
-            return found.said
-        if found.complaints:
-            self._complained[node] = found.complaints
+        found, kept = bounds.properties(said), bounds.traits(traits)
+        believed = found.said, list(kept.said)
+        complaints = found.complaints + kept.complaints
+        if complaints == self._complained.get(node, ()):
+            return believed
+        if complaints:
+            self._complained[node] = complaints
             LOG.warning(
                 'The properties of node %(node)s in Ironic say what cannot '
                 'be, and what they say is left out: %(complaints)s. Its owner '
                 'is to mend them.', {
                     'node': node, 'complaints': '; '.join(
-                        found.complaints[:_MOST_COMPLAINTS])})
+                        complaints[:_MOST_COMPLAINTS])})
         else:
             self._complained.pop(node, None)
-        return found.said
+        return believed
 
     def _kind(self, node: upstream.Seen) -> pools.Kind | None:
         resource_class = utils.normalize_rc_name(node.resource_class)

@@ -98,13 +98,16 @@ class NodeCache:
         the node by that.
 
         :param node_id: the node's UUID
-        :returns: the node, with what can be believed of its properties
+        :returns: the node, with the properties and traits that can be believed
         """
         node: sdk_node.Node = super()._get_node(node_id)  # type: ignore[misc]
-        believed = bounds.properties(node.properties)
+        properties = bounds.properties(node.properties)
+        traits = bounds.traits(node.traits)
+        if not properties.complaints + traits.complaints:
+            return node
         return for_nova({
             **node.to_dict(computed=False, original_names=True),
-            'properties': believed.said}) if believed.complaints else node
+            'properties': properties.said, 'traits': list(traits.said)})
 
 
 class OwnNodes:
@@ -1126,16 +1129,17 @@ def seen(node: plain.Node) -> Seen:
         node['resource_class'], node['traits'])
 
 
-def with_properties(node: sdk_node.Node | Seen, properties: Mapping[str, Any]
-                    ) -> Seen:
-    """Return a node with other properties than Ironic has.
+def as_believed(node: sdk_node.Node | Seen, properties: Mapping[str, Any],
+                traits: Sequence[str]) -> Seen:
+    """Return a node with other properties and traits than Ironic has.
 
     :param node: the node
     :param properties: the properties
+    :param traits: the traits
     """
     return Seen(node.id, node.instance_id, node.is_maintenance,
                 node.power_state, node.provision_state, properties,
-                node.resource_class, node.traits)
+                node.resource_class, traits)
 
 
 def describe(source: NovaIronicDriver, node: sdk_node.Node | Seen

@@ -3,11 +3,12 @@
 """What the owner of a node may say of it, bounded to what can be.
 
 A member of the project that owns a node may write anything into its
-properties (``baremetal:node:update:properties`` in Ironic's policy). Nova
-reads some of them, and writes what it makes of them into its database.
+properties (``baremetal:node:update:properties`` in Ironic's policy), and set
+its traits. Nova reads some of them, and writes what it makes of them into its
+database, or sends it to Placement.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 from typing import Any
 
@@ -29,6 +30,9 @@ _LONGEST_TEXT = 16384
 _COUNTED = frozenset(('failed_builds', 'io_workload', 'num_instances',
                       'uptime'))
 _COUNTED_BY = ('num_os_type_', 'num_proj_', 'num_task', 'num_vm_')
+# Characters of all traits of a node: Nova's client puts them into one address,
+# and web servers take some thousand characters. Ironic allows 50 of 255.
+_LONGEST_TRAITS = 2048
 # Characters of a value that a complaint shows.
 _SHOWN = 40
 
@@ -44,6 +48,36 @@ class Properties:
 
     said: Mapping[str, Any]
     complaints: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Traits:
+    """Traits of a node that Placement can be told.
+
+    :ivar said: these, the shortest first where some are left out
+    :ivar complaints: what was wrong, each as a part of a sentence
+    """
+
+    said: tuple[str, ...]
+    complaints: tuple[str, ...] = ()
+
+
+def traits(said: Iterable[str] | None) -> Traits:
+    """Return the traits of a node without those that are too many.
+
+    :param said: the traits as Ironic has them, if there are any
+    """
+    found = tuple(said or ())
+    room = _LONGEST_TRAITS
+    kept: list[str] = []
+    for trait in sorted(found, key=lambda trait: (len(trait), trait)):
+        room -= len(trait) + 1
+        if room < 0:
+            return Traits(tuple(kept), (
+                f'there are too many traits, {len(",".join(found))} '
+                'characters',))
+        kept.append(trait)
+    return Traits(found)
 
 
 def number(value: int) -> int:

@@ -101,6 +101,18 @@ class DescribeTestCase(IronicTestCase):
         self.describe()
         self.assertIn('memory_mb is -1', logged.output)
 
+    def test_traits_that_are_too_many_for_an_address(self):
+        self.cloud.nodes[NODE].kind = pools.Kind('CUSTOM_GOLD', frozenset(
+            f'CUSTOM_{number}'.ljust(255, 'X') for number in range(50)))
+        logged = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        kind = self.describe().kind
+        for known in kind.traits, self.ironic.for_nova([NODE])[NODE].traits:
+            self.assertEqual(kind.traits, frozenset(known))
+            self.assertLess(len(','.join(known)), 2048)
+        self.assertEqual(1, logged.output.count('there are too many traits'))
+        # It is of that kind when it is reserved as well.
+        self.assertTrue(self.ironic.reserve(NODE, 'i', kind))
+
     def test_node_that_the_driver_cannot_take(self):
         logged = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
         describe = upstream.describe

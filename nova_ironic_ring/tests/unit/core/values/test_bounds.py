@@ -104,6 +104,26 @@ class PropertiesTestCase(base.BaseTestCase):
         self.assertEqual(1, len(found.complaints))
 
 
+class TraitsTestCase(base.BaseTestCase):
+
+    def test_what_can_be(self):
+        for said in (), ('HW_CPU_X86_AVX', 'CUSTOM_A'), tuple(
+                f'HW_CPU_X86_AVX512_{number}' for number in range(50)):
+            self.assertEqual(bounds.Traits(said), bounds.traits(said))
+        self.assertEqual(bounds.Traits(()), bounds.traits(None))
+
+    def test_too_many(self):
+        long = [f'CUSTOM_{number:02}'.ljust(255, 'X') for number in range(49)]
+        found = bounds.traits([*long, 'HW_CPU_X86_AVX'])
+        self.assertIn('HW_CPU_X86_AVX', found.said)
+        self.assertLess(len(','.join(found.said)), 2048)
+        self.assertEqual(
+            ('there are too many traits, 12558 characters',), found.complaints)
+        # In whatever order Ironic tells them, and what was mended once stays.
+        self.assertEqual(found, bounds.traits(['HW_CPU_X86_AVX', *long[::-1]]))
+        self.assertEqual(found.said, bounds.traits(found.said).said)
+
+
 @ddt.ddt
 class NumberTestCase(base.BaseTestCase):
 
