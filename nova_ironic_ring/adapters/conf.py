@@ -40,13 +40,14 @@ handover_opt = cfg.StrOpt(
     mutable=True,
     choices=[
         ('cooperative',
-         'A service takes a free node from one that is alive only when that '
-         'one lets it. Each node changes hands once, and builds that are '
-         'under way are not disturbed.'),
+         'A service takes a free node from a live service only with the '
+         'consent of that service. Each node changes hands once, and builds '
+         'that are under way are not disturbed.'),
         ('immediate',
-         "What Nova's own ironic driver does: each service takes the free "
-         'nodes that its ring gives it in its next pass. While the views of '
-         'two services differ, nodes go to and fro between them.'),
+         "The rule of Nova's own ironic driver: in its next pass, each "
+         'service takes the free nodes that its ring assigns to it. While '
+         'two services see different rings, nodes move back and forth '
+         'between them.'),
     ],
     help="""
 How a node without an instance goes from one live service to another.
@@ -64,13 +65,13 @@ handover_timeout_opt = cfg.IntOpt(
     help="""
 Seconds to wait for the consent of a live service before its node is taken.
 
-Services with this driver give their consent in their next pass. One with
-Nova's own driver gives up a node without saying so, and one that hangs says
-nothing at all: their nodes are taken after this time. The default of 0 means
-two passes of the resource tracker of the slower service: as long as its passes
-have lately taken, or as the present one takes, and no less than two intervals.
-With thousands of nodes a pass takes longer than an interval: where this value
-is shorter than two passes of a service, a WARNING in the log says so.
+The default of 0 means two passes of the resource tracker of the slower
+service: as long as its passes have lately taken, or as its current one takes,
+and no less than two intervals. Services with this driver give their consent in
+their next pass. A service with Nova's own driver, or one that hangs, gives
+none: the others take its nodes after this time. With thousands of nodes a pass
+takes longer than an interval; if this value is shorter than two passes of a
+service, the log has a WARNING.
 
 Related options:
 
@@ -87,16 +88,16 @@ vanished_nodes_limit_opt = cfg.IntOpt(
     help="""
 Percent of a service's nodes that may disappear from Ironic at once.
 
-The record and the resource provider of a node that Ironic does not have any
-more are deleted, unless it has an instance. Where more than this share of a
-service's nodes, and more than five of them, are gone from one pass to the
-next, something else is the more likely reason, such as a policy that hides
-them from Nova's account. Those that went within the last ten passes count as
-well. Then none is deleted, one ERROR says so, and the nodes are looked for
-again in each pass. With 0, not even five may go.
+A service deletes the record and the resource provider of a node that Ironic no
+longer has, unless the node has an instance. If more than this share of its
+nodes, and more than five, are gone from one pass to the next, another reason
+is more likely, such as a policy that hides them from Nova's account. Nodes
+that went within the last ten passes count as well. Then the service deletes
+none, logs one ERROR, and looks for the nodes again in each pass. With 0, not
+even five may go.
 
-When that many nodes were deleted on purpose, set this to 100, send SIGHUP,
-wait for a pass, set it back, and send SIGHUP again.
+If you have deleted more nodes than that on purpose, set this to 100, send
+SIGHUP, wait for a pass, set it back, and send SIGHUP again.
 """)
 
 failed_node_wait_opt = cfg.IntOpt(
@@ -110,13 +111,13 @@ deployment on the node has failed.
 
 The time doubles with each further failure in a row, up to sixteen times this
 value: four hours by default. It ends with a deployment that succeeds, or when
-the node has not failed for as long as the longest time. Where a pool has no
-other free node, a build uses the node all the same. With 0, builds try nodes
+no deployment has failed on the node for the longest time. If a pool has no
+other free node, a build uses the node nevertheless. With 0, builds try nodes
 that have failed like all others.
 
-This is for the pool driver (``ironic_ring.IronicPoolDriver``). A service tells
-its peers of the last twenty such nodes, and of successes that end such a time,
-and goes on from these twenty when it is started again.
+This is for the pool driver (``ironic_ring.IronicPoolDriver``). A service
+reports to its peers the last twenty such nodes, and the successes after a
+failure. It reads these twenty again when it is started.
 """)
 
 full_update_interval_opt = cfg.IntOpt(
@@ -125,20 +126,20 @@ full_update_interval_opt = cfg.IntOpt(
     min=0,
     mutable=True,
     help="""
-Seconds after which Nova's resource tracker updates a node again of which
-nothing has changed.
+Seconds after which Nova's resource tracker updates an unchanged node again.
 
 Nova updates each node in each pass, which takes some twenty requests to the
-database and Placement. The ring driver updates a node when Ironic says
-something else of the node than before, and when the node changes hands. Of the
-other nodes a part is updated in each pass, so that each node has its turn once
-in this time: the update also repairs what somebody has deleted or changed in
-Placement. With 0, each node is updated in each pass, as by Nova's own driver.
+database and Placement. The ring driver updates a node when its data in Ironic
+have changed, and when it changes hands. Each pass also updates a part of the
+other nodes, so that each has its turn once in this time: the update repairs
+what somebody has deleted or changed in Placement. With 0, each pass updates
+each node, as with Nova's own driver.
 
-A driver of your own that tells Nova what the usual fields of a node in Ironic
-do not say needs 0, or a time after which such changes may be seen.
+A driver of your own that derives what Nova sees from anything but the usual
+fields of a node in Ironic needs 0, or the time by which such changes may be
+late.
 
-The pool driver has no use for this option.
+The pool driver ignores this option.
 
 Related options:
 
@@ -151,21 +152,20 @@ instance_mobility_opt = cfg.StrOpt(
     mutable=True,
     choices=[
         ('pinned',
-         'An instance belongs to the service that has built it, for ever.'),
+         'An instance always stays with the service that has built it.'),
         ('failover',
-         'The instances of a service that is dead are taken over by the '
-         'services that the ring maps their nodes to.'),
+         'The services to which the ring maps the nodes take over the '
+         'instances of a dead service.'),
         ('follow',
-         'As failover; besides, an instance goes with the ring when its '
-         'service is alive, by consent, while nothing is being done with it. '
-         'So a service that is disabled is emptied of its instances as well, '
-         'and one that is new gets its share of them.'),
+         'As failover; in addition, an idle instance of a live service '
+         'follows the ring, with consent. So a disabled service loses its '
+         'instances too, and a new one gets its share of them.'),
     ],
     help="""
 Whether an instance may go from one service to another.
 
-The machine of the instance is not touched by that. All services that share
-nodes should have the same value.
+This does not affect the machine of the instance. All services that share nodes
+should have the same value.
 
 Related options:
 
@@ -182,13 +182,13 @@ failover_after_opt = cfg.IntOpt(
 Seconds of silence after which a service is dead, and its instances are
 taken over.
 
-The service that takes over counts them itself, from when it first saw the
-last heartbeat of the other, and anew after it was restarted or could not
-reach Nova. A service is not dead before it is absent, and not before one that
-ends in order may have finished its builds: a value below ``[DEFAULT]
-graceful_shutdown_timeout`` is raised to that, and a WARNING says so. With the
-default of 0, only an operator makes a service dead, who forces it down or
-deletes it. Its free nodes do not wait for this.
+With the default of 0, a service is dead only when an operator forces it down
+or deletes it. The service that takes over counts the seconds itself, from the
+moment at which it first saw the last heartbeat of the other, and begins anew
+after it was restarted or could not reach Nova. A service is not dead before it
+is absent. Nor is it dead while it may be finishing its builds during a clean
+shutdown: a value below ``[DEFAULT] graceful_shutdown_timeout`` is raised to
+that, with a WARNING. Free nodes of the service do not wait for this.
 
 Related options:
 
@@ -211,16 +211,16 @@ listing_opt = cfg.StrOpt(
          'or instances, and the nodes without a shard.'),
     ],
     help="""
-Which nodes each service asks Ironic for.
+Which nodes each service lists in Ironic.
 
 With thousands of nodes and several services, most of the nodes that a service
-lists are for others. With ``shards``, all services together list each node
+lists belong to others. With ``shards``, all services together list each node
 about once. Before you set it, put the nodes into shards, about twenty for each
 service, with the same number of nodes in each. All services list the nodes
 that have no shard.
 
-Services that divide the same nodes have to agree: they divide them as with
-``all`` until each of them has ``shards``. This needs version 1.82 of the
+Services that divide the same nodes need the same value: they divide them as
+with ``all`` until each of them has ``shards``. This needs version 1.82 of the
 Ironic API, and an account that may read Ironic's shards.
 
 Related options:
@@ -235,11 +235,11 @@ pool_capabilities_opt = cfg.ListOpt(
 Capabilities of nodes that make a pool of their own.
 
 With ``ironic_ring.IronicPoolDriver``, nodes that differ in one of these are in
-different pools. Name those that flavors ask for with ``capabilities:``. The
+different pools. Name those that flavors request with ``capabilities:``. The
 scheduler does not see any other capability, so no server can be built with a
-flavor that asks for one. Unset, all capabilities make pools; an empty value
-means that none does. Whoever owns a node in Ironic may write capabilities into
-it, and each new value makes one more pool.
+flavor that requests one. Unset, all capabilities make pools; an empty value
+means that none does. The owner of a node may write capabilities into Ironic,
+and each new value makes one more pool.
 
 All services that share nodes must have the same value. Resource class and
 architecture (``cpu_arch``) always make a pool.
@@ -257,10 +257,10 @@ pool_traits_opt = cfg.ListOpt(
 Traits of nodes that make a pool of their own.
 
 With ``ironic_ring.IronicPoolDriver``, nodes that differ in one of these are in
-different pools. Name those that flavors and images ask for with ``trait:``.
-Placement is told of no other trait of a node, so no server can be built with
-a flavor that requires one. Unset, all traits make pools; an empty value means
-that none does. Whoever owns a node in Ironic may write traits into it, and
+different pools. Name those that flavors and images require with ``trait:``.
+Placement does not see any other trait of a node, so no server can be built
+with a flavor that requires one. Unset, all traits make pools; an empty value
+means that none does. The owner of a node may write traits into Ironic, and
 each new one makes one more pool.
 
 All services that share nodes must have the same value.
@@ -277,16 +277,17 @@ pools_limit_opt = cfg.IntOpt(
     min=0,
     mutable=True,
     help="""
-How many pools without servers a service makes at most.
+The largest number of pools without servers that a service makes. 0 means no
+limit.
 
 With ``ironic_ring.IronicPoolDriver``, each pool costs the resource tracker in
-each pass as much as a node does with Nova's own driver, which is a tenth of a
-second or more: the passes with a hundred of them still end within the default
-of ``[DEFAULT] update_resources_interval``. A service makes all pools with
-servers, however many these are, and they do not count here. Of the others, it
-makes first those that have a record already, then those with the most nodes.
-Nothing is built on the nodes of any other kind: a WARNING, and
-``nova-ironic-ring check``, say which these are. 0 means no limit.
+each pass as much as a node does with Nova's own driver, a tenth of a second or
+more: passes with a hundred pools still end within the default of ``[DEFAULT]
+update_resources_interval``. A service makes all pools with servers, however
+many these are, and they do not count here. Of the others, it makes first those
+that have a record already, then those with the most nodes. Nothing is built on
+the nodes of any other kind; a WARNING, and ``nova-ironic-ring check``, name
+these.
 
 Related options:
 
@@ -298,13 +299,13 @@ metrics_listen_opt = cfg.StrOpt(
     'metrics_listen',
     default='',
     help="""
-IP address and port on which Prometheus may ask this service for metrics.
+IP address and port on which Prometheus may scrape the metrics of this service.
 
-Empty, the service has no metrics. Give address and port, as in
-``127.0.0.1:19108`` or ``[::1]:19108``, which serve a Prometheus, or an agent
-of one, on the same machine. Whoever can connect can read the metrics, which
-name no node, instance or service; there is neither a password nor TLS. The
-address is read when the service starts.
+By default there are no metrics. Give address and port, as in
+``127.0.0.1:19108`` or ``[::1]:19108``, which serve a Prometheus, or one of its
+agents, on the same machine. Everybody who can connect can read the metrics,
+which name no node, instance or service; there is neither a password nor TLS.
+The service reads the address when it starts.
 """)
 
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
@@ -315,7 +316,7 @@ ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
              metrics_listen_opt]
 
 
-# Nova's, and ours where a release of Nova has it no more.
+# Nova's option; this driver's own if a release of Nova no longer has it.
 peer_list_opt = cfg.ListOpt(
     'peer_list',
     default=[],
@@ -323,12 +324,12 @@ peer_list_opt = cfg.ListOpt(
     help="""
 Host names of all nova-compute services with the same conductor group.
 
-They alone divide the nodes of the group among themselves; name this service
-as well. Upper and lower case are the same.
+Only these services divide the nodes of the group; include this service. Case
+does not matter.
 
-Without a list, the services divide the nodes that say of themselves that they
-have the same conductor group and shard: there is no list to keep. A list is
-needed in a group that has services with Nova's own driver, which say nothing.
+You need a list only in a group that has services with Nova's own driver.
+Without one, all services that report the same conductor group and shard in the
+records of their nodes divide the nodes of the group.
 
 Related options:
 
@@ -347,7 +348,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def register_peer_list(conf: cfg.ConfigOpts) -> None:
-    """Register ``[ironic] peer_list``, for a Nova that has it no more.
+    """Register ``[ironic] peer_list``, for a Nova that no longer has it.
 
     :param conf: Nova's configuration
     """
