@@ -5,9 +5,9 @@
 import os
 import warnings
 
-# Said by what Nova imports, whichever it uses; a script reads what is printed.
+# A library that Nova imports prints this, and scripts read the output.
 warnings.filterwarnings('ignore', message='(?s).*Eventlet is deprecated')
 
-# tooz imports eventlet where that is installed. Its own resolver takes longer
-# to import than all else, and nothing uses it here.
+# tooz imports eventlet if that is installed. The import of its resolver takes
+# longer than everything else, and nothing uses it here.
 os.environ.setdefault('EVENTLET_NO_GREENDNS', 'yes')

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: Exit statuses: done, something to look at, could not.
 DONE, LOOK, FAILED = 0, 1, 2
 
-#: What a node can be called by.
+#: The ways to name a node.
 NODE = ('its name or UUID, the name or UUID of the server on it, or the '
         'beginning of its UUID')
 
@@ -43,14 +43,14 @@ class RingApp(app.App):
 
     def __init__(self, **streams: Any) -> None:
         manager = commandmanager.CommandManager('nova_ironic_ring.command')
-        #: What was typed behind its name.
+        #: The arguments of the command line.
         self.arguments: list[str] = []
-        #: What a command wants to exit with that has not failed.
+        #: The exit status of a command that has not failed.
         self.status = DONE
         super().__init__(
-            'Shows and tends the ring of nova-computes that share an Ironic. '
-            'Exits with 0 if it is done, 1 if there is something to look at, '
-            '2 if it could not.', version=metadata.version(self.NAME),
+            'Shows and manages the ring of nova-computes of one Ironic. '
+            'Exits with 0 when done, 1 if there is something to look at, '
+            '2 after a failure.', version=metadata.version(self.NAME),
             command_manager=manager, deferred_help=True, **streams)
 
     def build_option_parser(
@@ -73,7 +73,7 @@ class RingApp(app.App):
 
     def configure_logging(self) -> None:
         super().configure_logging()
-        # What the libraries have to say is for those who ask for it.
+        # The messages of libraries are shown only on request.
         if self.options.verbose_level < 2 and not self.options.debug:
             logging.getLogger().setLevel(logging.ERROR)
             logging.getLogger('nova').setLevel(logging.CRITICAL)
@@ -83,14 +83,14 @@ class RingApp(app.App):
             configure(self.options.config_file, self.options.config_dir)
 
     def interact(self) -> None:
-        # Cliff would ask for commands, one after the other.
+        # Without a command, cliff would start an interactive shell.
         self.stderr.write(
             f'Name a command: "{self.NAME} --help" lists them.\n')
 
     def run(self, argv: list[str]) -> int:
         self.arguments = list(argv)
         result = super().run(argv)
-        # Cliff's own status of a failure would be that of a finding.
+        # Cliff's own exit status for a failure means a finding here.
         return max(self.status, FAILED if result == LOOK else result)
 
 
@@ -101,30 +101,30 @@ class Command:
 
     @functools.cached_property
     def source(self) -> 'sources.Source':
-        """The deployment, with one session for as long as it runs."""
-        # Who asks for help does not wait for what reads databases.
+        """The deployment, with one session for the whole run."""
+        # The help does not need the modules that read databases.
         from nova_ironic_ring.command.access import source as sources
         return sources.Source(self.app.options.cell)
 
     @functools.cached_property
     def console(self) -> console.Console:
-        """What prints lines that are in no table's way."""
+        """Prints lines without disturbing a table."""
         return display.make_console(self.app.stderr)
 
     def get_epilog(self) -> str:
-        """Return what ends the help: nothing.
+        """Return the end of the help, which is empty.
 
-        Cliff would read what is known of each distribution that is installed,
-        to say which one the command is of.
+        Cliff would read the metadata of all installed distributions to name
+        the one of the command.
         """
         return ''
 
     def say(self, line: str) -> None:
-        """Print a line at once, where it is in no table's way."""
+        """Print a line at once, without disturbing a table."""
         self.console.print(line)
 
     def see(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
-        """Say which cells could not be read, and exit with that.
+        """Report the cells that could not be read, in the exit status too.
 
         :param seen: what was read
         :returns: the same
@@ -138,7 +138,7 @@ class Command:
 class Codes(Command):
     """A command with columns that are for programs.
 
-    The table, which is for people, has them only where they are asked for.
+    The table, which is for people, has them only on request.
     """
 
     #: The titles of these columns.
@@ -166,7 +166,7 @@ def configure(files: Sequence[str], directory: str | None) -> None:
     :param directory: a directory of more files; None for where Nova looks
     :raises CommandError: if they cannot be read
     """
-    # Who asks for help does not wait for all options of Nova.
+    # The help does not need all options of Nova.
     from nova_ironic_ring.command.access import settings
     settings.configure(files, directory)
 
@@ -176,7 +176,7 @@ def main() -> int:
 
     :returns: the exit status
     """
-    # What is read of many nodes stays until the end: to look again and again
-    # for what is garbage among it takes a quarter of the time.
+    # The data of many nodes stay until the end: repeated garbage collection of
+    # them takes a quarter of the time.
     gc.set_threshold(_ALLOCATIONS)
     return RingApp().run(sys.argv[1:] or ['--help'])

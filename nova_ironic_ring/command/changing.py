@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands that change something, and wait until it has come about."""
+"""The commands that change something, and wait until it is done."""
 
 import abc
 import argparse
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from nova_ironic_ring.command import trail as trails
 
 
-_REASON = 'why, for those who look at the history'
+_REASON = 'the reason, for the history'
 
 
 class _Changing(app.Codes, lister.Lister):
-    """A command that changes something, and lists the steps of that."""
+    """A command that changes something, and lists its steps."""
 
     codes = ('Action', 'Subject', 'Result code', 'Error')
     _COLUMNS = ('Step', 'Result', *codes)
-    #: Why it is done, if that was said.
+    #: The reason, if one was given.
     reason: str | None = None
 
     @functools.cached_property
     def trail(self) -> 'trails.Trail':
-        """What is written down of it."""
-        # Only what is about to change something waits for Nova's objects.
+        """The records of what the command does."""
+        # Only a command that changes something has to import Nova's objects.
         from nova_ironic_ring.command.access import writing
         from nova_ironic_ring.command import trail as trails
         writing.set_up()
@@ -47,14 +47,14 @@ class _Changing(app.Codes, lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--dry-run', action='store_true',
-                            help='show what would be done, and do nothing')
+                            help='show the steps, and change nothing')
         parser.add_argument('--yes', action='store_true',
-                            help='do it without asking')
+                            help='do not ask')
         return parser
 
     @abc.abstractmethod
     def plan(self, parsed_args: argparse.Namespace) -> list[steps.PlannedStep]:
-        """Say what there is to do.
+        """Plan the steps.
 
         :raises ValueError: if something that is named does not exist
         :raises CommandError: if it cannot be done
@@ -67,7 +67,7 @@ class _Changing(app.Codes, lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace
                     ) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
-        # Or that there is no such column is said when all is done.
+        # Otherwise an unknown column would be reported only at the end.
         self._generate_columns_and_selector(parsed_args, self._COLUMNS)
         self.reason = getattr(parsed_args, 'reason', None)
         planned = self.plan(parsed_args)
@@ -82,7 +82,7 @@ class _Changing(app.Codes, lister.Lister):
 
     def _act(self, parsed_args: argparse.Namespace,
              planned: Sequence[steps.PlannedStep]) -> steps.StepResults:
-        """Do it, and write down who has done so."""
+        """Take the steps, and record who has done so."""
         self.trail.begin()
         worst = steps.ResultCode.FAILED
         try:
@@ -94,11 +94,11 @@ class _Changing(app.Codes, lister.Lister):
 
     def _ask(self, parsed_args: argparse.Namespace,
              planned: Sequence[steps.PlannedStep]) -> bool:
-        """Show what is to be done, and ask whether to do it.
+        """Show the steps, and ask whether to take them.
 
         :param parsed_args: with ``dry_run`` and ``yes``
         :param planned: the steps
-        :returns: whether to go on
+        :returns: whether to take them
         :raises CommandError: if there is nobody to ask
         """
         for step in planned:
@@ -118,7 +118,7 @@ class _Changing(app.Codes, lister.Lister):
         return answer in ('y', 'yes')
 
     def _tell(self, results: steps.StepResults) -> None:
-        """Say what has failed, and choose the exit status."""
+        """Print what has failed, and choose the exit status."""
         for result in results.values():
             if result.error:
                 self.say(result.error)
@@ -130,7 +130,7 @@ class _Changing(app.Codes, lister.Lister):
 
 
 class _Waiting(_Changing):
-    """A command that waits for what the services make of a change."""
+    """A command that waits until the services have followed a change."""
 
     @property
     def waiter(self) -> steps.Waiter:
@@ -167,7 +167,7 @@ class Drain(_Tending):
         parser = super().get_parser(prog_name)
         parser.add_argument('--reason', metavar='TEXT',
                             default='drained with nova-ironic-ring',
-                            help='why, for those who see it disabled')
+                            help='the reason, shown with the service')
         parser.add_argument(
             '--instances', action='store_true',
             help='wait for its instances as well; they go if [ironic_ring] '
@@ -197,14 +197,14 @@ class Undrain(_Tending):
 class Failover(_Tending):
     """Force a service down, and wait until the others have its instances.
 
-    See that it is dead first: stop it, or fence its host.
+    Make sure first that it has ended: stop it, or fence its host.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--alive', action='store_true',
-            help='also if it looks alive, as one that has just died does')
+            help='even if it looks alive, as if it has just died')
         parser.add_argument('--reason', metavar='TEXT', help=_REASON)
         return parser
 
@@ -223,7 +223,7 @@ class Failover(_Tending):
 class Move(_Waiting):
     """Give the instances on nodes, and so the nodes, to another service.
 
-    Free nodes are where the ring maps them, and cannot be moved. Where one of
+    Free nodes are where the ring maps them, and cannot be moved. If one of
     several nodes cannot be moved, none is.
     """
 
@@ -251,8 +251,8 @@ class Move(_Waiting):
 class Shard(_Changing):
     """Divide the nodes without a shard evenly into shards in Ironic.
 
-    Nodes that have a shard keep it. When nodes were enrolled since, this fills
-    the same shards evenly again.
+    Nodes that have a shard keep it. After more nodes were enrolled, run this
+    again to fill the same shards evenly.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -294,7 +294,7 @@ class Shard(_Changing):
 class Clean(_Changing):
     """Remove leftovers of one kind that "check" has found.
 
-    Nothing of a node that exists in Ironic is ever removed.
+    Nothing that belongs to a node in Ironic is ever removed.
     """
 
     @functools.cached_property

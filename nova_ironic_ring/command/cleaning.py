@@ -43,17 +43,17 @@ class Cleaner:
         self._trail = written
 
     def plan(self, kind: str) -> list[steps.PlannedStep]:
-        """Say what removing leftovers would do.
+        """Plan the removal of leftovers.
 
         :param kind: ``rows`` or ``providers``
-        :raises CommandError: if they are too many to believe it
+        :raises CommandError: if they are too many to be believed
         """
         seen = self._seen = self._source.read(providers=True)
         for error in seen.unread.values():
             raise errors.CommandError(
-                f'{error} Nothing is removed while what a cell has is not '
-                'known.' if error else 'Leave out --cell: what another cell '
-                'has looks like a leftover to this one.')
+                f'{error} Nothing is removed while a cell cannot be read.'
+                if error else 'Leave out --cell: records of another cell '
+                'would look like leftovers.')
         found = sorted(
             finding.subject for finding in table.find(seen)
             if finding.kind == kind and finding.subject not in seen.nodes)
@@ -71,7 +71,7 @@ class Cleaner:
             _Action.DELETE_RECORD if kind == 'rows'
             else _Action.DELETE_PROVIDER, node,
             f'delete the {kind[:-1]} of node {node}') for node in found]
-        # The pools of a service that Nova has are that one's to delete.
+        # A service that Nova has deletes its pools itself.
         return planned + [steps.PlannedStep(
             _Action.DELETE_RECORD, name, f'delete the row of pool {name}')
             for name in (_left_pools(seen) if kind == 'rows' else ())]
@@ -104,7 +104,7 @@ class Cleaner:
             return
         if self._source.has_node(node):
             raise errors.CommandError(
-                f'Node {node} is in Ironic: nothing of it is removed.')
+                f'Node {node} is in Ironic: its records are not removed.')
         if step.action is _Action.DELETE_PROVIDER:
             self._source.delete_provider(node)
             self._trail().write(audit.Code.PROVIDER_REMOVED, node=node)
@@ -127,8 +127,7 @@ class Cleaner:
             return
         if name not in _left_pools(seen):
             raise errors.CommandError(
-                f'Pool {name} has instances, or a service: nothing of it is '
-                'removed.')
+                f'Pool {name} has instances, or a service: it is not removed.')
         # Placement refuses where a build is on its way to it.
         self._source.delete_provider(pools.uuid_of(name))
         with self._source.cell_of(seen.pools[name].cell) as cell:
@@ -146,7 +145,7 @@ def _left_pools(seen: snapshot.Snapshot) -> list[str]:
 
 
 def _believe(missing: int, total: int, what: str, limit: int) -> None:
-    """See that not too many nodes have vanished, as the services do."""
+    """Check that not too many nodes have vanished, as the services do."""
     guard = vanished.look(vanished.Guard(), vanished.Missing(
         list(map(str, range(missing))), total, lambda node: True),
         vanished.Limits(limit, 0), 0)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shows how far something is, and what changes, as it happens.
+"""Shows progress, and changes as they happen.
 
-A terminal has bars and a table that changes in its place; a file or a pipe has
-plain lines.
+On a terminal it uses bars and a table that is updated in place; in a file or a
+pipe plain lines.
 """
 
 import abc
@@ -25,7 +25,7 @@ from rich import table
 from rich import text
 
 
-# Characters of a column in which words are cut.
+# The width of a column below which words are cut.
 _LEAST = 4
 
 
@@ -35,7 +35,7 @@ class Styled(columns.FormattableColumn[str]):
     def __init__(self, words: str, style: str) -> None:
         """Choose the cell.
 
-        :param words: what it says
+        :param words: its text
         :param style: a style of rich
         """
         super().__init__(words)
@@ -46,7 +46,7 @@ class Styled(columns.FormattableColumn[str]):
 
 
 def make_console(stream: TextIO) -> console.Console:
-    """Make what prints lines as they are, also above bars and tables.
+    """Make a console that prints lines unchanged, even above bars.
 
     :param stream: where to
     """
@@ -56,11 +56,11 @@ def make_console(stream: TextIO) -> console.Console:
 
 
 class Progress(abc.ABC):
-    """Shows how far steps are."""
+    """Shows the progress of steps."""
 
     @abc.abstractmethod
     def show(self, words: str, left: int | None, most: int = 0) -> None:
-        """Show how far a step is.
+        """Show the progress of a step.
 
         :param words: what it does
         :param left: how much is left; None if that is not known yet
@@ -77,11 +77,11 @@ class _Bars(Progress):
 
     def show(self, words: str, left: int | None, most: int = 0) -> None:
         if left is None:
-            # A bar without a total only says that something is going on.
+            # A bar without a total only shows activity.
             if words not in self._tasks:
                 self._tasks[words] = self._shown.add_task(words, total=None)
             return
-        # Where a service comes, there may be more of it after a time.
+        # While a service joins, the rest may grow for a time.
         most = self._most[words] = max(
             left, most, self._most.get(words, 1))
         if words not in self._tasks:
@@ -109,7 +109,7 @@ class _Lines(Progress):
 
 @contextlib.contextmanager
 def progressing(shown: console.Console) -> Iterator[Progress]:
-    """Show how far steps are, for as long as this lasts.
+    """Show the progress of steps while the context lasts.
 
     :param shown: where to
     """
@@ -125,7 +125,7 @@ def progressing(shown: console.Console) -> Iterator[Progress]:
 
 
 def is_live(shown: console.Console) -> bool:
-    """Say whether what is shown can be changed in its place.
+    """Return whether the output can be updated in place.
 
     :param shown: where it is shown
     """
@@ -141,7 +141,7 @@ class CsvOfOne(commaseparated.CSVLister, base.SingleFormatter):
 
 
 class LiveTable(base.ListFormatter):
-    """Shows each table of cliff in the place of the one before."""
+    """Shows each table of cliff in place of the one before."""
 
     def __init__(self, shown: live.Live) -> None:
         """Choose where.
@@ -177,7 +177,7 @@ def _cell(value: object) -> text.Text:
 
 def _widths(titles: Sequence[str], lines: Sequence[Sequence[Any]],
             shown: console.Console) -> list[int]:
-    """Say how wide each column is, for the table to fit the terminal.
+    """Compute the width of each column, so that the table fits the terminal.
 
     What has a style is a sentence, and is folded first; then the others, the
     widest first. Words stay whole as long as there is room for them, and the
@@ -213,7 +213,7 @@ def _widths(titles: Sequence[str], lines: Sequence[Sequence[Any]],
 
 
 def watching(shown: console.Console) -> live.Live:
-    """Return what shows tables in the place of each other.
+    """Return a display that shows tables in place of each other.
 
     :param shown: where
     """
@@ -226,7 +226,7 @@ class Watched(lister.Lister):
     #: Errors that do not end it, but for the first time.
     forgiven: tuple[type[Exception], ...] = ()
 
-    #: Where it is watched on a terminal.
+    #: The display, when watched on a terminal.
     _live: live.Live | None = None
 
     def watch(self, parsed_args: argparse.Namespace, interval: float) -> None:
@@ -252,7 +252,7 @@ class Watched(lister.Lister):
             try:
                 lister.Lister.run(self, parsed_args)
             except self.forgiven as error:
-                # What is watched may well be an outage.
+                # Watching is meant for outages, too.
                 shown.print(str(error))
 
     def produce_output(self, parsed_args: argparse.Namespace,

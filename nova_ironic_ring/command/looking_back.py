@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The command ``history``: prints what Nova's records tell of the past."""
+"""The command ``history``: prints what Nova's records contain of the past."""
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,20 +26,20 @@ _UNITS = {'m': 'minutes', 'h': 'hours', 'd': 'days'}
 
 
 class RecordCode(enum.Enum):
-    """What a record tells; the names are for programs, and stay."""
+    """The kinds of events; the names are for programs, and stay."""
 
     SERVICE_CREATED = enum.auto()
-    #: A service was heard of last.
+    #: The last heartbeat of a service.
     SERVICE_SEEN = enum.auto()
     SERVICE_DELETED = enum.auto()
-    #: A compute node has got a record.
+    #: The record of a compute node was created.
     RECORD_CREATED = enum.auto()
     RECORD_DELETED = enum.auto()
     SERVER_CREATED = enum.auto()
     SERVER_DELETED = enum.auto()
 
 
-# What the record of a service tells, for programs.
+# The events in the record of a service, for programs.
 _OF_SERVICES = frozenset({
     RecordCode.SERVICE_CREATED.name, RecordCode.SERVICE_SEEN.name,
     RecordCode.SERVICE_DELETED.name})
@@ -56,8 +56,8 @@ class HistoryLine:
     :ivar source: the name of the service that had it
     :ivar target: the name of the service that has it from then on
     :ivar reason: why
-    :ivar author: who has done it: a service, or somebody with the command
-    :ivar command: what that one has typed
+    :ivar author: the author: a service, or a user of the command
+    :ivar command: the command line of that user
     :ivar request: the UUID of the instance's action
     """
 
@@ -86,10 +86,10 @@ class _Found:
 
 
 class History(app.Codes, lister.Lister):
-    """Show what Nova's records tell of a node, a server or a service.
+    """Show what has happened to a node, a server or a service.
 
-    Deleted records are shown as well, until "nova-manage db
-    archive_deleted_rows" takes them away. Times are in UTC.
+    The source is Nova's records. This includes deleted records, until
+    "nova-manage db archive_deleted_rows" removes them. Times are in UTC.
     """
 
     codes = ('Command', 'Request')
@@ -102,8 +102,8 @@ class History(app.Codes, lister.Lister):
                  'service')
         parser.add_argument(
             '--since', metavar='TIME',
-            help='only what was later: a time such as 2026-01-31T12:00, in '
-                 'UTC unless it says otherwise; or 30m, 12h, 7d ago')
+            help='only later events: a time such as 2026-01-31T12:00, in '
+                 'UTC unless it has a time zone; or 30m, 12h, 7d ago')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace
@@ -126,16 +126,16 @@ class History(app.Codes, lister.Lister):
                  for line in lines])
 
     def _find(self, name: str) -> _Found:
-        """Find out what the records of all cells tell.
+        """Read the records of all cells.
 
         :raises CommandError: if there is none, and Ironic has no such node
         """
         lines = self._of_cells(name)
         if lines is not None and not _may_be_of_a_node(lines, name):
             return _Found(lines)
-        # Only Ironic knows the names of nodes, and which instance is on one
-        # that counts in a pool. Where there is something of that name, it is
-        # no beginning of a UUID.
+        # Only Ironic knows the names of nodes, and the instance of a node that
+        # counts in a pool. If something has the name, it is not the beginning
+        # of a UUID.
         try:
             node = (self._node(name) if lines is None
                     else self.source.node(name))
@@ -184,9 +184,9 @@ class History(app.Codes, lister.Lister):
 
 
 def _may_be_of_a_node(lines: Sequence[HistoryLine], name: str) -> bool:
-    """Say whether a node may have a name by which Nova has found something.
+    """Return whether a node may also have a name that Nova knows.
 
-    A project may call its servers as nodes are called.
+    A project may give its servers the names of nodes.
 
     :param lines: what Nova has found
     """
@@ -198,8 +198,8 @@ def _may_be_of_a_node(lines: Sequence[HistoryLine], name: str) -> bool:
 def read_time(words: str, now: datetime.datetime) -> datetime.datetime:
     """Read a time.
 
-    :param words: how it was typed
-    :param now: what time it is, with time zone
+    :param words: the argument
+    :param now: the current time, with time zone
     :raises CommandError: if it is none
     """
     if ago := re.fullmatch(r'(\d{1,5})([mhd])', words):
@@ -216,7 +216,7 @@ def read_time(words: str, now: datetime.datetime) -> datetime.datetime:
 
 def find(past: 'history.History', name: str, node: snapshot.Node | None = None
          ) -> list[HistoryLine] | None:
-    """Tell what the records of a cell have of a host, a node or a server.
+    """Return the recorded events of a host, a node or a server in a cell.
 
     :param past: the records
     :param name: what it is called by
@@ -230,7 +230,7 @@ def find(past: 'history.History', name: str, node: snapshot.Node | None = None
     on_node = {action.instance for action in all_done
                if action.said.get('node') in places}
     if node and node.instance:
-        # Of an instance in a pool, Nova does not know the node.
+        # Nova does not know the node of an instance in a pool.
         on_node.add(node.instance)
     instances = past.instances(name, places, on_node)
     uuids = {each.name for each in instances}
@@ -244,7 +244,7 @@ def find(past: 'history.History', name: str, node: snapshot.Node | None = None
 
 
 def _names(action: 'history.Action', host: str) -> bool:
-    """Say whether an action is from, or to, a service."""
+    """Return whether an action is from, or to, a service."""
     return model.canonical(host) in {
         model.canonical(str(action.said.get(end))) for end in ('from', 'to')}
 
@@ -274,7 +274,7 @@ def _of_rows(rows: 'Iterable[history.Record]') -> Iterator[HistoryLine]:
     for row in rows:
         if row.created:
             # Nova has one record of a node, whose host changes. The record
-            # does not say for whom it was made.
+            # does not name its first host.
             yield HistoryLine(row.created, RecordCode.RECORD_CREATED.name,
                               node=row.name, target=row.host or '')
         if row.deleted:
@@ -313,9 +313,9 @@ def _of_actions(done: 'Iterable[history.Action]') -> Iterator[HistoryLine]:
 
 
 def _author(said: Any) -> audit.Author | None:
-    """Say who has run a command, if somebody has."""
+    """Return who has run a command, if known."""
     try:
         return audit.Author(**said)
     except TypeError:
-        # Nobody, or another release has written it.
+        # There is no author, or another release has written it.
         return None

@@ -21,13 +21,13 @@ _Action = steps.StepAction
 class Mover(steps.Changer):
     """Moves instances."""
 
-    #: What was counted in the last look.
+    #: The counts of the last look.
     _counted: tuple[snapshot.Snapshot, bool] | None = None
 
     def plan(self, nodes: Iterable[str], host: str) -> list[steps.PlannedStep]:
-        """Say what moving nodes would do.
+        """Plan the move of nodes.
 
-        :param nodes: what to find each by
+        :param nodes: the name of each
         :param host: the name of the service that is to have them
         :raises ValueError: if there is no such node or service
         :raises CommandError: if one of them cannot be moved
@@ -35,7 +35,7 @@ class Mover(steps.Changer):
         seen, asked = self._source.read_nodes(nodes)
         seen = self._see(seen)
         if seen.pools:
-            # What its pools are to count depends on all nodes.
+            # The target counts of its pools depend on all nodes.
             seen = self._source.with_nodes(seen)
         self._seen = seen
         found = {node.uuid: (node, _instance(seen, node)) for node in asked}
@@ -58,7 +58,7 @@ class Mover(steps.Changer):
              timeout: float) -> steps.StepResults:
         """Give instances to another service, and wait.
 
-        One that cannot be given away by now does not keep the others.
+        One that can no longer be given away does not stop the others.
 
         :param planned: the steps
         :param host: the name of the service that is to have them
@@ -88,7 +88,7 @@ class Mover(steps.Changer):
         row = seen.rows.get(node)
         if row is not None:
             return int(row.owner_name != host)
-        # Its pools have counted the node when they have what they should.
+        # Its pools count the node when they have their target counts.
         return int(not seen.has_pools(host) or self._lacks(seen, host))
 
     def _lacks(self, seen: snapshot.Snapshot, host: str) -> bool:
@@ -107,7 +107,7 @@ class Mover(steps.Changer):
               target: snapshot.Service) -> None:
         """Give the instance on a node to another service.
 
-        :raises CommandError: if it cannot go by now
+        :raises CommandError: if it can no longer move
         """
         found = seen.find(node)
         instance, host = _instance(seen, found), target.record.host
@@ -153,7 +153,7 @@ def _target(seen: snapshot.Snapshot, host: str) -> snapshot.Service:
     """Return the service that is to have nodes.
 
     :raises ValueError: if there is no such service
-    :raises CommandError: if it could not look after them
+    :raises CommandError: if it could not manage them
     """
     target = seen.service(host)
     if seen.state(host) is not membership.State.MEMBER:
@@ -175,7 +175,7 @@ def _target(seen: snapshot.Snapshot, host: str) -> snapshot.Service:
 def _see_it_goes(seen: snapshot.Snapshot, node: snapshot.Node,
                  instance: snapshot.Instance, target: snapshot.Service
                  ) -> None:
-    """See that an instance can go to a service.
+    """Check that an instance can go to a service.
 
     :raises CommandError: if it cannot
     """
@@ -186,7 +186,7 @@ def _see_it_goes(seen: snapshot.Snapshot, node: snapshot.Node,
 def _see_it_fits(seen: snapshot.Snapshot, node: snapshot.Node,
                  instance: snapshot.Instance, target: snapshot.Service
                  ) -> None:
-    """See that a service serves a node.
+    """Check that a service serves a node.
 
     :raises CommandError: if it does not
     """
@@ -201,7 +201,7 @@ def _see_it_fits(seen: snapshot.Snapshot, node: snapshot.Node,
 def _see_it_has_a_place(seen: snapshot.Snapshot, node: snapshot.Node,
                         instance: snapshot.Instance,
                         target: snapshot.Service) -> None:
-    """See that a service has what an instance can be in.
+    """Check that a service has a place for an instance.
 
     :raises CommandError: if it has the other driver, or no pool of its kind
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands that look and change nothing."""
+"""The commands that change nothing."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -41,12 +41,12 @@ _STYLES = {
 
 
 class Show(app.Codes, display.Watched):
-    """Show the services, what they are to the ring, and what they have.
+    """Show the services, the state of each in the ring, and what each owns.
 
-    The nodes of a service with pools are those that count in them. Free nodes
-    that are with another service than the ring maps them to are "to hand
-    over"; instances of services that are down, as Nova's API has it,
-    or gone are "to fail over".
+    For a service with pools, the nodes that count in them are its nodes. "To
+    hand over" counts free nodes that the ring maps to another service; "To
+    fail over" counts instances of services that are gone, or down according to
+    Nova's API.
     """
 
     codes = ('State code',)
@@ -56,11 +56,10 @@ class Show(app.Codes, display.Watched):
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--no-ironic', action='store_true',
-            help="do not ask Ironic: the nodes are those of Nova's records, "
-                 'and those of pools are not counted')
+            help='do not ask Ironic: count only nodes of which Nova has '
+                 'records, and none of pools')
         parser.add_argument('--watch', action='store_true',
-                            help='show it anew every two seconds, until '
-                                 'Ctrl-C')
+                            help='repeat every two seconds, until Ctrl-C')
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -74,8 +73,8 @@ class Show(app.Codes, display.Watched):
         seen = self.see(self.source.read(ironic=not parsed_args.no_ironic))
         if parsed_args.no_ironic and seen.needs_shards:
             raise errors.CommandError(
-                'With [ironic_ring] listing = shards only Ironic tells for '
-                'whom a node is: leave out --no-ironic.')
+                'With [ironic_ring] listing = shards only Ironic knows the '
+                'desired owner of a node: leave out --no-ironic.')
         return (('Ring', 'Host', 'State', 'Nodes', 'Desired', 'To hand over',
                  'Instances', 'To fail over', 'State code'),
                 [(line.ring, line.host, display.Styled(
@@ -87,12 +86,12 @@ class Show(app.Codes, display.Watched):
 
 
 class NodeShow(app.Codes, show.ShowOne):
-    """Show whose a node is, whose it should be, and what is done about it."""
+    """Show the owner of a node, its desired owner, and what happens to it."""
 
     codes = ('Owner state code', 'Decided by', 'Decision code', 'To move')
 
     def _load_formatter_plugins(self) -> stevedore.ExtensionManager:
-        # Cliff has CSV for lists alone.
+        # Cliff has CSV only for lists.
         found = super()._load_formatter_plugins()
         found.extensions.append(extension.Extension(
             'csv', metadata.EntryPoint(
@@ -110,7 +109,7 @@ class NodeShow(app.Codes, show.ShowOne):
                     ) -> tuple[Sequence[str], Sequence[object]]:
         seen, (node,) = self.source.read_nodes([parsed_args.node])
         self.see(seen)
-        # An owner does not offer a node that something is to be built on.
+        # An owner does not offer a node on which something is to be built.
         seen = dataclasses.replace(seen, allocated={
             node.uuid: self.source.consumers(node.uuid)})
         told = nodes.explain(seen, node)
@@ -118,11 +117,11 @@ class NodeShow(app.Codes, show.ShowOne):
 
 
 class NodeList(app.Codes, lister.Lister):
-    """List nodes: whose each is, whose it should be, and what is decided.
+    """List nodes: the owner of each, its desired owner, and the decision.
 
-    The services of a cell run one pass for that, on a copy in memory. They do
-    not ask Placement there: an owner that is to build on a node does not offer
-    it, which "node show" knows, and this does not.
+    For that, the services of a cell run one pass on a copy in memory, without
+    Placement. So a node on which its owner is to build may show as offered;
+    "node show" knows better.
     """
 
     codes = ('Conductor group', 'Shard', 'Ring', 'Pool', 'Reason',
@@ -132,20 +131,21 @@ class NodeList(app.Codes, lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--owner', metavar='HOST',
-                            help='only those recorded for this service')
+                            help='only nodes of this service')
         parser.add_argument(
             '--state', metavar='CODE',
-            help='only those whose owner is this, such as DOWN')
+            help='only nodes whose owner is in this state, such as DOWN')
         parser.add_argument(
             '--decision', metavar='CODE',
-            help='only those on which this is decided, such as OFFER')
+            help='only nodes with this decision, such as OFFER')
         parser.add_argument('--to-move', action='store_true',
-                            help='only those that go to another service')
+                            help='only nodes that move to another service')
         parser.add_argument('--group', metavar='NAME',
-                            help='only those of this conductor group; "" for '
-                                 'those of none')
+                            help='only nodes of this conductor group; "" for '
+                                 'those without one')
         parser.add_argument('--shard', metavar='NAME',
-                            help='only those of this shard; likewise')
+                            help='only nodes of this shard; "" for those '
+                                 'without one')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace
@@ -168,13 +168,13 @@ class NodeList(app.Codes, lister.Lister):
 
 
 class Plan(app.Command, lister.Lister):
-    """Show what a change of the ring would move, before it is made.
+    """Show what a change of the ring would move, before you make it.
 
     All services of the ring run their passes on a copy in memory, until
-    nothing moves; without a change, this shows what is still to come. The
-    nodes are the free ones. How many change hands is printed to the standard
-    error. With --listing and --shards, this shows as well of how many nodes
-    Ironic tells each service in a pass.
+    nothing moves. Without a change, this shows what is still going to move.
+    The table counts free nodes. The number of nodes that change hands is
+    printed to the standard error. With --listing and --shards, the table also
+    shows how many nodes each service lists in a pass.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -184,7 +184,7 @@ class Plan(app.Command, lister.Lister):
                             help='a service that joins, or returns')
         parser.add_argument('--remove', action='append', default=[],
                             metavar='HOST',
-                            help='a service that leaves for good, or dies')
+                            help='a service that leaves the ring, or dies')
         parser.add_argument('--disable', action='append', default=[],
                             metavar='HOST',
                             help='a service that is disabled, or drained')
@@ -192,15 +192,16 @@ class Plan(app.Command, lister.Lister):
                             help='points on the ring for each member')
         parser.add_argument(
             '--listing', choices=['all', 'shards'],
-            help='another [ironic_ring] listing, on all services of the ring')
+            help='a new [ironic_ring] listing on all services of the ring')
         sharder.add_options(parser)
         parser.add_argument(
             '--group', metavar='NAME',
-            help='the conductor group whose ring it is, where there is more '
-                 'than one ring; "" for a ring without one')
-        parser.add_argument('--shard', metavar='NAME', help='likewise')
+            help='the conductor group of the ring, if there are several '
+                 'rings; "" for a ring without one')
+        parser.add_argument('--shard', metavar='NAME',
+                            help='the shard of the ring, in the same way')
         parser.add_argument('--svg', metavar='FILE',
-                            help='draw it, as bars, into this file as well')
+                            help='also draw it as bars, into this file')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace
@@ -232,8 +233,8 @@ class Plan(app.Command, lister.Lister):
         self.say(f'{planning.moves(plan)}. Largest share over the mean: '
                  f'{plan.balance:.2f}, then {plan.balance_after:.2f}.')
         if not plan.is_settled:
-            self.say('This does not come to an end: the services disagree. '
-                     'See "nova-ironic-ring check".')
+            self.say('This does not end: the services disagree. See '
+                     '"nova-ironic-ring check".')
         listed = prospect.of(seen, key).listed() if has_costs else {}
         if has_costs:
             after = [share.listed_after for share in plan.shares]
@@ -251,7 +252,7 @@ class Plan(app.Command, lister.Lister):
     def _shards(self, parsed_args: argparse.Namespace,
                 seen: snapshot.Snapshot, key: rings.Key
                 ) -> dict[str, str]:
-        """Say which shards nodes get before a ring divides them by these.
+        """Assign shards to nodes before a ring divides these.
 
         :raises CommandError: if they cannot be divided so
         :raises ValueError: likewise
@@ -264,14 +265,14 @@ class Plan(app.Command, lister.Lister):
                 '--shards is for a ring over shards: add --listing shards.')
         if key.scope.shard:
             raise errors.CommandError(
-                f'The ring of {key} has one shard alone, and cannot be '
+                f'The ring of {key} has only one shard, and cannot be '
                 'divided by shards: unset [ironic] shard there first.')
         self.source.see_shards()
         if parsed_args.shards is None:
             if all(node.shard is None for node in seen.served(key)):
                 raise errors.CommandError(
-                    f'No node of {key} is in a shard: say with --shards into '
-                    'how many "nova-ironic-ring shard" is to divide them.')
+                    f'No node of {key} is in a shard: give their number with '
+                    '--shards, as for "nova-ironic-ring shard".')
             return {}
         shards, _ = sharder.divided(seen, sharder.Division(
             sharding.Names(parsed_args.prefix), parsed_args.shards,
@@ -280,11 +281,11 @@ class Plan(app.Command, lister.Lister):
 
 
 def _see_partitions(number: int | None) -> None:
-    """See that services could have a number of points on the ring.
+    """Check that services can have a number of points on the ring.
 
     :raises CommandError: if they could not
     """
-    # Who asks for help does not wait for all options of Nova.
+    # The help does not need all options of Nova.
     from nova_ironic_ring.adapters import conf
     if number is not None and number < 1:
         raise errors.CommandError('--partitions has to be 1 at least.')
@@ -296,7 +297,7 @@ def _see_partitions(number: int | None) -> None:
 
 def _choose(seen: snapshot.Snapshot, group: str | None,
             shard: str | None) -> rings.Key:
-    """Find the ring that is meant.
+    """Find the ring that the arguments select.
 
     :raises CommandError: if there is none, or more than one
     """
@@ -306,8 +307,7 @@ def _choose(seen: snapshot.Snapshot, group: str | None,
              and (shard is None or (key.scope.shard or '') == shard)]
     if not found:
         raise errors.CommandError(
-            'There is no such ring: "nova-ironic-ring show" has those that '
-            'there are.')
+            'There is no such ring: "nova-ironic-ring show" lists the rings.')
     if len(found) > 1:
         raise errors.CommandError(
             'There is more than one such ring '
@@ -341,9 +341,9 @@ class Check(app.Codes, lister.Lister):
 class UpgradeCheck(app.Codes, lister.Lister):
     """Run the checks of "check" as all OpenStack's upgrade checks are.
 
-    Exits with 0 if all is well, 1 if there is something to look at, 2 if that
-    has to be mended first. The table is that of all upgrade checks; the other
-    formats have a line for each.
+    Exits with 0 if all is well, 1 if there is something to look at, 2 if
+    something has to be repaired first. The table is that of all OpenStack
+    upgrade checks; the other formats have a line for each.
     """
 
     codes = ('Result code',)

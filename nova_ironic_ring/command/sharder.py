@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Divides nodes into shards in Ironic, and takes that back."""
+"""Divides nodes into shards in Ironic, and undoes that."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _Action = steps.StepAction
 
-# Nodes until it is shown anew how far it is.
+# Nodes between two reports of the progress.
 _OFTEN = 50
 
 
@@ -47,21 +47,21 @@ class Division:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Have a command take a number of shards, and their names.
+    """Add arguments for the number of shards, and their names.
 
     :param parser: its parser
     """
     parser.add_argument(
         '--shards', type=int, metavar='N',
-        help='how many shards there are to be (default: as many as there are)')
+        help='the number of shards (default: as many as there are)')
     parser.add_argument(
         '--prefix', metavar='TEXT', default=sharding.Names.prefix,
-        help='what the names of the shards begin with (default: '
+        help='the beginning of their names (default: '
              f'{sharding.Names.prefix})')
 
 
 def places(seen: snapshot.Snapshot, group: str | None) -> sharding.Places:
-    """Say where the nodes are that are meant.
+    """Return the shards of the selected nodes.
 
     :param seen: what was read
     :param group: their conductor group; None for all
@@ -100,14 +100,14 @@ def scopes(seen: snapshot.Snapshot) -> dict[str, str]:
 
 def divided(seen: snapshot.Snapshot, wanted: Division
             ) -> tuple[dict[str, str], int]:
-    """Say which shard each node gets that has none.
+    """Assign a shard to each node that has none.
 
     :param seen: what was read
     :param wanted: what is wanted
     :returns: the shards, by the nodes' UUIDs, and how many shards there are
         then
-    :raises ValueError: if that makes no sense, or a service is limited to one
-        of these shards
+    :raises ValueError: if the number is not possible, or a service is limited
+        to one of these shards
     """
     found, names = places(seen, wanted.group), wanted.names
     number = sharding.count(
@@ -139,7 +139,7 @@ class Sharder:
             steps.PlannedStep, tuple[Sequence[str], str | None]] = {}
 
     def plan(self, seen: snapshot.Snapshot) -> list[steps.PlannedStep]:
-        """Say what dividing the nodes would do.
+        """Plan the division of the nodes.
 
         :param seen: what was read
         :raises ValueError: if that makes no sense
@@ -160,16 +160,17 @@ class Sharder:
             f'"{names.prefix}..." will have {found} nodes each.')
         if not found.are_even:
             self._console.print(
-                'That is not even, for nodes that have a shard stay in it: to '
-                'divide all of them anew, take them out with --clear first.')
+                'The sizes differ, because nodes that have a shard stay in '
+                'it: to divide all of them again, take them out with --clear '
+                'first.')
         if given and seen.needs_shards:
             self._console.print(
                 'There are services with [ironic_ring] listing = shards: free '
-                'nodes move to those that their shards are for.')
+                'nodes move to the services of their shards.')
         return self._steps(_Action.SET_SHARD, given)
 
     def plan_clear(self, seen: snapshot.Snapshot) -> list[steps.PlannedStep]:
-        """Say what taking the nodes out of their shards would do.
+        """Plan to take the nodes out of their shards.
 
         :param seen: what was read
         :raises ValueError: if a service is limited to one of the shards
@@ -211,10 +212,10 @@ class Sharder:
 
     def change(self, planned: Sequence[steps.PlannedStep]
                ) -> steps.StepResults:
-        """Do it, and show how far it is.
+        """Take the steps, and show the progress.
 
-        What cannot be done with one node is left out. Where Ironic refuses at
-        all, it ends.
+        A node for which a step fails is skipped. If Ironic refuses in general,
+        the command ends.
 
         :param planned: the steps
         """
@@ -250,12 +251,12 @@ class Sharder:
         """Put one node into a shard, or take it out.
 
         :param before: the shard that it was in when this was planned
-        :raises RefusedError: if Ironic refuses at all
-        :raises CommandError: if it does so for this node
+        :raises RefusedError: if Ironic refuses in general
+        :raises CommandError: if it refuses for this node
         """
         try:
-            # Somebody may have set another since: Ironic changes a shard
-            # whatever it is, and does not take a JSON patch with a "test".
+            # Somebody may have set another one since. Ironic changes a shard
+            # unconditionally, and accepts no JSON patch with a "test".
             place = self._source.place(node)
         except errors.CommandError as error:
             raise errors.RefusedError(str(error)) from error
@@ -263,9 +264,9 @@ class Sharder:
             return
         if place.shard != before:
             raise errors.CommandError(
-                f'Node {node} is in shard "{place.shard}" by now: it stays '
-                'there.' if place.shard is not None else
-                f'Node {node} is in no shard any more.')
+                f'Node {node} is in shard "{place.shard}" now: it stays there.'
+                if place.shard is not None else
+                f'Node {node} is no longer in a shard.')
         after = None if before is not None else step.subject
         self._source.set_shard(node, after, self._wanted.cloud)
         self._trail().write(audit.Code.SHARD_SET, node=node, source=before,
@@ -273,7 +274,7 @@ class Sharder:
 
 
 class _Progress:
-    """Counts nodes, and shows now and then how many are left."""
+    """Counts nodes, and shows periodically how many are left."""
 
     def __init__(self, shown: display.Progress, left: int) -> None:
         self._shown = shown

@@ -2,8 +2,8 @@
 
 """The steps of commands that change something, and the wait for them.
 
-A step says what is done with what. Some of them the services take, and the
-command waits for these, and shows how far they are.
+A step is an action on a subject. The services take some of them; the command
+waits for these, and shows their progress.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nova_ironic_ring.command.access import source
     from nova_ironic_ring.command import trail
 
-#: Returns what was read, once it has said what could not be read.
+#: Returns what was read, and reports what could not be read.
 See = Callable[[snapshot.Snapshot], snapshot.Snapshot]
 
 #: Counts what is left to wait for; None if that is not known yet.
@@ -42,7 +42,7 @@ class StepAction(enum.Enum):
     DELETE_PROVIDER = enum.auto()
     #: Nodes without a shard get one.
     SET_SHARD = enum.auto()
-    #: Nodes are in it no more.
+    #: Nodes leave it.
     CLEAR_SHARD = enum.auto()
     #: Until the free nodes of a service are with others.
     WAIT_FOR_NODES = enum.auto()
@@ -50,7 +50,7 @@ class StepAction(enum.Enum):
     WAIT_FOR_INSTANCES = enum.auto()
     #: Until a service has its share of free nodes.
     WAIT_FOR_SHARE = enum.auto()
-    #: Until a node is with the service that it was given to.
+    #: Until a node is with the service to which it was given.
     WAIT_FOR_NODE = enum.auto()
 
 
@@ -58,9 +58,9 @@ class ResultCode(enum.Enum):
     """The results that a step can have; programs know the names: they stay."""
 
     DONE = 'done'
-    #: It was a dry run, the answer was no, or a step before it has failed.
+    #: It was a dry run, the answer was no, or an earlier step has failed.
     NOT_DONE = 'not done'
-    #: It goes on without the command.
+    #: It continues without the command.
     NOT_YET = 'not done in time'
     FAILED = 'failed'
 
@@ -73,7 +73,7 @@ class PlannedStep:
     :ivar subject: the name of the service, of the pool or of the shard, or the
         UUID of the node
     :ivar words: what it does, for people
-    :ivar count: how much it waits for, as far as that is known before
+    :ivar count: the amount that it waits for, as far as known before
     """
 
     action: StepAction
@@ -141,13 +141,13 @@ class Waiter:
 
     def wait(self, seen: snapshot.Snapshot, left: Mapping[PlannedStep, Left],
              timeout: float) -> StepResults:
-        """Wait until nothing is left to wait for, and show how far it is.
+        """Wait until nothing is left to wait for, and show the progress.
 
         Only Nova's databases are read meanwhile, and Placement for pools.
 
         :param seen: what was read before
-        :param left: the steps that are to come about, and what says how far
-            each is
+        :param left: the steps to wait for, each with a function that counts
+            what is left
         :param timeout: how long to wait, in seconds
         """
         with display.progressing(self._console) as shown:
@@ -158,7 +158,7 @@ class Waiter:
     def _count(self, seen: snapshot.Snapshot, left: Mapping[PlannedStep, Left],
                timeout: float, shown: display.Progress
                ) -> Mapping[PlannedStep, int | None]:
-        """Count what is left until nothing is, or the time is over."""
+        """Count what is left until that is nothing, or the time is over."""
         counts: dict[PlannedStep, int | None] = dict.fromkeys(left)
 
         def is_over() -> bool:
@@ -169,7 +169,7 @@ class Waiter:
                     counts[step] = count(seen)
                     shown.show(step.words, counts[step], step.count)
             except errors.CommandError as error:
-                # What was begun goes on without this command.
+                # What has begun continues without this command.
                 self._console.print(str(error))
                 return False
             return all(count == 0 for count in counts.values())
@@ -181,7 +181,7 @@ class Waiter:
                 wait=tenacity.wait_fixed(_POLL))(is_over)
         except tenacity.RetryError:
             self._console.print(
-                f'This has not come about in {timeout:g} s, and goes on: see '
+                f'This has not finished in {timeout:g} s, and continues: see '
                 '"nova-ironic-ring show --watch" and "nova-ironic-ring '
                 'check".')
         return counts
@@ -190,7 +190,7 @@ class Waiter:
 class Changer:
     """What changes a deployment, step by step, and waits for the services.
 
-    It first plans the steps, and takes them when somebody has said yes.
+    It first plans the steps, and takes them after a yes.
     """
 
     def __init__(self, where: 'source.Source', see: See, waiter: Waiter,

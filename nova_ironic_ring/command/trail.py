@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes down what a command does, and at whose word.
+"""Records what a command does, and who has run it.
 
-Nothing that the command does fails because it cannot be written down.
+A record that cannot be written makes no step fail.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,10 +29,10 @@ CONF = nova.conf.CONF
 #: Seconds that the command waits at its end for its notifications to be sent.
 PATIENCE = 5
 _PUBLISHER = 'nova-ironic-ring'
-# As long as a reason may be in Nova.
+# The length of a reason in Nova.
 _MOST = 255
-# Characters of a command that are written down, with each thing that it does:
-# the nodes of a move may be thousands, and Nova keeps 64 kB of each.
+# The recorded length of a command line. It is recorded with each action: a
+# move may name thousands of nodes, and Nova keeps 64 kB of each.
 _LONGEST_COMMAND = 1000
 
 Code = core_audit.Code
@@ -41,14 +41,14 @@ _Write: TypeAlias = Callable[
 
 
 class Trail:
-    """What one command writes down."""
+    """The records of one command."""
 
     def __init__(self, author: core_audit.Author, reason: str | None,
                  say: Callable[[str], object]) -> None:
         """Begin with nothing.
 
         :param author: who runs the command
-        :param reason: why, if it was said
+        :param reason: the reason, if one was given
         :param say: prints a line for people
         """
         self.author = author
@@ -66,9 +66,9 @@ class Trail:
         self.write(Code.COMMAND_BEGUN)
 
     def end(self, result: str) -> None:
-        """Write what has come of the command.
+        """Write the result of the command.
 
-        :param result: the code of that
+        :param result: its code
         """
         self.write(Code.COMMAND_ENDED, target=result)
         self._background.wait(PATIENCE)
@@ -109,7 +109,7 @@ class Trail:
             source=host))
 
     def signed(self, reason: str) -> str:
-        """Say in a reason at whose word it is, in the length that Nova takes.
+        """Add the user to a reason, in the length that Nova takes.
 
         :param reason: the reason
         """
@@ -132,11 +132,11 @@ class Trail:
 
 
 def _log_as_nova() -> None:
-    """Have the lines go where nova.conf has logs go.
+    """Write the lines as nova.conf configures logs.
 
-    The root logger stays as it is: what goes wrong is for the terminal.
+    The root logger stays as it is, so that errors go to the terminal.
 
-    :raises Exception: if it cannot be so: there is no access, say
+    :raises Exception: if that fails, for example without access
     """
     root, lines = logging.getLogger(), logging.getLogger(audit.LOGGER)
     kept, level, hook = list(root.handlers), root.level, sys.excepthook
@@ -155,10 +155,10 @@ def _log_as_nova() -> None:
 
 def _beside_the_output(found: list[logging.Handler]
                        ) -> list[logging.Handler]:
-    """Keep the lines away from the standard output, which has the result.
+    """Keep the lines off the standard output, which has the result.
 
-    oslo.log writes there where nova.conf names no file. On a terminal they
-    would come between what is shown.
+    oslo.log writes there if nova.conf names no file. On a terminal they would
+    interrupt the output.
     """
     others = [each for each in found
               if getattr(each, 'stream', None) is not sys.stdout]
@@ -168,7 +168,7 @@ def _beside_the_output(found: list[logging.Handler]
 
 
 def _handlers(logger: logging.Logger) -> list[logging.Handler]:
-    """Name what handles the lines of a logger."""
+    """Name the handlers of a logger."""
     above = logger.parent if logger.propagate else None
     return list(logger.handlers) + (_handlers(above) if above else [])
 
@@ -176,9 +176,9 @@ def _handlers(logger: logging.Logger) -> list[logging.Handler]:
 def find_author(arguments: Sequence[str],
                 environment: Mapping[str, str] = os.environ
                 ) -> core_audit.Author:
-    """Say who runs the command.
+    """Describe who runs the command.
 
-    :param arguments: what was typed behind its name
+    :param arguments: the arguments of the command line
     :param environment: the environment
     """
     cloud = environment.get('OS_CLOUD')
@@ -195,7 +195,7 @@ def _cut(typed: str) -> str:
 
 
 def _user(environment: Mapping[str, str]) -> str:
-    """Return the name of the user, and of who has become that by sudo."""
+    """Return the name of the user, and of the user who has run sudo."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

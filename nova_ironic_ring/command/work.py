@@ -2,8 +2,8 @@
 
 """Drains, undrains and fails over services.
 
-It changes Nova's records by ``writing``, and waits until the services have
-done their part.
+It changes Nova's records with ``writing``, and waits until the services have
+followed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,25 +24,25 @@ _State = membership.State
 
 
 class Worker(steps.Changer):
-    """Does what the commands are for.
+    """Plans and makes the changes of the commands.
 
-    Each change has a ``plan_`` method, which says what would be done, and
-    raises what is wrong with it.
+    Each change has a ``plan_`` method, which returns its steps, and raises an
+    error if it is not possible.
     """
 
-    #: Whether a service is forced down also if it is alive.
+    #: Whether to force a service down even if it is alive.
     _may_live = False
 
     # Drain and undrain
 
     def plan_drain(self, host: str, instances: bool
                    ) -> list[steps.PlannedStep]:
-        """Say what draining a service would do.
+        """Plan the drain of a service.
 
         :param host: its name
         :param instances: whether its instances have to go as well
         :raises ValueError: if there is no such service
-        :raises CommandError: if it cannot come to an end
+        :raises CommandError: if it cannot end
         """
         seen = self._seen = self._see(self._source.read())
         service = seen.service(host)
@@ -84,7 +84,7 @@ class Worker(steps.Changer):
         return self._wait(seen, planned, timeout)
 
     def plan_undrain(self, host: str) -> list[steps.PlannedStep]:
-        """Say what enabling a service would do.
+        """Plan to enable a service.
 
         :param host: its name
         :raises ValueError: if there is no such service
@@ -118,16 +118,16 @@ class Worker(steps.Changer):
     # Failover
 
     def plan_failover(self, host: str, alive: bool) -> list[steps.PlannedStep]:
-        """Say what forcing a service down would do.
+        """Plan to force a service down.
 
         :param host: its name
-        :param alive: whether to do so also if it looks alive
+        :param alive: whether to do so even if it looks alive
         :raises ValueError: if there is no such service
         :raises CommandError: if nobody would take its instances, or it looks
             alive
         """
-        # Ironic may be slow, or away: there is time for it when the service is
-        # forced down.
+        # Ironic may be slow, or away: it is asked after the service is forced
+        # down.
         seen = self._seen = self._see(self._source.read(ironic=False))
         self._may_live = alive
         service = seen.service(host)
@@ -137,7 +137,7 @@ class Worker(steps.Changer):
         try:
             free = self._free(seen, name)
         except errors.CommandError:
-            # A service is forced down also while Placement is away.
+            # A service is forced down even while Placement is away.
             free = 0
         if not takers and held + free:
             raise errors.CommandError(
@@ -174,7 +174,7 @@ class Worker(steps.Changer):
         try:
             seen = self._source.with_nodes(seen)
         except errors.CommandError as error:
-            # The services go on without this command.
+            # The services continue without this command.
             self._waiter.say(str(error))
         return self._wait(seen, planned, timeout)
 
@@ -197,7 +197,7 @@ class Worker(steps.Changer):
     def _wait(self, seen: snapshot.Snapshot,
               planned: Sequence[steps.PlannedStep], timeout: float
               ) -> steps.StepResults:
-        """Wait for what the services make of it.
+        """Wait until the services have followed.
 
         :param seen: what was known before
         :param planned: the steps
@@ -216,7 +216,7 @@ class Worker(steps.Changer):
     def _free(self, seen: snapshot.Snapshot, host: str) -> int:
         """Count the free nodes of a service.
 
-        They are recorded for it, or Placement has them in its pools.
+        These are recorded for it, or in its pools in Placement.
         """
         return _recorded(seen, host) + counting.left(
             seen, host, self._inventories(seen, [host]))
@@ -224,7 +224,7 @@ class Worker(steps.Changer):
     def _left(self, seen: snapshot.Snapshot, host: str) -> int:
         """Count the free nodes of a service that are not with others yet.
 
-        What its pools had is with others when it is in theirs.
+        A node of its pools is with others when it is in their pools.
         """
         left = self._free(seen, host)
         if left or not any(model.canonical(row.owner) == host
@@ -235,12 +235,11 @@ class Worker(steps.Changer):
             seen, others, self._inventories(seen, others))
 
     def _missing(self, seen: snapshot.Snapshot, host: str) -> int | None:
-        """Count the free nodes that a service should have and has not.
+        """Count the free nodes that a service still lacks.
 
-        Without a node at all it is not known to its peers, and will be given
-        some.
+        Without any node its peers do not know it, and it will get some.
 
-        :returns: None as long as nobody knows how many
+        :returns: None while the number is not known
         """
         # Somebody may have deleted its record since.
         key = seen.key(host) if host in seen.hosts else None
@@ -275,7 +274,7 @@ class Worker(steps.Changer):
             record = cell.changed_service(host, **changes)
             if record is None:
                 return
-            # Somebody may have taken long to say yes.
+            # The question may have waited long for its answer.
             if is_down and not self._may_live and (
                     cell.is_heard_of_since(service.record, record)):
                 raise errors.CommandError(
@@ -285,13 +284,13 @@ class Worker(steps.Changer):
             cell.update_service(record)
             self._trail().write(_CODES[step.action], service=host)
             if is_down:
-                # There may be hundreds, and they are not to wait for this.
+                # There may be hundreds, and they must not wait for this.
                 for instance in _instances(seen, model.canonical(host)):
                     self._trail().asked(cell.context, instance, host)
 
 
 def _leaving(host: str, free: int, held: int) -> list[steps.PlannedStep]:
-    """Return the steps that wait until others have what a service has.
+    """Return the steps that wait until others have the nodes of a service.
 
     :param host: its name
     :param free: how many free nodes are to go
@@ -321,8 +320,8 @@ def _held(seen: snapshot.Snapshot, host: str) -> int:
 def _kept(seen: snapshot.Snapshot, host: str) -> int:
     """Count the instances that a service has, or whose nodes it still has.
 
-    The record of a node follows its instance, once the tracker of the service
-    that has taken it comes to the node.
+    The record of a node follows its instance when the tracker of the taker
+    reaches the node.
     """
     following = {
         instance.uuid for row in seen.rows.values()
@@ -335,7 +334,7 @@ def _kept(seen: snapshot.Snapshot, host: str) -> int:
 def _instances(seen: snapshot.Snapshot, host: str) -> list[str]:
     """Name the instances on nodes that belong to a service, by UUID."""
     on_nodes = {node.instance for node in seen.nodes.values()}
-    # Where Ironic was not asked, nobody knows the nodes of pools.
+    # Without Ironic, the nodes of pools are not known.
     is_known = not seen.pools or any(
         node.kind is not None for node in seen.nodes.values())
     return [uuid for uuid, instance in seen.instances.items()
@@ -345,11 +344,11 @@ def _instances(seen: snapshot.Snapshot, host: str) -> list[str]:
 
 
 def _others(seen: snapshot.Snapshot, host: str) -> frozenset[str]:
-    """Name the services that have what a service leaves.
+    """Name the services that get the nodes of a service that leaves.
 
-    These are the other members of its ring. Where there is none, they are the
-    members of the rings that have all of its nodes, and more. Where its record
-    was deleted, that may be any ring.
+    These are the other members of its ring. If there are none, they are the
+    members of the rings that contain its ring. If its record was deleted, that
+    may be any ring.
     """
     if host not in seen.hosts:
         return frozenset().union(*(
@@ -364,7 +363,7 @@ def _others(seen: snapshot.Snapshot, host: str) -> frozenset[str]:
         for member in seen.rings[wider].members)
 
 
-# What is written down of what is done.
+# The records of what is done.
 _CODES = {_Action.DISABLE_SERVICE: audit.Code.SERVICE_DISABLED,
           _Action.ENABLE_SERVICE: audit.Code.SERVICE_ENABLED,
           _Action.FORCE_SERVICE_DOWN: audit.Code.SERVICE_FORCED_DOWN}

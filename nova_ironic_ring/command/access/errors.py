@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Errors of the command, for the one who has typed it."""
+"""Errors of the command, for its user."""
 
 
 class CommandError(Exception):
-    """The command could not do what it was told; says what to do instead."""
+    """The command has failed; the message says what to do instead."""
 
 
 class RefusedError(CommandError):
-    """Nothing that was told can be done, and not only this one thing."""
+    """No step of the command can be done, not only this one."""

@@ -12,7 +12,7 @@ from nova_ironic_ring.command.access import errors
 
 CONF = nova.conf.CONF
 
-#: What nova.conf is read with.
+#: Reads nova.conf.
 _arguments: list[str] = []
 
 
@@ -34,11 +34,12 @@ def configure(files: Sequence[str], directory: str | None) -> None:
 def parse(how: Callable[[list[str]], None]) -> None:
     """Read nova.conf once more.
 
-    :param how: what does it; Nova's own way also connects to its databases
-        and its message queue
+    :param how: the function that reads; Nova's own also connects to its
+        databases and its message queue
     :raises CommandError: if it cannot be read
     """
-    # Else what is only on the command line cannot be registered again.
+    # Otherwise options that exist only on the command line cannot be
+    # registered again.
     CONF.clear()
     try:
         how(list(_arguments))
@@ -50,6 +51,6 @@ def parse(how: Callable[[list[str]], None]) -> None:
 
 
 def _parse(arguments: list[str]) -> None:
-    """Do what Nova does to look for its files, and no more."""
+    """Find the files as Nova does, and do nothing else."""
     log.register_options(CONF)
     CONF(arguments[1:], project='nova')

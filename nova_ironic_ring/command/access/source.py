@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads a deployment: Nova's databases, Ironic and, where asked, Placement.
+"""Reads a deployment: Nova's databases, Ironic and, on request, Placement.
 
-Most commands only look, and are to answer at once: nothing here imports Nova's
-objects, but for what is written, and where nodes are in pools.
+Most commands only read, and have to answer at once: this module imports Nova's
+objects only to write, and for pools.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -42,7 +42,7 @@ _T = TypeVar('_T')
 
 _NODE_FIELDS = ('uuid', 'name', 'conductor_group', 'shard', 'instance_uuid')
 
-# Nova's own names for these would be slow to import.
+# The import of Nova's own constants would be slow.
 _CELL0 = '00000000-0000-0000-0000-000000000000'
 _IRONIC = 'ironic'
 _BUILDING = 'building'
@@ -53,16 +53,15 @@ _PATIENCE = 60
 
 
 class Call(Generic[_T]):
-    """A call that is made at once, in a thread of its own.
+    """A call that starts at once, in a thread of its own.
 
-    Nothing waits for it at the end of the process: what it asks may never
-    answer.
+    The process does not wait for it at its end, because it may never return.
     """
 
     def __init__(self, call: Callable[[], _T]) -> None:
         """Make the call.
 
-        :param call: what is called
+        :param call: the function
         """
         self._call = call
         self._value: _T
@@ -92,7 +91,7 @@ class Call(Generic[_T]):
 
 @dataclasses.dataclass
 class _Records:
-    """What the databases of the cells have of services.
+    """The services in the databases of the cells.
 
     :ivar services: the nova-computes
     :ivar rows: the records of nodes of Ironic, by node
@@ -110,7 +109,7 @@ class _Records:
     other_rows: set[str] = dataclasses.field(default_factory=set)
     aggregates: Mapping[str, snapshot.Aggregate] = dataclasses.field(
         default_factory=dict)
-    # What is read before and after may take longer than they are valid.
+    # Other reads may take longer than the heartbeats are valid.
     at: datetime.datetime = model.NEVER
 
 
@@ -175,7 +174,7 @@ class Source:
         :returns: what writes there
         :raises CommandError: if its database cannot be reached
         """
-        # It imports most of Nova, which takes longer than to read everything.
+        # The import of most of Nova takes longer than reading everything.
         from nova_ironic_ring.command.access import writing
         cell = next(cell for cell in self._cells
                     if name in (cell.name, cell.uuid))
@@ -188,12 +187,12 @@ class Source:
         """Read a deployment, once.
 
         :param providers: whether to ask Placement as well
-        :param ironic: whether to ask Ironic; else nodes are what Nova has
-            records of
-        :raises CommandError: if something cannot be reached; a cell only
-            where all are like that
+        :param ironic: whether to ask Ironic; otherwise the nodes are those of
+            Nova's records
+        :raises CommandError: if something cannot be reached; for cells, only
+            if none can be
         """
-        # Most deployments have no pools: their nodes are listed meanwhile.
+        # Most deployments have no pools, so nodes are listed meanwhile.
         is_wanted = threading.Event()
         is_wanted.set()
         listing = Call(functools.partial(
@@ -222,10 +221,10 @@ class Source:
             aggregates=placing.result() if placing else found.aggregates)
 
     def refresh(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
-        """Read anew what Nova's databases have, and nothing else.
+        """Read Nova's databases again, and nothing else.
 
         :param seen: what was read before
-        :raises CommandError: if one does not answer that did before
+        :raises CommandError: if a cell that answered before does not answer
         """
         found, unread = self._records([
             cell for cell in self.cells() if cell.name not in seen.unread])
@@ -237,7 +236,7 @@ class Source:
                 if node.instance]), seen.unread, seen.cell))
 
     def with_nodes(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
-        """Ask Ironic for its nodes, where only Nova was asked.
+        """Ask Ironic for its nodes, after only Nova was asked.
 
         :param seen: what Nova has said
         :raises CommandError: if Ironic does not answer
@@ -249,7 +248,7 @@ class Source:
                    ) -> tuple[snapshot.Snapshot, list[snapshot.Node]]:
         """Read Nova's databases, and some nodes of Ironic.
 
-        The other nodes are those that Nova has records of.
+        The other nodes are those of Nova's records.
 
         :param names: what to find each node by, as
             :meth:`snapshot.Snapshot.find` has it
@@ -271,11 +270,11 @@ class Source:
 
     def _records(self, cells: Sequence[tables.Cell]
                  ) -> tuple[_Records, dict[str, str]]:
-        """Read what the databases of cells have of services, all at once.
+        """Read the services in the databases of cells, all at once.
 
         :param cells: the cells to read
-        :returns: that, and why other cells were not read, by their names;
-            empty for those that nobody wants
+        :returns: the services, and the errors of cells that were not read, by
+            their names; empty for cells that were not selected
         :raises CommandError: if no cell can be read
         """
         found = _Records()
@@ -363,7 +362,7 @@ class Source:
 
     def _with_providers(self, found: _Records
                         ) -> dict[str, snapshot.Aggregate]:
-        """Ask Placement who is in the aggregates of services of Ironic."""
+        """Read the providers in the aggregates of services of Ironic."""
         owners = {model.canonical(row.owner) for row in (
             *found.rows.values(), *found.pools.values())}
         return {uuid: dataclasses.replace(each, providers=frozenset(
@@ -379,7 +378,7 @@ class Source:
 
         :param found: what was read of services
         :param unread: the names of the cells that are not read
-        :param uuids: the UUIDs of those that are wanted beside them
+        :param uuids: the UUIDs of other wanted instances
         """
         instances: dict[str, snapshot.Instance] = {}
         for cell in self.cells():
@@ -405,9 +404,9 @@ class Source:
               ) -> dict[str, snapshot.Node]:
         """Read what Ironic has, by UUID.
 
-        :param has_pools: whether to read what the scheduler may ask of each
-            node as well
-        :param is_wanted: says whether to go on
+        :param has_pools: whether to read the properties of each node for the
+            scheduler as well
+        :param is_wanted: returns whether to continue
         :raises CommandError: if it does not answer
         """
         make, fields = _maker(has_pools)
@@ -441,7 +440,8 @@ class Source:
         if node is not None:
             return node
         make, fields = _maker(bool(seen.pools))
-        # What may be the beginning of a UUID as well is looked for among all.
+        # A name that may also be the beginning of a UUID is searched among
+        # all.
         server = name if uuidutils.is_uuid_like(name) else None if (
             snapshot.is_beginning(name)) else (
                 snapshot.named(seen.instances.values(), name))
@@ -450,13 +450,14 @@ class Source:
                 self._ironic.nodes(fields, instance_uuid=server))
             if len(held) == 1:
                 return make(held[0])
-            # By the beginning of the UUID, or to say that there is none.
+            # To find it by the beginning of its UUID, or to report that there
+            # is none.
             found = {node['uuid']: make(node)
                      for node in self._ironic.nodes(fields)}
         return snapshot.find(found.values(), name, seen.instances.values())
 
     def place(self, node: str) -> sharding.Place | None:
-        """Read where a node of Ironic is just now, and no more of it.
+        """Read the current place of a node of Ironic, and nothing else.
 
         :param node: its UUID
         :returns: None if Ironic does not have it
@@ -468,7 +469,7 @@ class Source:
             found.get('conductor_group') or '', found.get('shard'))
 
     def see_shards(self, cloud: str | None = None) -> None:
-        """See that Ironic has shards, and answers an account.
+        """Check that Ironic has shards, and answers an account.
 
         :param cloud: as :meth:`set_shard` has it
         :raises CommandError: if it does not
@@ -486,9 +487,9 @@ class Source:
 
         :param node: its UUID
         :param shard: the name of the shard; None for no shard
-        :param cloud: the name of the cloud in clouds.yaml whose account does
-            it; None for Nova's own
-        :raises RefusedError: if no other node can be changed either
+        :param cloud: the cloud in clouds.yaml whose account changes the node;
+            None for Nova's own
+        :raises RefusedError: if no node can be changed
         :raises CommandError: if this node cannot
         """
         with _changing_ironic(cloud):
@@ -501,13 +502,13 @@ class Source:
                     f'Node {node} stays as it is: {_line(error)}') from error
 
     def _ironic_of(self, cloud: str | None) -> plain.Ironic:
-        """Return what asks Ironic with an account."""
+        """Return a connection to Ironic with an account."""
         if cloud not in self._ironics:
             self._ironics[cloud] = plain.Ironic(CONF, cloud)
         return self._ironics[cloud]
 
     def has_node(self, node: str) -> bool:
-        """Say whether Ironic has a node just now.
+        """Return whether Ironic has a node now.
 
         :param node: its UUID
         :raises CommandError: if it does not answer
@@ -534,7 +535,8 @@ class Source:
         for name in names:
             url = f'{_PROVIDERS}/{pools.uuid_of(name)}'
             told = self._ask_placement('GET', f'{url}/inventories').json()
-            # A provider.yaml may have added others, which count no nodes.
+            # A provider.yaml may have added other classes, which do not count
+            # nodes.
             inventories: Mapping[str, Mapping[str, int]] = {
                 each: said for each, said
                 in told.get('inventories', {}).items()
@@ -549,7 +551,7 @@ class Source:
         return found
 
     def consumers(self, node: str) -> frozenset[str]:
-        """Read who has allocations of a node.
+        """Read the consumers with allocations of a node.
 
         :param node: the node's UUID
         :raises CommandError: if Placement does not answer, or refuses
@@ -562,8 +564,8 @@ class Source:
         """Delete the resource provider of a node, if there is one.
 
         :param node: the node's UUID
-        :raises CommandError: if Placement refuses, because something is
-            allocated of it, for one
+        :raises CommandError: if Placement refuses, for example because of an
+            allocation
         """
         self._ask_placement('DELETE', f'{_PROVIDERS}/{node}')
 
@@ -581,8 +583,8 @@ class Source:
                 'Placement does not answer: see the credentials and the '
                 f'endpoint in [placement] of nova.conf ({_line(error)}).'
             ) from error
-        # One provider may be gone, as after half a run of "clean"; that there
-        # are none at all is no answer of Placement's.
+        # One provider may be gone, for example after half a run of "clean". An
+        # empty answer is not from Placement.
         if answer.status_code >= 400 and (
                 answer.status_code != 404 or url == _PROVIDERS):
             raise errors.CommandError(
@@ -602,7 +604,7 @@ class _Rows:
 
 
 def _rows(found: Iterable, cell: str) -> _Rows:
-    """Make sense of the records of nodes in a cell.
+    """Parse the records of nodes in a cell.
 
     :param found: as :meth:`tables.Database.compute_nodes` has them
     :param cell: the name of the cell
@@ -626,7 +628,7 @@ def _rows(found: Iterable, cell: str) -> _Rows:
 def _snapshot(found: _Records, instances: Mapping[str, snapshot.Instance],
               unread: Mapping[str, str], cell: str | None
               ) -> snapshot.Snapshot:
-    """Put together what the databases have."""
+    """Merge the content of the databases."""
     return snapshot.Snapshot(
         found.at, CONF.service_down_time, found.services, found.rows,
         instances, {}, frozenset(found.others), frozenset(found.other_rows),
@@ -635,7 +637,7 @@ def _snapshot(found: _Records, instances: Mapping[str, snapshot.Instance],
 
 
 def _liveness() -> Callable[[Mapping[str, object]], bool] | None:
-    """Say how to know that a service is alive, if not by the database."""
+    """Return how to know that a service is alive, if not by the database."""
     if CONF.servicegroup_driver != 'mc':
         return None
     from nova_ironic_ring.adapters import records
@@ -644,13 +646,13 @@ def _liveness() -> Callable[[Mapping[str, object]], bool] | None:
 
 def _maker(has_pools: bool) -> tuple[
         Callable[[plain.Node], snapshot.Node], tuple[str, ...]]:
-    """Say how to make a node of what Ironic says, and what to ask it for.
+    """Return the function that makes a node, and the fields that it needs.
 
     :param has_pools: whether there are pools
     """
     if not has_pools:
         return _node, _NODE_FIELDS
-    # Nova's driver says what kind a node is, and is slow to import.
+    # Nova's driver determines the kind of a node, and is slow to import.
     from nova_ironic_ring.adapters import kinds
     known = kinds.Kinds()
 
@@ -669,7 +671,7 @@ def _node(node: plain.Node) -> snapshot.Node:
 
 @contextlib.contextmanager
 def _asking_ironic() -> Iterator[None]:
-    """Say in one sentence that Ironic does not answer."""
+    """Return an error of one sentence: Ironic does not answer."""
     try:
         yield
     except (keystone_exceptions.ClientException, ValueError) as error:
@@ -681,7 +683,7 @@ def _asking_ironic() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _changing_ironic(cloud: str | None) -> Iterator[None]:
-    """Say in one sentence that Ironic does not let an account change it.
+    """Return an error of one sentence: Ironic refuses the account.
 
     :param cloud: the name of the cloud whose account it is
     """
@@ -708,7 +710,7 @@ def _url(connection: str) -> str:
         return connection
     found = tables.filled(connection, CONF.database.connection)
     if found is None:
-        # To import that much of Nova takes longer than all else.
+        # The import of that much of Nova takes longer than everything else.
         from nova_ironic_ring.command.access import writing
         found = writing.url_of(connection)
     return found
@@ -716,7 +718,7 @@ def _url(connection: str) -> str:
 
 @contextlib.contextmanager
 def _database(what: str, section: str) -> Iterator[None]:
-    """Say in one sentence that a database cannot be reached."""
+    """Return an error of one sentence: a database cannot be reached."""
     try:
         yield
     except (db_exception.DBError,
@@ -730,5 +732,5 @@ def _database(what: str, section: str) -> Iterator[None]:
 
 
 def _line(error: BaseException) -> str:
-    """Return the first line of what an error says."""
+    """Return the first line of an error's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

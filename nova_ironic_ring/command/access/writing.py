@@ -2,8 +2,8 @@
 
 """Writes what the command changes in Nova, with Nova's own objects.
 
-The import takes longer than to read a whole deployment, so only commands that
-write import this module.
+Its import takes longer than reading a whole deployment, so only commands that
+write import it.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from nova_ironic_ring.core.values import ports
 if TYPE_CHECKING:
     from nova_ironic_ring.adapters import records
 
-# They are named in what follows.
+# The code below uses them by name.
 objects.register_all()
 
 
@@ -52,7 +52,7 @@ class CellWriter:
         :returns: None if there is nothing to change
         """
         record = objects.Service.get_by_compute_host(self.context, host)
-        # Who has disabled it meanwhile has had a reason.
+        # If somebody has disabled it meanwhile, that reason stays.
         if changes.get('disabled') and record.disabled:
             return None
         record.update(changes)
@@ -60,9 +60,9 @@ class CellWriter:
 
     def is_heard_of_since(self, seen: model.Service,
                           record: objects.Service) -> bool:
-        """Say whether a nova-compute that was late has come back.
+        """Return whether a nova-compute that was late has come back.
 
-        :param seen: what its record said then
+        :param seen: its record at that time
         :param record: its record
         """
         if seen.alive is None:
@@ -78,8 +78,8 @@ class CellWriter:
         :param record: the record
         """
         if 'disabled' not in record.obj_what_changed():
-            # The API does no more then, and who fails a service over would
-            # wait for its import.
+            # The API does nothing else in this case, and a failover would have
+            # to wait for its import.
             record.save()
             return
         from nova.compute import api
@@ -106,7 +106,7 @@ class CellWriter:
         """Give an instance to another service.
 
         :param instance: its UUID
-        :param expected: where it has to be
+        :param expected: its expected place
         :param host: the name of the other service
         :raises CommandError: if something is being done with it by now
         """
@@ -136,13 +136,13 @@ class CellWriter:
         _see_given(gift.instance, is_given)
 
     def _records_of(self, host: str, giver: str) -> 'records.Nova':
-        """Return Nova's records, in the name of who is to have an instance.
+        """Return Nova's records, on behalf of the new service of an instance.
 
         :param host: its name
         :param giver: the name of the service that has the instance
         :raises CommandError: if that one has nodes that are not of Ironic
         """
-        # They import the resource tracker, which most that writes never asks.
+        # They import the resource tracker, which most writes do not need.
         from nova_ironic_ring.adapters import records
         found = records.Nova(self.context, host)
         if found.other_drivers([giver]):
@@ -153,7 +153,7 @@ class CellWriter:
 
 
 def _see_given(instance: str, is_given: bool) -> None:
-    """See that an instance was given away.
+    """Check that an instance was given away.
 
     :raises CommandError: if it was not
     """
@@ -186,5 +186,5 @@ def url_of(template: str) -> str:
 
 @functools.cache
 def set_up() -> None:
-    """Have Nova's objects know nova.conf, once."""
+    """Configure Nova's objects with nova.conf, once."""
     settings.parse(config.parse_args)

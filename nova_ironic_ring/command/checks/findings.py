@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the checks find, and what programs know it by."""
+"""The findings of the checks, and their codes for programs."""
 
 import dataclasses
 import enum
@@ -9,14 +9,14 @@ import enum
 class Severity(enum.Enum):
     """How bad a finding is."""
 
-    #: Something does not work until somebody acts.
+    #: Something does not work until somebody repairs it.
     ERROR = 'error'
-    #: It may mend itself, or somebody may want it so.
+    #: It may disappear by itself, or be intended.
     WARNING = 'warning'
 
 
 class FindingCode(enum.Enum):
-    """What sort of thing a finding is, for programs: these names stay.
+    """The kinds of findings, for programs: these names stay.
 
     :ivar kind: the name of the check, which people see
     :ivar severity: how bad it is
@@ -27,7 +27,7 @@ class FindingCode(enum.Enum):
 
     def __new__(cls, kind: str, severity: Severity) -> 'FindingCode':
         code = object.__new__(cls)
-        # Enums take members with the same value for one.
+        # Enums merge members with the same value.
         code._value_ = len(cls.__members__)
         code.kind, code.severity = kind, severity
         return code
@@ -67,11 +67,11 @@ class FindingCode(enum.Enum):
 class Finding:
     """Something to look at.
 
-    :ivar code: what sort of thing it is
-    :ivar subject: whom or what it is about
+    :ivar code: its kind
+    :ivar subject: the service, node or other thing that it concerns
     :ivar what: what was found, in words
     :ivar advice: what to do
-    :ivar cell: the name of the cell that it is in; None if it is in none
+    :ivar cell: the name of its cell; None if it is in none
     """
 
     code: FindingCode
@@ -82,5 +82,5 @@ class Finding:
 
     @property
     def kind(self) -> str:
-        """The name of the check that has found it."""
+        """The name of its check."""
         return self.code.kind

@@ -18,7 +18,7 @@ _State = membership.State
 
 
 def advice_on_lost(seen: snapshot.Snapshot, host: str, held: bool) -> str:
-    """Say what to do about what is in the name of a lost service.
+    """Return the advice on records and instances of a lost service.
 
     :param seen: what was read
     :param host: its name
@@ -77,7 +77,7 @@ def pools(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 
 def counts(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Nodes of which no pool is made, and pools of another size than nodes.
+    """Nodes without a pool, and pools whose sizes differ from Ironic.
 
     :param seen: what was read
     """
@@ -88,7 +88,7 @@ def counts(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 def _left_out(seen: snapshot.Snapshot, counted: counting.Counts
               ) -> Iterator[Finding]:
-    """Services that do not make a pool of each kind of their nodes."""
+    """Services that do not make a pool for each kind of their nodes."""
     found: dict[str, list[str]] = {}
     for node, host in sorted(counted.left_out.items()):
         found.setdefault(host, []).append(node)
@@ -103,17 +103,17 @@ def _left_out(seen: snapshot.Snapshot, counted: counting.Counts
                         f'nodes, such as {nodes[0]}, are')
             + f' of {plural.of(of_kinds, "other kind")}: nothing is built '
             'there',
-            'see who has set the traits and capabilities of these in Ironic; '
-            'name those that flavors ask for in [ironic_ring] pool_traits and '
-            'pool_capabilities, or raise the limit, on all services of the '
-            'ring, and send SIGHUP', service.cell)
+            'find out who has set the traits and capabilities of these nodes '
+            'in Ironic; name those that flavors request in [ironic_ring] '
+            'pool_traits and pool_capabilities, or raise the limit, on all '
+            'services of the ring, and send SIGHUP', service.cell)
 
 
 def _totals(seen: snapshot.Snapshot, counted: counting.Counts
             ) -> Iterator[Finding]:
     """Pools that have more or fewer nodes together than Ironic.
 
-    Those of services that are lost, or whose passes fail, are reserved.
+    Pools of services that are lost, or whose passes fail, are reserved.
     """
     counts = counted.counted
     if seen.providers is None or not counts:
@@ -147,21 +147,21 @@ def _totals(seen: snapshot.Snapshot, counted: counting.Counts
                 f'{plural.of(sum(actual.values()), "node")} of resource '
                 f'class {kind.resource_class} and of one kind in pools, and '
                 f'Ironic has {in_ironic} ({", ".join(words)})',
-                'wait for a pass of each service; if it stays so, look for '
-                'ERROR and WARNING in the logs of those', key.cell)
+                'wait for a pass of each service; if this persists, look for '
+                'ERROR and WARNING in their logs', key.cell)
 
 
 def _unclaimed(seen: snapshot.Snapshot, counts: Container[str]
                ) -> collections.Counter[tuple[str, core_pools.Kind]]:
     """Count the free nodes that should be in a pool, and are in none.
 
-    Services that see different rings may each take a node for another's.
+    Services that see different rings may each assign a node to the other.
 
     :param seen: what was read
     :param counts: UUIDs of the nodes that are in a pool, and of those that
         are left out
-    :returns: how many there are, by the canonical name of the service that is
-        to have them, and their kind
+    :returns: how many there are, by the canonical name of their desired owner,
+        and their kind
     """
     return collections.Counter(
         (owner, kind) for uuid, owner in seen.desired.owners().items()
@@ -178,7 +178,7 @@ def _total(seen: snapshot.Snapshot, name: str, expected: int) -> int:
     :param expected: how many it should have
     """
     found = seen.inventories.get(name)
-    # Of a pool without nodes Placement is told one node, which is reserved.
+    # A pool without nodes has one node in Placement, which is reserved.
     if found is None or (not expected and found.total == found.reserved):
         return 0
     return found.total
@@ -203,8 +203,8 @@ def without_record(seen: snapshot.Snapshot
 def records(seen: snapshot.Snapshot) -> Iterator[Finding]:
     """Pools that have instances, and no record.
 
-    The pool driver deletes the record of none that has one. Nova's own driver
-    takes all pools of its service for nodes that Ironic does not have.
+    The pool driver deletes no record of a pool with an instance. Nova's own
+    driver treats all pools of its service as nodes that Ironic does not have.
 
     :param seen: what was read
     """
@@ -235,6 +235,6 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 FindingCode.INSTANCE_WITHOUT_NODE, uuid,
                 f'it is in pool {instance.pool}, and Ironic has it on no node '
                 'that Nova may see',
-                'see whether somebody has removed the instance_uuid of its '
-                "node, or Nova's account may not see the node; else delete "
-                'the server', instance.cell)
+                'check whether somebody has removed the instance_uuid of its '
+                "node, or Nova's account may not see the node; if neither, "
+                'delete the server', instance.cell)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Finds records, providers, nodes and instances that do not fit together."""
+"""Finds records, providers, nodes and instances that do not match."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from nova_ironic_ring.core.values import pools as core_pools
 
 
 def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Records of lost services, and records and nodes without each other.
+    """Records of lost services or without nodes, and nodes without records.
 
     :param seen: what was read
     """
@@ -45,13 +45,13 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
         yield Finding(
             FindingCode.NODE_WITHOUT_RECORD, node,
             'the node has no record in Nova',
-            'wait for a pass of the resource tracker; if it stays so, look '
+            'wait for a pass of the resource tracker; if this persists, look '
             'for ERROR in the log of the service that "nova-ironic-ring node '
             'show" names')
 
 
 def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Resource providers and nodes without each other.
+    """Resource providers without nodes, and nodes without providers.
 
     :param seen: what was read
     """
@@ -70,8 +70,9 @@ def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
             FindingCode.NODE_WITHOUT_PROVIDER, uuid,
             'the node has a record and no resource '
             'provider, so nothing is built on it',
-            f'wait for a pass; if it stays so, restart {seen.rows[uuid].owner}'
-            ' and look for ERROR in its log', seen.rows[uuid].cell)
+            'wait for a pass; if this persists, restart '
+            f'{seen.rows[uuid].owner} and look for ERROR in its log',
+            seen.rows[uuid].cell)
 
 
 def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -88,9 +89,10 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     FindingCode.INSTANCE_NOT_IN_NOVA, node.uuid,
                     f'the node holds instance {node.instance}, which Nova '
                     'does not have',
-                    "Nova's task for such frees it within [DEFAULT] "
-                    'running_deleted_instance_poll_interval; if the instance '
-                    'was never of this Nova, undeploy the node in Ironic',
+                    "Nova's task for deleted instances frees it within "
+                    '[DEFAULT] running_deleted_instance_poll_interval; if '
+                    'the instance was never of this Nova, undeploy the node '
+                    'in Ironic',
                     row.cell if row else None)
             continue
         if instance.host is not None and (
@@ -100,8 +102,8 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 FindingCode.INSTANCE_ELSEWHERE, node.uuid,
                 f'the node holds instance {instance.uuid}, which Nova has on '
                 f'{instance.node}, with {instance.host}',
-                'see who has set the instance_uuid of the node: nobody takes '
-                'the instance over', instance.cell)
+                'find out who has set the instance_uuid of the node: no '
+                'service takes the instance over', instance.cell)
             continue
         if row is not None and instance.host is not None and (
                 instance.pool is None) and (

@@ -21,7 +21,7 @@ _State = membership.State
 
 
 def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Members that disagree on what makes the ring.
+    """Members with different values of an option that defines the ring.
 
     :param seen: what was read
     """
@@ -38,8 +38,8 @@ def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 ('capabilities', '[ironic_ring] pool_capabilities'),
                 ('traits', '[ironic_ring] pool_traits'),
                 ('peers', '[ironic] peer_list')):
-            # One without a peer list goes by what the others say, and one
-            # without pools has no kinds.
+            # A service without a peer list uses the reports of the others, and
+            # one without pools has no kinds.
             values = {host: _in_words(getattr(found, field))
                       for host, found in said.items()
                       if (field != 'peers' or found.peers is not None)
@@ -81,7 +81,8 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 + plural.of(len(seen.served(key)), 'node'),
                 'start one, or enable one: see "nova-ironic-ring show"',
                 key.cell)
-        # The list may have those that are dead, or have no node just now.
+        # The list may contain services that are dead, or have no node at the
+        # moment.
         said = {found.peers for host, found in seen.profiles.items()
                 if host in seen.hosts and seen.key(host) == key
                 and found.peers is not None}
@@ -97,12 +98,12 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
                             profile.fingerprint(*alive)}):
             yield Finding(
                 FindingCode.PEER_LIST_DIFFERS_FROM_SERVICES, str(key),
-                '[ironic] peer_list is not what lives '
-                f'there ({", ".join(sorted(current.members)) or "nobody"})',
+                '[ironic] peer_list differs from the live services '
+                f'({", ".join(sorted(current.members)) or "none"})',
                 'start the peers that are missing, or set the list to the '
                 'hosts that serve the group, or remove it from all of them, '
                 'and send SIGHUP', key.cell)
-    # What another cell has is not known where that was not read.
+    # The services of a cell that was not read are not known.
     for node in () if seen.unread else seen.nodes.values():
         if not any(key.scope.has(node.group, node.shard)
                    for key in seen.keys()):
@@ -133,7 +134,7 @@ def overlaps(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     len(both), f'of its nodes, {both[0]}, is one of those of',
                     f'of its nodes, such as {both[0]}, are those of')
                 + f' {other} as well: both rings take nodes from each other',
-                'give each node to one of the two: set [ironic] '
+                'assign each node to one of the two: set [ironic] '
                 'conductor_group and shard on all of their services, or '
                 'change the nodes', one.cell)
 
@@ -141,8 +142,8 @@ def overlaps(seen: snapshot.Snapshot) -> Iterator[Finding]:
 def aggregates(seen: snapshot.Snapshot) -> Iterator[Finding]:
     """Services of a ring that are not in the same host aggregates.
 
-    Nova takes the availability zone and the aggregates of a node from its
-    service, so that a node would change both with its service.
+    Nova derives the availability zone and the aggregates of a node from its
+    service, so a node would change both with its service.
 
     :param seen: what was read
     """
@@ -165,8 +166,8 @@ def aggregates(seen: snapshot.Snapshot) -> Iterator[Finding]:
 def members(seen: snapshot.Snapshot) -> Iterator[Finding]:
     """Compute nodes that are in other aggregates in Placement than in Nova.
 
-    The scheduler goes by Placement. What services of Ironic are not in is not
-    looked at: it may have been put there by hand.
+    The scheduler uses Placement. Aggregates without a service of Ironic are
+    ignored: somebody may have set them by hand.
 
     :param seen: what was read
     """
@@ -191,14 +192,14 @@ def members(seen: snapshot.Snapshot) -> Iterator[Finding]:
         for code, counts, differs, advice in (
                 (FindingCode.NOT_IN_AGGREGATE, missing,
                  ('not in', 'in Nova: requests for it do not find them'),
-                 'wait for two passes of it; if it stays so, see whether its '
-                 'log says that Nova does not tell the host aggregates, and '
-                 'give the conductor of its cell the [api_database]'),
+                 'wait for two of its passes; if this persists, check whether '
+                 'its log has that Nova does not tell the host aggregates, '
+                 'and configure [api_database] for the conductor of its cell'),
                 (FindingCode.LEFT_IN_AGGREGATE, left,
                  ('in', 'not in Nova: requests for it find them'),
-                 'wait for some minutes; if it stays so, add the host to the '
-                 'aggregate, or take the resource providers out of it with '
-                 '"openstack resource provider aggregate set"')):
+                 'wait for some minutes; if this persists, add the host to '
+                 'the aggregate, or take the resource providers out of it '
+                 'with "openstack resource provider aggregate set"')):
             for uuid, count in sorted(counts.items()):
                 yield Finding(
                     code, host,
@@ -209,7 +210,7 @@ def members(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 
 def _places(seen: snapshot.Snapshot) -> dict[str, list[str]]:
-    """Name the providers of services that see to their aggregates.
+    """Name the providers of services that update their aggregates.
 
     :returns: UUIDs, by the canonical name of the service
     """
@@ -217,7 +218,7 @@ def _places(seen: snapshot.Snapshot) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, row in (*seen.rows.items(), *seen.pools.items()):
         host = model.canonical(row.owner)
-        # One that is not there yet is found by another check.
+        # Another check finds providers that do not exist yet.
         if host in seen.hosts and host in seen.profiles and (
                 seen.state(host).gives) and (
                     name in seen.providers or name in seen.inventories):
@@ -237,14 +238,14 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
         if seen.state(host) not in (_State.MEMBER, _State.DISABLED):
             continue
         if host in seen.owners and host not in seen.profiles:
-            # The ring driver is the way from Nova's own, but where that one
-            # has been started on pools by mistake.
+            # From Nova's own driver, the ring driver is next, unless Nova's
+            # was started on pools by mistake.
             driver = ('IronicPoolDriver' if host in pooled
                       else 'IronicRingDriver')
             yield Finding(
                 FindingCode.SERVICE_SAYS_NOTHING, service.record.host,
-                "it does not say anything of itself: it runs Nova's own "
-                'driver, or an old release of this one',
+                "it does not report its settings: it runs Nova's own driver, "
+                'or an old release of this one',
                 f'set [DEFAULT] compute_driver = ironic_ring.{driver} there, '
                 'and restart it', service.cell)
         elif host not in seen.owners and seen.nodes and (
@@ -252,13 +253,13 @@ def drivers(seen: snapshot.Snapshot) -> Iterator[Finding]:
             yield Finding(
                 FindingCode.SERVICE_WITHOUT_NODE, service.record.host,
                 'it lives and has no node: its driver does not load or finds '
-                'no nodes, or the ring has none of the free nodes for it',
-                'look for ERROR in its log; if it is to have no nodes, '
+                'no nodes, or the ring assigns no free node to it',
+                'look for ERROR in its log; if it should have no nodes, '
                 'disable it', service.cell)
 
 
 def protocols(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Services of releases that do not write the same into their records.
+    """Services whose releases write different protocols into their records.
 
     :param seen: what was read
     """
@@ -304,13 +305,13 @@ def work(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 'it lives, and its passes fail: the last good one was '
                 + (f'at {at:%Y-%m-%d %H:%M:%S} UTC' if at else 'long ago'),
                 'if it has not just started, look for ERROR and WARNING in '
-                'its log, whether it reaches Ironic and Placement, and at its '
-                'credentials in [ironic]; or its clock is wrong',
+                'its log; check whether it reaches Ironic and Placement, its '
+                'credentials in [ironic], and its clock',
                 service.cell)
 
 
 def timeouts(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Services that do not wait for as long as a handover may take.
+    """Services whose timeout is shorter than a handover may take.
 
     :param seen: what was read
     """
@@ -329,7 +330,7 @@ def timeouts(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 
 def failovers(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Services that wait longer before a failover than they are told to.
+    """Services that wait longer for a failover than configured.
 
     :param seen: what was read
     """
@@ -340,10 +341,10 @@ def failovers(seen: snapshot.Snapshot) -> Iterator[Finding]:
             yield Finding(
                 FindingCode.FAILOVER_RAISED, service.record.host,
                 '[ironic_ring] failover_after is '
-                f'{said.failover_configured:g} s, and it goes by '
+                f'{said.failover_configured:g} s, and it waits for '
                 f'{said.failover_after:g} s, [DEFAULT] '
-                'graceful_shutdown_timeout: a service that ends in order may '
-                'take that long',
+                'graceful_shutdown_timeout: a clean shutdown may take that '
+                'long',
                 f'set failover_after to {said.failover_after:g} or more, and '
                 'send SIGHUP; or lower graceful_shutdown_timeout, and restart '
                 'the services', service.cell)

@@ -16,10 +16,10 @@ from nova_ironic_ring.command.telling import snapshot
 class Check:
     """A check.
 
-    :ivar title: what ``upgrade check`` calls it
+    :ivar title: its name in ``upgrade check``
     :ivar run: finds what is wrong with what was read
-    :ivar is_fatal: whether an upgrade has to wait until that is mended:
-        members that disagree may lose nodes to each other
+    :ivar is_fatal: whether it has to be repaired before an upgrade: members
+        that disagree may lose nodes to each other
     """
 
     title: str

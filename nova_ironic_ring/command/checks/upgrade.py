@@ -15,13 +15,13 @@ _Code, _Result = upgradecheck.Code, upgradecheck.Result
 
 @dataclasses.dataclass(frozen=True)
 class CheckResult:
-    """What a check says.
+    """The result of a check.
 
     :ivar title: the name of the check
     :ivar words: whether something is wrong, for people
     :ivar details: what was found, in sentences; empty for nothing
     :ivar code: the same as words, for programs: these names stay
-    :ivar status: the exit status that the command has by this check
+    :ivar status: the exit status of the command because of this check
     """
 
     title: str
@@ -40,7 +40,8 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
         :param seen: what was read
         """
         self._seen = seen
-        # The table prints what the codes were made of: no check runs twice.
+        # The table prints the results from which the codes were made: no check
+        # runs twice.
         self._found: dict[table.Check, upgradecheck.Result] = {}
 
     def _run(self, check: table.Check) -> upgradecheck.Result:
@@ -65,6 +66,6 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
 
     @property
     def _upgrade_checks(self) -> Sequence[tuple]:
-        # So the library prints its table of them.
+        # This makes the library print its table of them.
         return [(check.title, (UpgradeChecks._run, {'check': check}))
                 for check in table.CHECKS]

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What was read of a deployment, and what can be said of it."""
+"""The data read of a deployment, and the answers derived from them."""

@@ -42,10 +42,10 @@ class Counts:
 
 
 def of(seen: snapshot.Snapshot) -> Mapping[str, Count]:
-    """Say in which pool each node counts.
+    """Return the pool in which each node counts.
 
-    A node with an instance counts where Nova has the instance, also while the
-    service of that runs no passes.
+    A node with an instance counts where Nova has the instance, even while the
+    instance's service runs no passes.
 
     :param seen: what was read
     :returns: by the node's UUID; of the nodes that are in a pool
@@ -87,10 +87,10 @@ def look(seen: snapshot.Snapshot) -> Counts:
 
 def left(seen: snapshot.Snapshot, host: str,
          inventories: Mapping[str, snapshot.Inventory]) -> int:
-    """Count what a service that leaves has beside its instances.
+    """Count the free nodes and builds of a service that leaves.
 
-    That are its nodes that count for it still, by what Placement has, and
-    builds that are on their way to it.
+    These are the nodes that Placement still counts for it, and builds that are
+    on their way to it.
 
     :param seen: what was read
     :param host: the canonical name of the service
@@ -104,9 +104,8 @@ def left(seen: snapshot.Snapshot, host: str,
         found = inventories.get(name)
         if found is None or model.canonical(row.owner) != host:
             continue
-        # Of an empty pool Placement is told one node, which is reserved. The
-        # pools of a lost service are reserved by its peers, and keep their
-        # size.
+        # An empty pool has one node in Placement, which is reserved. The peers
+        # of a lost service reserve its pools, which keep their size.
         more = 0 if is_lost else found.total - max(1, held[name])
         count += max(found.free, more) + max(0, found.used - held[name])
     return count

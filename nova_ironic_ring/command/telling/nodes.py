@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Says what becomes of nodes, in words and in codes."""
+"""Describes what happens to nodes, in words and in codes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
@@ -18,20 +18,20 @@ from nova_ironic_ring.core.values import pools
 
 _Decision = decisions.Decision
 
-#: The code where no service decides.
+#: The code if no service decides.
 NONE = 'NONE'
-#: The code where a node counts in a pool: that is all that becomes of it.
+#: The code for a node that only counts in a pool.
 COUNT = 'COUNT'
 
 _GONE = overview.Description(overview.StateCode.GONE, 'not in Nova')
 
-# With these a service has nothing to do with a node.
+# With these decisions a service does nothing with a node.
 _LEAVES = (_Decision.LEAVE, _Decision.LEAVE_INSTANCE)
 
 
 @dataclasses.dataclass(frozen=True)
 class Story:
-    """What there is to say of a node.
+    """The description of a node.
 
     :ivar node: the node
     :ivar row: its record, if there is one
@@ -93,7 +93,7 @@ class Story:
 
     @property
     def is_to_move(self) -> bool:
-        """Whether the node goes to another service, or is to."""
+        """Whether the node moves, or should move, to another service."""
         decision = self.step.decision if self.step else None
         return decision is not None and bool(self.owner_name) and (
             decision.takes or decision.takes_instance or decision.offers
@@ -102,7 +102,7 @@ class Story:
 
 @dataclasses.dataclass(frozen=True)
 class _Act:
-    """Who acts on a node, and how.
+    """The service that acts on a node, and how.
 
     :ivar host: the canonical name of the service that acts; None for none
     :ivar step: what it does, if that is more than to count the node
@@ -115,10 +115,10 @@ class _Act:
 
 
 class Teller:
-    """Tells of the nodes of a deployment."""
+    """Describes the nodes of a deployment."""
 
     def __init__(self, seen: snapshot.Snapshot) -> None:
-        """Look at the deployment as a whole.
+        """Prepare the answers for the whole deployment.
 
         :param seen: what was read
         """
@@ -129,7 +129,7 @@ class Teller:
         self._prospects: dict[str, prospect.Prospect] = {}
 
     def tell(self, node: snapshot.Node) -> Story:
-        """Tell of a node.
+        """Describe a node.
 
         :param node: the node
         """
@@ -157,11 +157,11 @@ class Teller:
 
     def _in_ring(self, node: snapshot.Node, row: snapshot.Row | None,
                  instance: snapshot.Instance | None) -> _Act:
-        """Say who acts on a node that counts in no pool."""
+        """Return the service that acts on a node that counts in no pool."""
         seen = self._seen
         desired = seen.desired.owner(node.uuid)
         key = seen.desired.keys.get(node.uuid)
-        # A node that no ring serves may be with a service all the same.
+        # A service may have a node that no ring serves.
         cell = row.cell if row else instance.cell if instance else None
         place = key or next((
             each for each in seen.keys() if each.cell == cell), None)
@@ -180,14 +180,14 @@ class Teller:
             return _Act(host, step, f'the node is {step.why}')
         elsewhere = _elsewhere(seen, node, instance)
         advice = elsewhere or self._advise_on_absent(instance, host)
-        # Nobody has to act where it is no instance of the ring.
+        # No service has to act if the instance does not belong to the ring.
         return _Act(None if elsewhere else host, step, '; '.join(
             filter(None, (f'the node is {step.why}', advice))))
 
     def _in_pool(self, node: snapshot.Node,
                  instance: snapshot.Instance | None, count: counting.Count
                  ) -> _Act:
-        """Say who acts on a node that counts in a pool."""
+        """Return the service that acts on a node that counts in a pool."""
         if instance is None or instance.pool is None:
             why = ('with an instance that Nova does not have, or that has no '
                    'service: reserved' if node.instance is not None
@@ -215,7 +215,7 @@ class Teller:
                     f'pool of {count.host}')
 
     def _silence(self, node: snapshot.Node, desired: str | None) -> str:
-        """Say why no service decides on a node."""
+        """Return why no service decides on a node."""
         if desired is None:
             return 'no member lives that could decide'
         left_out = self._counted.left_out.get(node.uuid)
@@ -235,7 +235,7 @@ class Teller:
 
     def _advise_on_absent(self, instance: snapshot.Instance | None, host: str
                           ) -> str | None:
-        """Say what an operator can do for an instance of an absent service.
+        """Return what an operator can do for an instance of an absent service.
 
         :param instance: the instance, which another service leaves alone
         :param host: the canonical name of that service
@@ -252,7 +252,7 @@ class Teller:
 
 def _elsewhere(seen: snapshot.Snapshot, node: snapshot.Node,
                instance: snapshot.Instance | None) -> str | None:
-    """Say where Nova has the instance on a node, if that is not there.
+    """Return where Nova has the instance of a node, if not on that node.
 
     :returns: None if Nova has it on this node, with a service of a ring
     """
@@ -268,11 +268,11 @@ def _elsewhere(seen: snapshot.Snapshot, node: snapshot.Node,
 
 
 def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, object]:
-    """Say whose a node is, whose it should be, and what is done about it.
+    """Describe the owner of a node, its desired owner, and what happens to it.
 
     :param seen: what was read
     :param node: the node
-    :returns: what there is to say, by its title
+    :returns: the values, by their titles
     """
     teller = Teller(seen)
     story = teller.tell(node)
@@ -307,13 +307,13 @@ def _acting(steps: Mapping[str, planner.Step], holders: Sequence[str],
             desired: str | None) -> str | None:
     """Name the service that acts on a node.
 
-    That is the one that takes it, or else the one that has it, or else the one
-    that would have it.
+    This is the service that takes it, or else its owner, or else its desired
+    owner.
 
     :param steps: what each service does with the node
     :param holders: the services that the instance and the node belong to
     :param desired: the desired owner, if there is one
-    :returns: None if nobody lists the node
+    :returns: None if no service lists the node
     """
     first = [host for host in (*holders, desired or '') if host in steps]
     order = [*first, *(host for host in steps if host not in first)]
@@ -327,7 +327,7 @@ def _acting(steps: Mapping[str, planner.Step], holders: Sequence[str],
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
-    """Which nodes are wanted; None for whatever it is.
+    """The selected nodes; None selects all.
 
     :ivar owner: the name of the service that they are recorded for
     :ivar state: the code of what that service is, in any case
@@ -345,7 +345,7 @@ class Filter:
     to_move: bool = False
 
     def fits(self, node: snapshot.Node) -> bool:
-        """Say whether Ironic has a node where it is wanted.
+        """Return whether a node is in the selected group and shard.
 
         :param node: the node
         """
@@ -354,7 +354,7 @@ class Filter:
             self.shard is None or self.shard == (node.shard or ''))
 
     def suits(self, story: Story) -> bool:
-        """Say whether what there is to say of a node is wanted.
+        """Return whether the description of a node matches.
 
         :param story: that
         """
@@ -370,7 +370,7 @@ class Filter:
 
 
 def choose(seen: snapshot.Snapshot, wanted: Filter) -> list[Story]:
-    """Tell of the nodes that are wanted.
+    """Describe the selected nodes.
 
     :param seen: what was read
     :param wanted: which they are
@@ -399,7 +399,7 @@ def choose(seen: snapshot.Snapshot, wanted: Filter) -> list[Story]:
 
 
 def _see_code(code: str | None, known: Iterable[str], what: str) -> None:
-    """See that there is a code.
+    """Check that a code exists.
 
     :raises ValueError: if there is not
     """

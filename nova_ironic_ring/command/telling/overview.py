@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the services are, and what each has."""
+"""The state of the services, and what each owns."""
 
 import dataclasses
 import enum
@@ -14,12 +14,12 @@ _State = membership.State
 
 
 class StateCode(enum.Enum):
-    """What a service is to its ring, for programs: these names stay."""
+    """The state of a service in its ring, for programs: these names stay."""
 
     MEMBER = enum.auto()
     #: It runs Nova's own driver, or an old release of this one.
     MEMBER_THAT_SAYS_NOTHING = enum.auto()
-    #: It lives, and has no node by which its peers would know it.
+    #: It lives, and has no node, so its peers do not know it.
     WITHOUT_NODE = enum.auto()
     #: It lives, and members have a peer list that does not name it.
     NOT_IN_PEER_LIST = enum.auto()
@@ -28,7 +28,7 @@ class StateCode(enum.Enum):
     NOT_WORKING = enum.auto()
     #: Nova's API shows it as down; it may be disabled as well.
     DOWN = enum.auto()
-    #: An operator has said so; it may be alive.
+    #: An operator has forced it down; it may be alive.
     FORCED_DOWN = enum.auto()
     #: Nova has no record of it.
     GONE = enum.auto()
@@ -36,7 +36,7 @@ class StateCode(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What a service is to its ring.
+    """The state of a service in its ring, with words for it.
 
     :ivar code: for programs
     :ivar words: the same and more, for people
@@ -73,7 +73,7 @@ class ServiceLine:
 
 
 def lines(seen: snapshot.Snapshot) -> list[ServiceLine]:
-    """Put together what each service is and has.
+    """Return the state and the nodes of each service.
 
     :param seen: what was read
     :returns: ring by ring; a line for each service that may run an ironic
@@ -116,7 +116,7 @@ def lines(seen: snapshot.Snapshot) -> list[ServiceLine]:
 
 
 def descriptions(seen: snapshot.Snapshot) -> dict[str, Description]:
-    """Say what all services are to their rings.
+    """Return the states of all services in their rings.
 
     :param seen: what was read
     :returns: by the canonical name of the service
@@ -127,7 +127,7 @@ def descriptions(seen: snapshot.Snapshot) -> dict[str, Description]:
 
 def describe(seen: snapshot.Snapshot, service: snapshot.Service
              ) -> Description:
-    """Say what a service is to its ring.
+    """Return the state of a service in its ring.
 
     :param seen: what was read
     :param service: the service

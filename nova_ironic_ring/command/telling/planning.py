@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a change of a ring would move, before it is made."""
+"""Computes what a change of a ring would move."""
 
 import collections
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,14 +22,14 @@ _COLOURS = {'nodes': '#4a7ebb', 'instances': '#d9883d'}
 
 @dataclasses.dataclass(frozen=True)
 class ServiceShare:
-    """What a service has, before and after.
+    """The share of a service, before and after a change.
 
     :ivar host: its name
     :ivar nodes: free nodes that are recorded for it, or count in its pools
     :ivar nodes_after: the same after the change
     :ivar instances: instances that belong to it
     :ivar instances_after: the same after the change
-    :ivar listed_after: nodes of which Ironic tells it in each pass then
+    :ivar listed_after: nodes that it lists in each pass afterwards
     """
 
     host: str
@@ -42,14 +42,14 @@ class ServiceShare:
 
 @dataclasses.dataclass(frozen=True)
 class ChangePlan:
-    """What would come of a change.
+    """The result of a change.
 
     :ivar shares: of each service
     :ivar moved_nodes: free nodes that change hands
     :ivar moved_instances: instances that change hands
     :ivar balance: the largest share of all nodes over the mean one
     :ivar balance_after: the same after the change
-    :ivar is_settled: whether it comes to an end: the services agree
+    :ivar is_settled: whether it ends: the services agree
     """
 
     shares: list[ServiceShare]
@@ -62,14 +62,15 @@ class ChangePlan:
 
 def plan(seen: snapshot.Snapshot, key: rings.Key,
          change: prospect.Change = prospect.Change()) -> ChangePlan:
-    """Work out what a change of a ring would move.
+    """Compute what a change of a ring would move.
 
     All services run their passes in memory, until nothing moves.
 
     :param seen: what was read
     :param key: the ring
     :param change: the change
-    :raises ValueError: if the change cannot be made, or nobody would be left
+    :raises ValueError: if the change cannot be made, or no member would be
+        left
     """
     members, after = _members(seen, key, change)
     outcome = prospect.of(seen, key, change).run()
@@ -106,7 +107,7 @@ def plan(seen: snapshot.Snapshot, key: rings.Key,
 
 
 def moves(plan: ChangePlan) -> str:
-    """Say how much changes hands, without a full stop.
+    """Return how much changes hands, without a full stop.
 
     :param plan: the plan
     """
@@ -118,7 +119,7 @@ def _members(seen: snapshot.Snapshot, key: rings.Key,
              change: prospect.Change) -> tuple[frozenset[str], frozenset[str]]:
     """Return the members of a ring now and after a change.
 
-    One that has no node yet is about to be one.
+    A service without a node is about to become one.
 
     :raises ValueError: as :func:`plan`
     """
@@ -153,7 +154,7 @@ def _see_whether_it_can_join(seen: snapshot.Snapshot, key: rings.Key,
         raise ValueError(
             f'"{host}" is a member of the ring of {key} already.')
     if any(each.record.name == host for each in seen.services):
-        # It says so of one that runs another driver.
+        # It raises an error for a service with another driver.
         cell = seen.service(host).cell
         if cell != key.cell:
             raise ValueError(
@@ -166,7 +167,7 @@ def _names(hosts: Iterable[str]) -> frozenset[str]:
 
 
 def balance(shares: Mapping[str, int]) -> float:
-    """Say how evenly nodes are divided.
+    """Compute how evenly nodes are divided.
 
     :param shares: how many each service has
     :returns: the largest share over the mean one; 1 where all have the same

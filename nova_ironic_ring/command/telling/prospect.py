@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Turns what was read of a ring into a cloud in memory, to run passes on."""
+"""Copies a ring into a cloud in memory, to run passes on it."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -57,8 +57,8 @@ class Prospect:
     def steps(self, node: str) -> dict[str, planner.Step]:
         """Return what each service does with a node in its next pass.
 
-        What they remember of their passes, such as how long they have waited,
-        is not known here.
+        This does not include what services remember of their passes, such as
+        how long they have waited.
 
         :param node: the node's UUID
         :returns: by the canonical name of the service; of those that list the
@@ -82,7 +82,7 @@ class Prospect:
                 for each in self.services if each.me in self.pooled}
 
     def run(self) -> forecast.Forecast:
-        """Return what the services do until nothing moves."""
+        """Return the moves of the services until nothing moves."""
         return forecast.run(self.cloud, self.services, self.pooled)
 
     def listed(self) -> dict[str, int]:
@@ -110,7 +110,7 @@ def of(seen: snapshot.Snapshot, key: rings.Key,
     services = {}
     for host, service in seen.hosts.items():
         found = _settings(seen, host)
-        # One whose passes fail runs none.
+        # A service whose passes fail runs none.
         if found is not None and service.cell == key.cell and (
                 host not in joining and seen.lives(host)
                 and seen.state(host) is not membership.State.NOT_WORKING):
@@ -141,8 +141,9 @@ def of(seen: snapshot.Snapshot, key: rings.Key,
 def _settings(seen: snapshot.Snapshot, host: str) -> settings.Settings | None:
     """Return the settings that a service seems to have.
 
-    One that says nothing of itself and has nodes runs Nova's own driver. One
-    that has none cannot say anything yet, and is taken to be as its peers are.
+    A service with nodes that reports nothing runs Nova's own driver. A service
+    without nodes cannot report anything yet, and counts as configured like its
+    peers.
 
     :param host: its canonical name
     :returns: None if nobody can tell
@@ -153,7 +154,7 @@ def _settings(seen: snapshot.Snapshot, host: str) -> settings.Settings | None:
         return None
     if said is not None:
         found = profile.settings_of(name, said, seen.down_time)
-        # Its list is too long to be said.
+        # Its list is too long to be reported.
         return dataclasses.replace(found, peers=frozenset(
             each for each in seen.hosts if seen.key(each) == key)) if (
                 said.peers is not None and not said.names) else found
@@ -174,7 +175,7 @@ def _like_others(seen: snapshot.Snapshot, key: rings.Key, name: str
     """
     said = sorted(host for host in seen.profiles
                   if host in seen.hosts and seen.key(host) == key)
-    # What one that does not live has said may be old.
+    # The report of a dead service may be old.
     usual = next((host for host in said if seen.lives(host)),
                  said[0] if said else None)
     found = _settings(seen, usual) if usual is not None else None
@@ -201,8 +202,8 @@ def _changed(found: settings.Settings, change: Change, is_meant: bool,
         found = dataclasses.replace(found, partitions=change.partitions)
     if is_meant and change.by_shards is not None and not is_stock:
         found = dataclasses.replace(found, by_shards=change.by_shards)
-    # The peer lists are changed as the operator has to. An old release says
-    # that a shard has one, of one service.
+    # The peer lists change as an operator has to change them. An old release
+    # reports for a shard a list of one service.
     if found.peers is None or found.scope.shard:
         return found
     return dataclasses.replace(found, peers=(
@@ -238,10 +239,10 @@ def _cloud(seen: snapshot.Snapshot, cell: str) -> clouds.Cloud:
 
 
 def _allocations(seen: snapshot.Snapshot) -> dict[str, set[str]]:
-    """Say who has allocations of what, by the UUID of the provider.
+    """Return the consumers with allocations, by the UUID of the provider.
 
-    Placement is not asked of pools: each instance in one is taken to have its
-    own.
+    This does not ask Placement about pools: each instance in a pool counts as
+    having its own allocation.
     """
     found = {node: set(having) for node, having in seen.allocated.items()}
     for instance in seen.instances.values():
@@ -252,11 +253,11 @@ def _allocations(seen: snapshot.Snapshot) -> dict[str, set[str]]:
 
 
 def _as_said(seen: snapshot.Snapshot, row: snapshot.Row) -> model.Row:
-    """Return a row that says what its owner says of how it divides nodes.
+    """Return a row with the report of its owner.
 
-    All rows of a service say what the one says that it has written last. What
-    they say of passes is that these failed always, or nothing: a service whose
-    passes work says so as soon as it runs one.
+    All rows of a service get the report of its latest row. For passes, the
+    report is that they have always failed, or nothing: a service whose passes
+    work reports that with the first one that it runs.
     """
     is_pool, last_pass = row.node in seen.pools, None
     if row.last_pass is not None and (
@@ -273,9 +274,9 @@ def _as_said(seen: snapshot.Snapshot, row: snapshot.Row) -> model.Row:
 
 
 def _consent(seen: snapshot.Snapshot, row: snapshot.Row) -> str | None:
-    """Return by which ring the owner of a pool lets others take instances.
+    """Return the ring by which the owner of a pool lets others take instances.
 
-    Each is taken to see the ring that the command sees.
+    Each owner counts as seeing the ring that the command sees.
     """
     host = row.owner_name
     said = seen.profiles.get(host)
@@ -293,5 +294,6 @@ def _last_seen(service: model.Service, seen: snapshot.Snapshot,
         return service.last_seen + shift
     if service.alive:
         return clouds.EPOCH
-    # Its heartbeats are not in the database: at least as long ago as that.
+    # Its heartbeats are not in the database: the last one is at least that
+    # old.
     return clouds.EPOCH - datetime.timedelta(seconds=2 * seen.down_time)

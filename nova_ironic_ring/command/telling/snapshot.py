@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All that the command knows of a deployment at one time.
+"""The knowledge of the command about a deployment at one time.
 
-Records in, answers out: what was read is here, and who reads it is not.
+Records in, answers out: this module has the data, and does not read them.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,9 +25,9 @@ from nova_ironic_ring.core.values import profile as profiles
 class Service:
     """A nova-compute.
 
-    :ivar record: what Nova says of it
+    :ivar record: its record in Nova
     :ivar cell: the name of its cell
-    :ivar reason: why it was disabled, if somebody said so
+    :ivar reason: why it was disabled, if a reason was given
     :ivar aggregates: the host aggregates that it is in, each with its
         availability zone if it has one
     """
@@ -59,7 +59,7 @@ class Row(model.Row):
 
     :ivar node: the node's UUID, or the pool's name
     :ivar cell: the name of the cell that it is in
-    :ivar profile: what its owner says of itself; None if it says nothing
+    :ivar profile: the report of its owner; None if there is none
     :ivar failed: the nodes on which builds of its owner have failed, by UUID
     """
 
@@ -84,7 +84,7 @@ class Instance(model.Instance):
 
     @property
     def pool(self) -> str | None:
-        """The name of the pool that it is in; None if it is in none."""
+        """The name of its pool; None if it is in none."""
         return self.node if self.host is not None and pools.is_of(
             self.host, self.node) else None
 
@@ -93,8 +93,7 @@ class Instance(model.Instance):
 class Node(pools.Node):
     """A node of Ironic.
 
-    Where there are no pools, its kind, its size and whether it is ready are
-    not read.
+    Without pools, its kind, its size and whether it is ready are not read.
 
     :ivar uuid: its UUID
     :ivar name: its name, if it has one
@@ -119,7 +118,7 @@ class Inventory(pools.Inventory):
 
     @property
     def free(self) -> int:
-        """How many nodes the scheduler may still send builds to."""
+        """The number of nodes to which the scheduler may still send builds."""
         return max(0, self.total - self.reserved - self.used)
 
 
@@ -134,7 +133,7 @@ _Rings: TypeAlias = rings.Rings
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """What was read.
+    """The data read of a deployment.
 
     :ivar now: when, with time zone
     :ivar down_time: seconds without a heartbeat after which a service is late
@@ -178,7 +177,7 @@ class Snapshot:
     unread: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def is_meant(self, cell: str | None) -> bool:
-        """Say whether something in a cell is meant.
+        """Return whether something in a cell is selected.
 
         :param cell: the name of the cell; None if it is in none
         """
@@ -193,7 +192,7 @@ class Snapshot:
 
     @functools.cached_property
     def failed(self) -> failures.Failures:
-        """The nodes on which builds have failed, as the rows of pools say."""
+        """The nodes on which builds have failed, from the rows of pools."""
         said = failures.merged(*(row.failed for row in self.pools.values()))
         return {node: failure for node, failure in said.items()
                 if failure.count}
@@ -212,12 +211,13 @@ class Snapshot:
         return found
 
     def has_pools(self, host: str, key: _Key | None = None) -> bool:
-        """Say whether a service seems to have the pool driver.
+        """Return whether a service seems to have the pool driver.
 
-        One without a record is taken to be as most of its peers are.
+        A service without a record counts as having the driver of most of its
+        peers.
 
         :param host: its canonical name
-        :param key: the ring that it is in, or is to join; None to look
+        :param key: its ring, or the ring that it joins; None to look it up
         """
         if host in self._pooled:
             return self._pooled[host]
@@ -230,8 +230,8 @@ class Snapshot:
     def _pooled(self) -> dict[str, bool]:
         """Whether each owner of a record has the pool driver.
 
-        One that has changed the driver may have records of both kinds: those
-        that say when the last good pass was are of the driver that it has.
+        A service that has changed its driver may have records of both kinds:
+        those with the time of the last good pass are of its current driver.
         """
         found = {}
         for host, rows in self._records.items():
@@ -248,9 +248,9 @@ class Snapshot:
 
     @functools.cached_property
     def profiles(self) -> dict[str, profiles.Profile]:
-        """What services say of themselves, by canonical name.
+        """The reports of services, by canonical name.
 
-        Where the rows of one differ, the one that it has written last counts.
+        If the rows of a service differ, the latest one counts.
         """
         return {host: row.profile for host, row in self._said.items()
                 if row.profile is not None}
@@ -264,7 +264,7 @@ class Snapshot:
                 if row.profile is not None}
 
     def held(self, host: str) -> frozenset[str]:
-        """Return the codes of the shards that a service says it holds.
+        """Return the codes of the shards that a service reports to hold.
 
         :param host: its canonical name
         """
@@ -272,7 +272,7 @@ class Snapshot:
 
     @functools.cached_property
     def _peers(self) -> dict[str, _Peer]:
-        """The services that may run an ironic driver, and what they say."""
+        """The services that may run an ironic driver, with their reports."""
         return {host: rings.Peer(
             dataclasses.replace(service.record, last_pass=model.latest(
                 row.last_pass for row in self._records.get(host, ()))),
@@ -285,25 +285,25 @@ class Snapshot:
 
     @property
     def states(self) -> Mapping[str, membership.State]:
-        """What each service is, by canonical name.
+        """The state of each service, by canonical name.
 
-        Who looks once cannot tell a late service from an absent one, and takes
-        it to be absent.
+        A single look cannot distinguish a late service from an absent one: a
+        late one counts as absent.
         """
         return self._looked.states
 
     def state(self, host: str) -> membership.State:
-        """Say what a service is.
+        """Return the state of a service.
 
         :param host: its name, in any case
         """
         return self.states.get(model.canonical(host), membership.State.GONE)
 
     def last_pass(self, host: str) -> datetime.datetime | None:
-        """Return when the last good pass of a service was.
+        """Return the time of the last good pass of a service.
 
         :param host: its canonical name
-        :returns: None if it does not say so
+        :returns: None if it does not report one
         """
         said = self._peers[host].record.last_pass
         return said.at if said else None
@@ -319,9 +319,9 @@ class Snapshot:
             host, self.rings[key].members)
 
     def word(self, host: str) -> str:
-        """Say in a word what a service is, as an operator knows it.
+        """Return the state of a service in an operator's word.
 
-        "Down" is what Nova's API says of one that is late.
+        "Down" is the state of a late service in Nova's API.
 
         :param host: its name, in any case
         """
@@ -329,7 +329,7 @@ class Snapshot:
         return 'down' if state is membership.State.ABSENT else state.value
 
     def lives(self, host: str) -> bool:
-        """Say whether a service was heard of in time, whatever it is.
+        """Return whether a service has a recent heartbeat, in any state.
 
         :param host: its name, in any case
         """
@@ -338,10 +338,10 @@ class Snapshot:
             service.record, self.now, self.down_time)
 
     def key(self, host: str) -> _Key | None:
-        """Say which ring a service is in.
+        """Return the ring of a service.
 
         :param host: its canonical name
-        :returns: None if nobody can tell
+        :returns: None if it is not known
         """
         return self._looked.keys[host]
 
@@ -351,7 +351,7 @@ class Snapshot:
 
     @property
     def needs_shards(self) -> bool:
-        """Whether only the shards of all nodes tell for whom one is.
+        """Whether desired owners depend on the shards of all nodes.
 
         Nova's records do not have them.
         """
@@ -369,7 +369,7 @@ class Snapshot:
         """Return the nodes that a ring divides.
 
         In a ring without limits, these are also the ones of other groups. A
-        node without a record may be of a cell that was not read.
+        node without a record may belong to a cell that was not read.
 
         :param key: the ring
         """
@@ -382,13 +382,13 @@ class Snapshot:
 
     @functools.cached_property
     def desired(self) -> _Desired:
-        """Which ring and which service each node is for."""
+        """The ring and the desired owner of each node."""
         return rings.Desired(self.rings, {
             key: [node.uuid for node in self.served(key)]
             for key in self.rings})
 
     def kind(self, host: str, node: Node) -> _Kind | None:
-        """Say of which kind a node is to a service.
+        """Return the kind of a node for a service.
 
         :param host: the canonical name of the service
         :param node: the node
@@ -453,8 +453,8 @@ def find(nodes: Collection[Node], name: str,
     found = [node for node in nodes
              if name in (node.uuid, node.name, node.instance)]
     if not found:
-        # Projects name their servers as they like, such as by the beginning
-        # of a node's UUID: then none of the two is meant for sure.
+        # A project may name a server like the beginning of a node's UUID: then
+        # the name is ambiguous.
         called = named(instances, name)
         found = [node for node in nodes
                  if called is not None and node.instance == called
@@ -473,7 +473,7 @@ def find(nodes: Collection[Node], name: str,
 
 
 def is_beginning(name: str) -> bool:
-    """Say whether a name may be the beginning of a node's UUID.
+    """Return whether a name may be the beginning of a node's UUID.
 
     :param name: the name
     """
@@ -497,17 +497,17 @@ def named(instances: Iterable[Instance], name: str) -> str | None:
 
 
 def _list(names: Iterable[str]) -> str:
-    """Join names, but not very many."""
+    """Join names, up to a limit."""
     names = sorted(names)
     return ', '.join(names[:20]) + (', ...' if len(names) > 20 else '') or (
         'none')
 
 
 def recorded(seen: Snapshot) -> dict[str, Node]:
-    """Return the nodes that Nova has records of, as far as these tell.
+    """Return the nodes of Nova's records, as far as these describe them.
 
-    A node is in the conductor group and the shard that its owner is limited
-    to. Those of pools are not known here.
+    A node gets the conductor group and the shard of its owner. Nodes of pools
+    are not known here.
 
     :param seen: what was read of Nova
     :returns: by UUID
@@ -525,7 +525,7 @@ def recorded(seen: Snapshot) -> dict[str, Node]:
 
 def renewed(before: Snapshot, now: Snapshot
             ) -> Snapshot:
-    """Return what is known when Nova was asked anew, and nobody else.
+    """Return what is known after only Nova was asked again.
 
     :param before: what was known
     :param now: what Nova says by now
@@ -541,10 +541,10 @@ def renewed(before: Snapshot, now: Snapshot
 
 def _kept(before: Snapshot, now: Snapshot
           ) -> Iterator[Node]:
-    """Return the nodes that were known and are there still."""
+    """Return the known nodes that still exist."""
     held = _held(now)
     for uuid, node in before.nodes.items():
-        # A service deletes its record when Ironic has the node no longer.
+        # A service deletes its record when Ironic no longer has the node.
         if uuid in before.rows and uuid not in now.rows:
             continue
         instance = node.instance
@@ -554,7 +554,7 @@ def _kept(before: Snapshot, now: Snapshot
 
 
 def _held(seen: Snapshot) -> dict[str, str]:
-    """Say which instance Nova has on which node, by the node's UUID."""
+    """Return the instance that Nova has on each node, by the node's UUID."""
     return {instance.node: instance.uuid
             for instance in seen.instances.values()
             if instance.node is not None and instance.host is not None}

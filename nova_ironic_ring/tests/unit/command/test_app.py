@@ -206,7 +206,7 @@ class ReadingTestCase(base.CommandTestCase):
                 (('--listing', 'all', '--shards', '4'),
                  'add --listing shards.'),
                 (('--listing', 'shards'), 'No node of cell cell1 is in a '
-                 'shard: say with --shards into how many'),
+                 'shard: give their number with --shards'),
                 (('--listing', 'shards', '--shards', '2'),
                  '2 shards are fewer than the 3 services'),
                 (('--listing', 'shards', '--shards', '3', '--prefix', 'X'),
@@ -216,7 +216,7 @@ class ReadingTestCase(base.CommandTestCase):
             self.assertEqual(1, self.err.count('\n'))
         self.source.seen = make(said=profile.Profile(shard='x'))
         self.run_command('plan', '--listing', 'shards', status=2)
-        self.assertIn('shard "x" has one shard alone', self.err)
+        self.assertIn('shard "x" has only one shard', self.err)
 
     def test_plan_without_members(self):
         self.source.seen = make(services=[
@@ -238,7 +238,7 @@ class ReadingTestCase(base.CommandTestCase):
                 partitions=64 if row.owner == 'b' else 32))
             for node, row in seen.rows.items()})
         self.run_command('plan')
-        self.assertIn('This does not come to an end: the services disagree. '
+        self.assertIn('This does not end: the services disagree. '
                       'See "nova-ironic-ring check".', self.err)
 
     def test_check(self):

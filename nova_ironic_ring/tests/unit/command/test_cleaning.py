@@ -74,11 +74,11 @@ class CleanTestCase(base.CommandTestCase):
             'clean', 'rows', '--yes', '-f', 'json', status=2))
         self.assertEqual(
             ('DELETE_RECORD', NODES[3], 'FAILED', f'Node {NODES[3]} is in '
-             'Ironic: nothing of it is removed.'),
+             'Ironic: its records are not removed.'),
             (step['Action'], step['Subject'], step['Result code'],
              step['Error']))
         self.assertEqual([], self.rows)
-        self.assertIn('is in Ironic: nothing of it is removed', self.err)
+        self.assertIn('is in Ironic: its records are not removed', self.err)
 
     def test_too_many(self):
         self.source.seen = dataclasses.replace(self.source.seen, nodes={})

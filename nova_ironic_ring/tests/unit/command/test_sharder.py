@@ -146,7 +146,7 @@ class ShardTestCase(base.CommandTestCase):
         said = profile.Profile(listing='shards')
         self.source.seen = deployment.make(said=said)
         self.run_command('shard', '--shards', '3', '--dry-run')
-        self.assertIn('free nodes move to those that their shards are for',
+        self.assertIn('free nodes move to the services of their shards',
                       self.err)
         self.run_command('shard', '--shards', '3', '--yes')
         self.run_command('shard', '--clear', '--dry-run')
@@ -157,8 +157,8 @@ class ShardTestCase(base.CommandTestCase):
         self.change(**{f'n{number}': 'ironic-ring-001'
                        for number in range(25)})
         self.run_command('shard', '--shards', '3', '--dry-run')
-        self.assertIn('That is not even, for nodes that have a shard stay in '
-                      'it', self.err)
+        self.assertIn('The sizes differ, because nodes that have a shard stay '
+                      'in it', self.err)
 
     def test_bad_numbers(self):
         for arguments, words in (
@@ -242,7 +242,7 @@ class ShardTestCase(base.CommandTestCase):
         self.assertEqual(['FAILED', 'FAILED', 'DONE'], sorted(
             (step['Result code'] for step in steps), reverse=True))
         wrong = ' '.join(step['Error'] for step in steps)
-        self.assertIn(f'Node {NODES[27]} is in shard "rack-1" by now: it '
+        self.assertIn(f'Node {NODES[27]} is in shard "rack-1" now: it '
                       'stays there.', wrong)
         self.assertIn('Node 14 is busy.', wrong)
         self.assertEqual({'rack-1': 1, None: 1},

@@ -94,7 +94,7 @@ class DrainTestCase(base.CommandTestCase):
         self.source.step = lambda seen: seen
         table = self.run_command(
             'drain', 'a', '--yes', '--timeout', '0', status=1)
-        self.assertIn('This has not come about in 0 s', self.err)
+        self.assertIn('This has not finished in 0 s', self.err)
         self.assertIn('| not done in time |', table)
         self.source.seen = make()
         self.assertEqual(

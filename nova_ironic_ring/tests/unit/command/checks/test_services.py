@@ -69,7 +69,7 @@ class CheckTestCase(base.BaseTestCase):
         finding = self._only(self._say(seen, 'b', failover_configured=10))
         self.assertEqual(('FAILOVER_RAISED', 'configuration', 'b'), (
             finding.code.name, finding.kind, finding.subject))
-        self.assertIn('failover_after is 10 s, and it goes by 180 s',
+        self.assertIn('failover_after is 10 s, and it waits for 180 s',
                       finding.what)
         self.assertIn('set failover_after to 180 or more', finding.advice)
 
@@ -136,7 +136,7 @@ class CheckTestCase(base.BaseTestCase):
                       table.find(found)[0].what)
         finding = self._only(make(said=dataclasses.replace(
             said, peers=profile.fingerprint('a', 'b', 'c', 'd'))))
-        self.assertIn('peer_list is not what lives there (a, b, c)',
+        self.assertIn('peer_list differs from the live services (a, b, c)',
                       finding.what)
         self.assertEqual('PEER_LIST_DIFFERS_FROM_SERVICES', finding.code.name)
 
