@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Takeovers, failovers and moves as actions of instances in Nova.
+"""Records takeovers, failovers and moves as instance actions in Nova.
 
 As all actions these are for the owner of the server as well, so the name of an
 action says no more than what it is. The names of services are in the fields of
@@ -23,14 +23,14 @@ ASKED = 'ironic_ring_asked'
 
 # So long after it was asked for, a failover is the one that was asked for.
 _PATIENCE = datetime.timedelta(hours=1)
-# A service may be faster than the command that writes who has asked for it.
+# A service may be faster than the command that records the request.
 _JUST_NOW = datetime.timedelta(minutes=1)
 # One that was asked for is among the last actions of the instance.
 _LATEST = 10
 
 
 def details(entry: audit.Entry) -> str:
-    """Return what an event says beside its name, as JSON.
+    """Return the details of an event, as JSON.
 
     :param entry: what has happened
     """
@@ -51,7 +51,7 @@ def record(context: nova_context.RequestContext, entry: audit.Entry) -> None:
     name = audit.ACTIONS[entry.code]
     action = _asked(context, entry)
     if action is None:
-        # In one call what Nova itself does in two: there may be hundreds.
+        # One call for what Nova itself does in two: there may be hundreds.
         action = _begin(context, entry, name, timeutils.utcnow())
         _add_event(context, action, name, entry)
     else:
@@ -61,7 +61,7 @@ def record(context: nova_context.RequestContext, entry: audit.Entry) -> None:
 
 
 def ask(context: nova_context.RequestContext, entry: audit.Entry) -> None:
-    """Record that somebody has asked for the failover of an instance.
+    """Record the request for the failover of an instance.
 
     Where a service has taken the instance over just now, that is what was
     asked for.

@@ -20,13 +20,13 @@ from nova_ironic_ring.core.values import settings
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
-# For so many seconds is known what other aggregates there are.
+# The number of seconds for which the list of other aggregates is valid.
 _OTHERS_FRESH = 300.0
 
 
 @dataclasses.dataclass(frozen=True)
 class _Said:
-    """What was read last of this service's host.
+    """The latest data of this service's host.
 
     :ivar at: when, in seconds
     :ivar own: the UUIDs of its aggregates; None if that could not be read yet
@@ -59,12 +59,12 @@ class Aggregates:
 
     def wanted(self, current: settings.Settings, found: frozenset[str],
                members: Container[str]) -> frozenset[str] | None:
-        """Name the aggregates that a provider of this service is to be in.
+        """Return the aggregates in which a provider of this service should be.
 
         :param current: this service's settings
         :param found: the UUIDs of those that it is in
         :param members: canonical names of services with nodes of Ironic
-        :returns: UUIDs; None if Nova does not say which the host is in
+        :returns: UUIDs; None if Nova does not answer for the host
         """
         said = self._read(current)
         if said.own is None:
@@ -93,10 +93,10 @@ class Aggregates:
         return aggregates.wanted(found, of_first, found & left)
 
     def own(self, current: settings.Settings) -> frozenset[str] | None:
-        """Name the aggregates that this service's host is in.
+        """Return the aggregates of this service's host.
 
         :param current: its settings
-        :returns: UUIDs; None if Nova has not said it yet
+        :returns: UUIDs; None if Nova has not answered yet
         """
         return self._read(current).own
 
@@ -131,7 +131,7 @@ class Aggregates:
         return self._said
 
     def _is_of_another(self, uuid: str, members: Container[str]) -> bool:
-        """Say whether Nova has another service of Ironic in an aggregate."""
+        """Return whether an aggregate has another service of Ironic."""
         read_at, is_so = self._others.get(uuid, (None, False))
         if read_at is not None and self._now() - read_at < _OTHERS_FRESH:
             return is_so

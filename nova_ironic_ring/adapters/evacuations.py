@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Nova's database has of evacuations of an instance."""
+"""The evacuations of an instance in Nova's database."""
 
 from nova.compute import instance_actions
 from nova import context as nova_context
@@ -19,7 +19,7 @@ _LATEST = 20
 
 
 def was_asked(context: nova_context.RequestContext, instance: str) -> bool:
-    """Say whether the last that was asked of an instance is to evacuate it.
+    """Return whether the last request for an instance was an evacuation.
 
     :param context: with the rights of an administrator
     :param instance: its UUID
@@ -32,7 +32,7 @@ def was_asked(context: nova_context.RequestContext, instance: str) -> bool:
 
 
 def fail(context: nova_context.RequestContext, instance: str) -> None:
-    """Say of the evacuations of an instance that they have failed.
+    """Set the evacuations of an instance to failed.
 
     :param context: as above
     :param instance: its UUID

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reads what Nova's database tells of the past, deleted records included.
+"""Reads past events from Nova's database, including deleted records.
 
 Nova's objects leave deleted records out, and find the actions of one instance
 only, so the tables are read as Nova's own tools read them.
@@ -25,14 +25,14 @@ from nova_ironic_ring.core.values import model
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """An event of an action of this project's.
+    """An event of an instance action that this project has written.
 
     :ivar at: when it was, with time zone
     :ivar name: its name
     :ivar instance: the UUID of the instance
     :ivar request: the UUID of the action, as Nova's API wants it
     :ivar host: the name of the service, or machine, that has written it
-    :ivar said: what it says beyond that
+    :ivar said: its further content
     """
 
     at: datetime.datetime
@@ -187,7 +187,7 @@ def _naive(at: datetime.datetime) -> datetime.datetime:
 
 
 def _read(details: str | None) -> Mapping[str, Any]:
-    """Read what an event says; nothing where it is not ours."""
+    """Read the details of an event; empty if it is not ours."""
     try:
         said = json.loads(details or '')
     except ValueError:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes the kind of a node of what Ironic says of it in JSON.
+"""Makes the kind of a node from its JSON in Ironic.
 
-The kind is what the scheduler may ask for: resource class, traits,
-capabilities and architecture. How nodes of a kind become a pool is in
+The kind consists of the properties that the scheduler may request: resource
+class, traits, capabilities and architecture. How nodes of a kind become a pool
+is in
 :mod:`nova_ironic_ring.core.values.pools`.
 """
 
@@ -14,7 +15,7 @@ from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.values import pools
 
-# What differs from node to node, and does not make the kind.
+# Properties that differ from node to node, and do not make the kind.
 _OWN = ('uuid', 'instance_uuid', 'last_error')
 
 
@@ -28,11 +29,11 @@ class Kinds:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """What Nova's driver wants of a node, as Ironic names it."""
+        """The fields that Nova's driver needs, by their names in Ironic."""
         return upstream.node_fields()
 
     def said(self, node: plain.Node) -> pools.Node:
-        """Return what Ironic says of a node, as Nova understands it.
+        """Convert Ironic's data of a node as Nova's driver does.
 
         :param node: the node, with the fields of :attr:`fields`
         """

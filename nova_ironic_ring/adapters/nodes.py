@@ -29,20 +29,20 @@ LOG = logging.getLogger(__name__)
 # Ironic's API versions that brought the filters.
 _CONDUCTOR_GROUP_VERSION = '1.46'
 _SHARD_VERSION = '1.82'
-# What says nothing of the node, and may change all the time.
+# Fields that do not describe the node, and may change at any time.
 _NOT_FOR_NOVA = frozenset(('shard', 'conductor_group', 'links'))
 _FINGERPRINT_LENGTH = 12
 # Web servers take addresses of some thousand characters.
 _LONGEST_FILTER = 1500
 # Of a node with a thousand wrong capabilities a few tell enough.
 _MOST_COMPLAINTS = 3
-# What Ironic says of the nodes without a shard where it names the shards. One
-# that has this very name is divided as they are.
+# Ironic's name for nodes without a shard in its list of shards. Nodes of a
+# shard with this name are divided like these.
 _NO_SHARD = 'None'
 
 
 class Ironic:
-    """What Ironic has, asked with the client of Nova's driver.
+    """Ironic's nodes, read with the client of Nova's driver.
 
     See :class:`nova_ironic_ring.core.values.ports.Ironic`. A method raises
     nova.exception.VirtDriverNotReady if Ironic does not answer, or is too old
@@ -56,25 +56,24 @@ class Ironic:
         """
         self._driver = driver
         #: The nodes, by UUID, of the last listing and what was asked for
-        #: since, with all that Nova's driver asks of one. Builds ask in
+        #: since, with all fields that Nova's driver reads. Builds ask in
         #: threads of their own: it is never changed, but replaced as a whole.
         self.found: Mapping[str, plain.Node] = {}
         self._replacing = threading.Lock()
-        #: What was made of nodes for Nova's driver, and of what: replaced as a
-        #: whole, too.
+        #: The objects for Nova's driver, and the data from which they were
+        #: made: replaced as a whole, too.
         self._made: Mapping[str, tuple[plain.Node, sdk_node.Node]] = {}
-        #: A fingerprint of what Ironic says of each node, and of what it was
-        #: made.
+        #: A fingerprint of Ironic's data of each node, and the data.
         self._prints: dict[str, tuple[plain.Node, str]] = {}
-        #: What the properties of nodes were made of, and what came of it.
+        #: The raw properties of nodes, and the parsed ones.
         self._described: dict[str, tuple[object, pools.Kind | None,
                                          pools.Size]] = {}
-        #: What was wrong with the properties of nodes, by UUID: each is said
-        #: once.
+        #: Errors in the properties of nodes, by UUID: each is logged once.
         self._complained: dict[str, tuple[str, ...]] = {}
-        #: Why nodes could not be described, by UUID: each is said once.
+        #: Why nodes could not be described, by UUID: each reason is logged
+        #: once.
         self._failed: dict[str, str] = {}
-        #: What is asked of each node.
+        #: The fields that are read of each node.
         self._fields = upstream.node_fields()
 
     def nodes(self, scope: settings.Scope,
@@ -91,8 +90,8 @@ class Ironic:
                 upstream.list_nodes(
                     self._driver, fields, sharded='false', **filters),
                 self._in_shards(scope, {*shards, _NO_SHARD}, fields))
-        # Where Ironic fails before the end, builds go on with what it has said
-        # before.
+        # If Ironic fails before the end, builds continue with its previous
+        # answer.
         found = {node['uuid']: node for node in listed}
         with self._replacing:
             self.found = found
@@ -179,10 +178,10 @@ class Ironic:
     def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
         listed = self.found
         found = {uuid: listed[uuid] for uuid in nodes}
-        # Builds add to it meanwhile. What is lost of that is made again.
+        # Builds add to it meanwhile. Lost entries are made again.
         self._described = {uuid: known for uuid, known
                            in self._described.copy().items() if uuid in found}
-        # What was wrong with a node is forgotten with the node.
+        # Errors of a node are forgotten with the node.
         for said in self._complained, self._failed:
             for uuid in said.keys() - listed.keys():
                 said.pop(uuid, None)
@@ -190,12 +189,13 @@ class Ironic:
                 for uuid, node in found.items()}
 
     def _described_alone(self, node: plain.Node) -> pools.Node:
-        """Return what Ironic says of a node, whatever that is.
+        """Convert Ironic's data of a node, whatever these are.
 
-        One that Nova's driver, or a site's own, cannot take spoils no other.
+        A node that Nova's driver, or a subclass of it, cannot process affects
+        no other.
 
         :param node: the node, with all that Nova's driver asks of one
-        :returns: one that nothing can be built on, if it cannot be taken
+        :returns: one on which nothing can be built, if it cannot be processed
         """
         uuid = node['uuid']
         try:
@@ -268,7 +268,7 @@ class Ironic:
         return False
 
     def _filters(self, scope: settings.Scope) -> dict[str, str]:
-        """Return what limits a listing to a scope."""
+        """Return the filters that limit a listing to a scope."""
         filters = {}
         if scope.conductor_group is not None:
             self._require(_CONDUCTOR_GROUP_VERSION, '[ironic] conductor_group')
@@ -279,13 +279,13 @@ class Ironic:
         return filters
 
     def for_nova(self, nodes: Iterable[str]) -> dict[str, sdk_node.Node]:
-        """Return nodes as Nova's driver wants them.
+        """Return nodes as objects for Nova's driver.
 
-        Each is made when Ironic tells something new of it, which takes a
+        Each is made when its data in Ironic have changed, which takes a
         millisecond.
 
         :param nodes: UUIDs
-        :returns: by UUID, of those that Ironic has told of
+        :returns: by UUID, of the nodes that Ironic has shown
         """
         found = self.found
         made = {node: known for node, known in self._made.items()
@@ -302,7 +302,7 @@ class Ironic:
         return {node: made[node][1] for node in wanted}
 
     def said(self, node: plain.Node) -> pools.Node:
-        """Return what Ironic says of a node, as Nova understands it.
+        """Convert Ironic's data of a node as Nova's driver does.
 
         Nova complains of malformed properties whenever it looks at them, so it
         looks only at those that have changed.
@@ -326,7 +326,7 @@ class Ironic:
     def _believed(self, node: str, said: Mapping[str, Any] | None,
                   traits: Iterable[str] | None
                   ) -> tuple[Mapping[str, Any], list[str]]:
-        """Return the properties and traits of a node that can be believed.
+        """Return the credible properties and traits of a node.
 
         :param node: the node's UUID
         :param said: the properties, as Ironic has them

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Ironic and Placement say, as plain JSON.
+"""Reads the answers of Ironic and Placement as plain JSON.
 
-The SDK makes an object of each node, which takes longer than all the rest.
+The SDK makes an object of each node, which takes longer than everything else.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ Node: TypeAlias = Mapping[str, Any]
 _SINCE = {'conductor_group': (1, 46), 'shard': (1, 82), 'sharded': (1, 82)}
 # With names, traits and resource classes.
 _OLDEST = (1, 37)
-# No node has such a name: with these, the URL would be of something else.
+# No node has such a name: with these, the URL would name something else.
 _NO_NODES = ('', '.', '..', 'detail')
 # How often to try again to change a node that Ironic is busy with; the first
 # time after half a second, then after twice as long each.
@@ -33,7 +33,7 @@ _BUSY = (409, 503)
 
 
 def connect(options: cfg.ConfigOpts, group: str) -> adapter.Adapter:
-    """Return what speaks to a service with Nova's own account.
+    """Return a connection to a service with Nova's own account.
 
     :param options: nova.conf
     :param group: its section on the service
@@ -46,14 +46,14 @@ def connect(options: cfg.ConfigOpts, group: str) -> adapter.Adapter:
 
 
 def connect_cloud(name: str) -> adapter.Adapter:
-    """Return what speaks to Ironic with an account of an operator.
+    """Return a connection to Ironic with an account of an operator.
 
     :param name: the name of a cloud in clouds.yaml; ``envvars`` for the
         variables of the environment
     :raises ValueError: if there is no such cloud, or something is wrong with
         it
     """
-    # What reads does not need it, and it takes long to import.
+    # Reading does not need it, and its import takes long.
     from openstack import config
     from openstack import exceptions as sdk_exceptions
     try:
@@ -158,11 +158,11 @@ class Ironic:
                 params={'fields': self._known(fields)},
                 microversion=self._version(fields)).json()
         except (keystone_exceptions.NotFound, keystone_exceptions.BadRequest):
-            # What cannot be a name is refused.
+            # A text that cannot be a name is refused.
             return None
 
     def knows(self, field: str) -> bool:
-        """Say whether this Ironic has a field of nodes.
+        """Return whether nodes of this Ironic have a field.
 
         :param field: its name
         """
@@ -188,7 +188,7 @@ class Ironic:
             status_code_retries=_ATTEMPTS, retriable_status_codes=_BUSY)
 
     def _connected(self) -> adapter.Adapter:
-        """Return what speaks to it, and find out about its API once."""
+        """Return the connection, and read the versions of the API once."""
         if self._client is None:
             client = (connect_cloud(self._cloud) if self._cloud
                       else connect(self._options, 'ironic'))

@@ -54,7 +54,8 @@ class Nova:
         self._is_up = liveness()
         #: A row of each service, by canonical name.
         self.samples: dict[str, str] = {}
-        #: On which nodes builds of the others have failed, as they said last.
+        #: The nodes on which builds of other services have failed, by their
+        #: latest reports; by the UUID of the node.
         self.failures: failures.Failures = {}
         #: The same of this service itself, as its rows say.
         self.own_failures: failures.Failures = {}
@@ -87,7 +88,8 @@ class Nova:
 
     def last_passes(self, hosts: Collection[str]
                     ) -> dict[str, model.LastPass]:
-        # The row that is read of each from now on is the one that says most.
+        # From now on, one row of each service is read: the one with the most
+        # information.
         samples = {model.canonical(host): row for host in hosts
                    if (row := self._sample(host)) is not None}
         self.samples |= {host: row.uuid for host, row in samples.items()}
@@ -106,7 +108,7 @@ class Nova:
     def say_settings(self, node: str, current: settings.Settings,
                      held: frozenset[str] | None) -> None:
         self._say(node, stats.publish(current.host, profile.of(current))
-                  # What is not said any more would stay.
+                  # Otherwise entries that are no longer written would stay.
                   | stats.hold(current.host, held or frozenset()))
 
     def all_services(self) -> list[model.Service]:
@@ -223,7 +225,7 @@ class Nova:
                 host, model.LastPass(said.current.pass_interval)))
 
         def take(row: objects.ComputeNode) -> str | None:
-            # What Nova's tracker does with a row that it moves.
+            # This is what Nova's tracker does with a row that it moves.
             row.host, row.service_id = host, service.id
             row.host_ip = CONF.my_ip
             row.stats = {
@@ -296,7 +298,7 @@ class Nova:
             if found.host is not None or not instance_of(
                     found, False).is_unshelving:
                 return False
-            # As Nova does where nothing has come of it.
+            # As Nova does if the task has no result.
             found.task_state = None
             found.save(expected_vm_state=[vm_states.SHELVED_OFFLOADED],
                        expected_task_state=[task])
@@ -345,7 +347,7 @@ class Nova:
     def _sample(self, host: str) -> objects.ComputeNode | None:
         """Read a row of a service, of a node of Ironic if there is one.
 
-        The one that says when the last good pass was comes first.
+        The row with the time of the last good pass comes first.
         """
         rows = self._rows_of(host)
         ironic = [row for row in rows
@@ -408,17 +410,18 @@ def find_instances(context: nova_context.RequestContext,
 
 
 def has_heartbeats_in_database() -> bool:
-    """Say whether the heartbeats of services are written to the database."""
+    """Return whether the heartbeats of services are in the database."""
     return CONF.servicegroup_driver != 'mc'
 
 
 def liveness() -> Callable[[objects.Service], bool] | None:
-    """Say how to know that a service is alive, if not by the database.
+    """Return how to know that a service is alive, if not by the database.
 
-    :returns: what is asked of each service; None where the database tells
+    :returns: the check for each service; None if the database has the
+        heartbeats
     """
-    # With memcached the database has no heartbeats, and memcached no more than
-    # those that are not too old.
+    # With memcached the database has no heartbeats, and memcached has only
+    # recent ones.
     if has_heartbeats_in_database():
         return None
     return servicegroup.API().service_is_up
@@ -426,7 +429,7 @@ def liveness() -> Callable[[objects.Service], bool] | None:
 
 def service_of(service: objects.Service, alive: bool | None = None
                ) -> model.Service:
-    """Return what a record says of a service.
+    """Convert the record of a service.
 
     :param service: the record
     :param alive: as
@@ -439,7 +442,7 @@ def service_of(service: objects.Service, alive: bool | None = None
 
 
 def row_of(row: objects.ComputeNode) -> model.Row:
-    """Return what a record says of a node.
+    """Convert the record of a node.
 
     :param row: the record
     """
@@ -458,7 +461,7 @@ def row_of(row: objects.ComputeNode) -> model.Row:
 
 def instance_of(instance: objects.Instance, is_given_up: bool
                 ) -> model.Instance:
-    """Return what a record says of an instance.
+    """Convert the record of an instance.
 
     :param instance: the record
     :param is_given_up: as

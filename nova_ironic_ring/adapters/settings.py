@@ -16,8 +16,8 @@ def read(conf: cfg.ConfigOpts) -> settings.Settings:
     """Read the settings.
 
     :param conf: Nova's configuration, with the options of this project
-    :raises ValueError: if no ring can come of them; the message says what to
-        do
+    :raises ValueError: if no ring is possible with them; the message says what
+        to do
     """
     ironic = conf.ironic
     ours = conf.ironic_ring

@@ -16,12 +16,12 @@ _Found = TypeVar('_Found')
 
 def run(call: Callable[[_Given], _Found], given: Iterable[_Given]
         ) -> list[_Found]:
-    """Call a function with each of some values, several at a time.
+    """Call a function with each value, several at a time.
 
     :param call: the function
     :param given: the values
     :returns: what each call has returned, in the order of the values
-    :raises Exception: what the first of the calls that fail raises, when all
+    :raises Exception: the exception of the first call that fails, when all
         have ended
     """
     values = list(given)

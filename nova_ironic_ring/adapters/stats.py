@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What services write into the statistics of their nodes' rows, and read.
+"""Writes and reads the reports of services in the statistics of their rows.
 
-Nova copies the capabilities of a node, which the node's owner in Ironic may
-set, into these statistics, whatever the driver is. So the keys here are names
-that no capability can have: a capability is written ``name:value``, and its
-name has no colon.
+With every driver, Nova copies the capabilities of a node, which the node's
+owner in Ironic may set, into these statistics. So the keys here are names that
+no capability can have: a capability is written ``name:value``, and its name
+has no colon.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,18 +24,18 @@ from nova_ironic_ring.core.values import profile
 _GIVER = 'ironic_ring:from'
 _TAKER = 'ironic_ring:to'
 _PROFILE = 'ironic_ring:profile'
-# What is said of passes and settings names its sayer too, for the same reason.
+# Reports of passes and settings name their author, for the same reason.
 _PASSES = 'ironic_ring:passes'
 _SHARDS = 'ironic_ring:shards'
 # By which ring others may take instances that are in pools.
 _RING = 'ironic_ring:follows'
 # How many nodes a pool has, for its service when it is started again.
 _NODES = 'ironic_ring:nodes'
-# What the row and the resource provider were last made of.
+# The inputs from which the row and the resource provider were last made.
 _MADE = 'ironic_ring:made'
 # On which nodes builds have failed.
 _FAILURES = 'ironic_ring:failures'
-# So many of them are said: a row has 64 KiB for all statistics.
+# The number of them in a report: a row has 64 KiB for all statistics.
 _MOST_FAILURES = 20
 # Whoever knows a lower version only does not go by an offer or a consent.
 _PROTOCOL = 'ironic_ring:protocol'
@@ -43,7 +43,7 @@ _OURS = 'ironic_ring'
 
 
 def cleaned(stats: Mapping[str, str]) -> dict[str, str]:
-    """Return statistics without what looks like the driver's own.
+    """Return statistics without entries that look like the driver's own.
 
     :param stats: the statistics that Nova's driver has made of a node
     """
@@ -52,18 +52,18 @@ def cleaned(stats: Mapping[str, str]) -> dict[str, str]:
 
 
 def offer(giver: str, taker: str) -> dict[str, str]:
-    """Return what lets a service take a node.
+    """Return the entry that offers a node to a service.
 
     :param giver: the name of the owner
-    :param taker: the name of the service that may take the node; empty if
-        nobody may just now
+    :param taker: the name of the service that may take the node; empty if none
+        may now
     """
     return {_GIVER: model.canonical(giver), _TAKER: model.canonical(taker),
             _PROTOCOL: str(profile.PROTOCOL)}
 
 
 def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
-    """Return who may take a node.
+    """Return the service that may take a node.
 
     :param stats: the statistics of its row
     :param owner: the name of its owner
@@ -77,14 +77,14 @@ def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
 
 
 def _is_understood(stats: Mapping[str, str]) -> bool:
-    """Say whether offer and consent in a row mean what they do here."""
+    """Return whether a row uses offers and consent as this release does."""
     said = stats.get(_PROTOCOL, str(profile.FIRST_PROTOCOL))
     return said.isdecimal() and profile.understands(
         profile.PROTOCOL, int(said))
 
 
 def consent(host: str, ring: str) -> dict[str, str]:
-    """Return what lets others take the instances in the pools of a service.
+    """Return the entry that offers the instances in the pools of a service.
 
     :param host: the name of the service
     :param ring: the fingerprint of the ring that names the taker of each
@@ -107,7 +107,7 @@ def read_consent(stats: Mapping[str, str] | None, owner: str) -> str | None:
 
 
 def publish(host: str, said: profile.Profile) -> dict[str, str]:
-    """Return what tells the others of a service.
+    """Return the entry with the profile of a service.
 
     :param host: the name of the service
     :param said: its profile
@@ -117,7 +117,7 @@ def publish(host: str, said: profile.Profile) -> dict[str, str]:
 
 def read_profile(stats: Mapping[str, str] | None, owner: str
                  ) -> profile.Profile | None:
-    """Return what the owner of a node says of itself.
+    """Return the profile of the owner of a node.
 
     :param stats: the statistics of its row
     :param owner: the name of its owner
@@ -126,7 +126,7 @@ def read_profile(stats: Mapping[str, str] | None, owner: str
     owner = model.canonical(owner)
     try:
         found = json.loads((stats or {})[_PROFILE])
-        # The first releases did not name who says it.
+        # The first releases did not name the author.
         if found.get('from', owner) != owner:
             return None
         known = {field.name: found[field.name]
@@ -145,7 +145,7 @@ def read_profile(stats: Mapping[str, str] | None, owner: str
 
 
 def is_of_another(stats: Mapping[str, str] | None, owner: str) -> bool:
-    """Say whether another service has written what the row says of settings.
+    """Return whether another service has written the settings in a row.
 
     :param stats: the statistics of the row
     :param owner: the name of the node's owner
@@ -154,10 +154,10 @@ def is_of_another(stats: Mapping[str, str] | None, owner: str) -> bool:
 
 
 def say_last_pass(host: str, said: model.LastPass) -> dict[str, str]:
-    """Return what tells the others whether the passes of a service work.
+    """Return the entry with the passes of a service.
 
     :param host: the name of the service
-    :param said: what it says of its passes
+    :param said: its report of its passes
     """
     return _say(host, _PASSES, {
         'cycle': round(said.cycle),
@@ -166,7 +166,7 @@ def say_last_pass(host: str, said: model.LastPass) -> dict[str, str]:
 
 def read_last_pass(stats: Mapping[str, str] | None, owner: str
                    ) -> model.LastPass | None:
-    """Return what the owner of a node says of its passes.
+    """Return the report of the owner of a node on its passes.
 
     :param stats: the statistics of its row
     :param owner: the name of its owner
@@ -182,10 +182,10 @@ def read_last_pass(stats: Mapping[str, str] | None, owner: str
 
 
 def hold(host: str, held: Collection[str] | None) -> dict[str, str]:
-    """Return what tells the others which shards a service holds.
+    """Return the entry with the shards that a service holds.
 
     :param host: the name of the service
-    :param held: the codes of the shards; None where nodes are not divided by
+    :param held: the codes of the shards; None if nodes are not divided by
         their shards
     """
     if held is None:
@@ -194,7 +194,7 @@ def hold(host: str, held: Collection[str] | None) -> dict[str, str]:
 
 
 def read_held(stats: Mapping[str, str] | None, owner: str) -> frozenset[str]:
-    """Return which shards the owner of a node says it holds.
+    """Return the shards that the owner of a node reports to hold.
 
     :param stats: the statistics of its row
     :param owner: the name of its owner
@@ -210,7 +210,7 @@ def read_held(stats: Mapping[str, str] | None, owner: str) -> frozenset[str]:
 
 
 def count(host: str, counted: model.Counted) -> dict[str, str]:
-    """Return what tells a service after a restart how many nodes it had.
+    """Return the entry with the number of nodes of a service.
 
     :param host: the name of the service
     :param counted: how many there are
@@ -224,7 +224,7 @@ def count(host: str, counted: model.Counted) -> dict[str, str]:
 
 def read_count(stats: Mapping[str, str] | None, owner: str
                ) -> model.Counted | None:
-    """Return how many nodes the owner of a pool says there were.
+    """Return the number of nodes in the report of the owner of a pool.
 
     :param stats: the statistics of its row
     :param owner: the name of its owner
@@ -241,7 +241,7 @@ def read_count(stats: Mapping[str, str] | None, owner: str
 
 
 def make(host: str, made_of: str) -> dict[str, str]:
-    """Return what tells of what the row of a node was made.
+    """Return the entry with the inputs from which the row of a node was made.
 
     :param host: the name of the service
     :param made_of: the fingerprint
@@ -250,7 +250,7 @@ def make(host: str, made_of: str) -> dict[str, str]:
 
 
 def read_made(stats: Mapping[str, str] | None, owner: str) -> str | None:
-    """Return of what the owner of a node says it has made the row.
+    """Return the inputs from which the owner of a node has made its row.
 
     :param stats: the statistics of the row
     :param owner: the name of its owner
@@ -263,11 +263,11 @@ def read_made(stats: Mapping[str, str] | None, owner: str) -> str | None:
 
 
 def say_failures(host: str, known: failures.Failures) -> dict[str, str]:
-    """Return what tells the others on which nodes builds have failed.
+    """Return the entry with the nodes on which builds have failed.
 
     :param host: the name of the service
-    :param known: what it knows of the nodes, by UUID; the last failures are
-        said, and then the last successes after one
+    :param known: what it knows of the nodes, by UUID; the latest failures are
+        reported, and then the latest successes after a failure
     """
     said = sorted(known.items(), key=lambda item: (
         item[1].count > 0, item[1].at))
@@ -278,7 +278,7 @@ def say_failures(host: str, known: failures.Failures) -> dict[str, str]:
 
 def read_failures(stats: Mapping[str, str] | None, owner: str
                   ) -> dict[str, failures.Failure]:
-    """Return on which nodes builds have failed, as the owner of a pool says.
+    """Return the nodes on which builds have failed, from the owner of a pool.
 
     :param stats: the statistics of its row
     :param owner: the name of its owner
@@ -302,7 +302,7 @@ def _time(said: str) -> datetime.datetime:
 
 
 def _say(host: str, key: str, said: Mapping[str, object]) -> dict[str, str]:
-    """Return an entry that names the service that says it.
+    """Return an entry that names its author.
 
     :param host: the name of the service
     :param key: the name of the entry
@@ -314,12 +314,12 @@ def _say(host: str, key: str, said: Mapping[str, object]) -> dict[str, str]:
 
 def _said_by(owner: str, key: str, stats: Mapping[str, str] | None
              ) -> Mapping[str, Any]:
-    """Return what the owner of a row says in an entry.
+    """Return the content of an entry that the owner of a row has written.
 
     :param owner: the name of the owner
     :param key: the name of the entry
     :param stats: the statistics of the row
-    :raises KeyError: if the owner says nothing there
+    :raises KeyError: if the owner has written no such entry
     :raises TypeError: if the entry is of another shape
     :raises ValueError: if the entry cannot be read
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nova's tables, of which the command reads a few columns.
+"""Reads a few columns of Nova's tables, for the command.
 
 Nova's objects have all columns, in an instance each, and import most of Nova.
-A command that only looks at ten thousand records would take longest over
-these. What is written goes through Nova's objects all the same.
+A command that only reads ten thousand records would spend most of its time on
+these. Writes do use Nova's objects.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -104,7 +104,7 @@ class Database:
         said = dict(options.items())
         if url is not None:
             said['connection'] = url
-        # Who waits at a terminal wants to know at once.
+        # A user at a terminal must not wait for retries.
         self._manager.configure(**said | {'max_retries': 0})
 
     @contextlib.contextmanager
@@ -147,7 +147,7 @@ class Database:
                             zones.key == 'availability_zone'))))]
 
     def services(self) -> list[dict[str, Any]]:
-        """Return what there is to say of the nova-computes, by column.
+        """Return the nova-computes, by column.
 
         Times are with time zone.
         """
@@ -175,7 +175,7 @@ class Database:
         """Return the instances that are not deleted, or can be restored.
 
         :param hosts: the names of the services whose instances are wanted
-        :param uuids: the UUIDs of those that are wanted beside them
+        :param uuids: the UUIDs of other wanted instances
         """
         table = INSTANCES.c
         found = []

@@ -48,26 +48,26 @@ from nova_ironic_ring.core.values import pools
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
-#: Nova's own driver, whose public methods are called by their names.
+#: Nova's own driver; its public methods are called directly.
 NovaIronicDriver: TypeAlias = driver.IronicDriver
 
-#: What can come of asking Ironic, or of looking for it in the catalog.
+#: The exceptions of a request to Ironic, or of a look into the catalog.
 NO_ANSWER = (sdk_exceptions.SDKException, keystone_exceptions.ClientException,
              exception.ServiceUnavailable)
 
 
 # Seconds for which it is believed that there is no node.
 _FRESH = 60
-# What Ironic answers of a node that others have, or that it is busy with.
+# Ironic's answers for a node that another request uses or has locked.
 _OF_ONE_NODE = (sdk_exceptions.ConflictException,
                 sdk_exceptions.BadRequestException,
                 sdk_exceptions.NotFoundException)
 
 
 def is_of_one_node(error: Exception) -> bool:
-    """Say whether Ironic has refused something for one node alone.
+    """Return whether Ironic has refused a request for one node only.
 
-    :param error: what asking for it has come to
+    :param error: the exception of the request
     """
     return isinstance(error, _OF_ONE_NODE)
 
@@ -77,14 +77,14 @@ class NodeCache:
 
     Nova's driver does the reverse: it lists what its cache has.
 
-    To be mixed in before Nova's driver. No public method more: Nova's own
-    tests hold a driver to the interface.
+    To be mixed in before Nova's driver. It adds no public method: Nova's own
+    tests compare a driver with the interface.
     """
 
     node_cache_time: float
 
     def _refresh_cache(self) -> None:
-        """Do what Nova's driver asks for where its cache is empty.
+        """Refresh the cache when Nova's driver finds it empty.
 
         It asks for each instance, and Ironic may just have shown no node.
         """
@@ -111,10 +111,10 @@ class NodeCache:
 
 
 class OwnNodes:
-    """Has Nova's driver clean up no node that another instance has by now.
+    """Prevents Nova's driver from cleaning up a node of another instance.
 
-    It goes by what it has read of the node when the build began, and a service
-    may be frozen since. To be mixed in before Nova's driver.
+    Nova's driver uses the node as it was when the build began, and the service
+    may have been frozen since. To be mixed in before Nova's driver.
     """
 
     def _cleanup_deploy(self, node: sdk_node.Node, instance: objects.Instance,
@@ -126,7 +126,7 @@ class OwnNodes:
         :param network_info: its networks
         """
         now = None
-        # Where Ironic does not answer, Nova's own clean-up says so.
+        # If Ironic does not answer, Nova's own clean-up reports it.
         with contextlib.suppress(*NO_ANSWER):
             now = self.ironic_connection.get_node(  # type: ignore
                 node.id, fields=['instance_uuid']).instance_id
@@ -209,11 +209,11 @@ def reset_manager(source: NovaIronicDriver) -> None:
 
 def watch_heartbeats(source: NovaIronicDriver,
                      beat: Callable[[Callable[[], object]], None]) -> None:
-    """Have something know of each heartbeat from now on.
+    """Replace each heartbeat with a call from now on.
 
     :param source: the driver that the manager has
-    :param beat: called in the place of each heartbeat, with what writes the
-        heartbeat to the database
+    :param beat: called instead of each heartbeat, with the function that
+        writes the heartbeat to the database
     """
     # Nova has none until the service has a record.
     record = getattr(source.virtapi._compute, 'service_ref', None)
@@ -228,10 +228,10 @@ def watch_heartbeats(source: NovaIronicDriver,
 
 
 def forbid_saving(instance: objects.Instance, error: Exception) -> None:
-    """Have a copy of an instance refuse to be saved.
+    """Make a copy of an instance refuse to be saved.
 
     :param instance: the copy
-    :param error: what its saving raises from now on
+    :param error: the exception of its saving from now on
     """
     def refuse(*_: object, **__: object) -> None:
         raise error
@@ -239,7 +239,7 @@ def forbid_saving(instance: objects.Instance, error: Exception) -> None:
 
 
 def is_deleted(source: NovaIronicDriver, node: str) -> bool:
-    """Say whether Ironic does not have a node.
+    """Return whether Ironic lacks a node.
 
     :param source: what speaks to Ironic
     :param node: the node's UUID
@@ -258,7 +258,7 @@ def is_deleted(source: NovaIronicDriver, node: str) -> bool:
 
 
 def tracks(source: NovaIronicDriver, node: str) -> bool:
-    """Say whether Nova's resource tracker tracks a node now.
+    """Return whether Nova's resource tracker tracks a node now.
 
     :param source: the driver that the manager has
     :param node: the node's UUID
@@ -372,9 +372,9 @@ def offload(source: NovaIronicDriver, context: nova_context.RequestContext,
 
 def leave_offloaded(source: NovaIronicDriver, instance: objects.Instance
                     ) -> None:
-    """Say that an instance that was shelved has no service any more.
+    """Record that a shelved instance no longer has a service.
 
-    As Nova does in the end.
+    As Nova does at the end.
 
     :param source: the driver that the manager has
     :param instance: an instance of this service without a task
@@ -402,9 +402,9 @@ def finish_unshelving(source: NovaIronicDriver,
 def undo_unshelving(source: NovaIronicDriver,
                     context: nova_context.RequestContext,
                     instance: objects.Instance) -> None:
-    """Have an instance be shelved as before, as Nova does where this fails.
+    """Return an instance to its shelved state, as Nova does after a failure.
 
-    Nova's own leaves what it has deployed to Ironic.
+    Nova's own code leaves the deployed node in Ironic.
 
     :param source: the driver that the manager has
     :param context: with the rights of an administrator
@@ -437,10 +437,10 @@ def destroy_no_evacuated(source: NovaIronicDriver) -> None:
 
 def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
                   ) -> None:
-    """Have a guard decide on what Nova cleans up after a failed build.
+    """Let a guard decide on Nova's clean-up after a failed build.
 
-    That is, on the networks, the volumes and the allocation of the instance;
-    and on its volumes and its allocation where it is shelved.
+    It decides on the networks, the volumes and the allocation of the instance;
+    and on its volumes and its allocation if it is shelved.
 
     :param source: the driver that the manager has
     :param guard: called instead, with the instance's UUID, the call that was
@@ -456,11 +456,11 @@ def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
 
 
 def keep_detached(source: NovaIronicDriver) -> None:
-    """Have Nova delete no volume of an instance that was detached from it.
+    """Prevent Nova from deleting detached volumes of an instance.
 
     What reaps an instance that was deleted while its service was down reads
-    attachments that are deleted. Those that were there when the instance was
-    deleted, Nova's API has cleaned up.
+    attachments that are deleted. Nova's API has cleaned up the attachments
+    that existed when the instance was deleted.
 
     :param source: the driver that the manager has
     """
@@ -486,10 +486,10 @@ def _without_detached(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def guard_writes(source: NovaIronicDriver, guard: Callable[..., Any]) -> None:
-    """Have a guard decide on what Nova makes of the state of an instance.
+    """Let a guard decide on Nova's changes of the state of an instance.
 
-    That is, after something has failed, and where Ironic tells that a machine
-    is on or off.
+    It decides after a failure, and when Ironic reports that a machine is on or
+    off.
 
     :param source: the driver that the manager has
     :param guard: called instead, as by :func:`guard_cleanup`
@@ -503,7 +503,7 @@ def guard_writes(source: NovaIronicDriver, guard: Callable[..., Any]) -> None:
 def guard_interrupted(source: NovaIronicDriver,
                       is_ended: Callable[[objects.Instance, str], bool]
                       ) -> None:
-    """Have a guard decide on the builds that Nova sets to ERROR at its start.
+    """Let a guard decide on the builds that Nova sets to ERROR at its start.
 
     :param source: the driver that the manager has
     :param is_ended: asked with the instance, and with the UUID of the compute
@@ -538,7 +538,7 @@ def guard_interrupted(source: NovaIronicDriver,
 def guard_failed_rebuild(source: NovaIronicDriver,
                          is_kept: Callable[[objects.Instance, str], bool]
                          ) -> None:
-    """Have a guard decide on the allocation after a rebuild that has failed.
+    """Let a guard decide on the allocation after a failed rebuild.
 
     Nova frees it, though the instance stays on its node. It fails where the
     resource tracker does not have that node any more, and takes the instance
@@ -570,7 +570,7 @@ def guard_evacuations(source: NovaIronicDriver,
 
     :param source: the driver that the manager has
     :param refuse: called with the instance before Nova claims a node for it;
-        what it raises, the claim raises
+        the claim passes its exceptions on
     """
     _around(source.virtapi._compute.rt, 'rebuild_claim',
             before=lambda given: refuse(given['instance']))
@@ -612,10 +612,10 @@ def _guarded(method: Callable[..., Any], guard: Callable[..., Any]
 
 def guard_rebuilt(source: NovaIronicDriver,
                   guard: Callable[[objects.Instance, bool], bool]) -> None:
-    """Have a guard decide whether a rebuilt instance is written down as here.
+    """Let a guard decide whether a rebuilt instance is recorded as here.
 
-    Nova writes host and node of each instance that it has rebuilt, as they
-    were when that began.
+    Nova writes the host and the node of each rebuilt instance as they were at
+    the beginning of the rebuild.
 
     :param source: the driver that the manager has
     :param guard: asked with the instance, and with whether the resource
@@ -655,18 +655,18 @@ def before_rebuilt(source: NovaIronicDriver, track: Callable[[str], object]
 
 
 def has_volumes(block_device_info: Mapping[str, Any] | None) -> bool:
-    """Say whether volumes are attached to an instance.
+    """Return whether volumes are attached to an instance.
 
-    :param block_device_info: what Nova says of them, as to its drivers
+    :param block_device_info: Nova's description of them for drivers
     """
     return bool(virt_driver.block_device_info_get_mapping(
         block_device_info))
 
 
 def watch_builds(source: NovaIronicDriver, here: set[str]) -> None:
-    """Have a set name the instances that this service is to build.
+    """Keep the UUIDs of the builds of this service in a set.
 
-    A build that has come may wait for its turn.
+    A build that has arrived may wait for its turn.
 
     :param source: the driver that the manager has
     :param here: the set, of UUIDs; an instance is in it until its build ends
@@ -680,11 +680,11 @@ def watch_builds(source: NovaIronicDriver, here: set[str]) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What Nova was asked to build, and by whom.
+    """A build request, with its user.
 
     :ivar instance: the UUID of the instance
     :ivar hints: the scheduler hints, each a list of texts or a text
-    :ivar context: with the rights of who has asked
+    :ivar context: with the rights of the user
     """
 
     instance: str
@@ -695,7 +695,7 @@ class Request:
 def watch_requests(source: NovaIronicDriver,
                    begins: Callable[[Request], object],
                    ends: Callable[[str], object]) -> None:
-    """Have something know what each build was asked for with.
+    """Report the request of each build.
 
     :param source: the driver that the manager has
     :param begins: called with the request before the build begins
@@ -728,12 +728,12 @@ def excuse_builds(source: NovaIronicDriver, is_excused: Callable[[], bool]
     tracker.build_failed = failed
 
 
-#: Nova's policy for those who may have a server built where they say.
+#: Nova's policy for users who may force a host.
 FORCED_HOST = 'os_compute_api:servers:create:forced_host'
 
 
 def may_force_host(context: nova_context.RequestContext) -> bool:
-    """Say whether somebody may have a server built where they say.
+    """Return whether a user may force a host.
 
     :param context: with their rights
     """
@@ -743,11 +743,11 @@ def may_force_host(context: nova_context.RequestContext) -> bool:
 def guard_unshelving(source: NovaIronicDriver,
                      is_wanted: Callable[[objects.Instance, str], bool]
                      ) -> None:
-    """Have a guard decide whether this service unshelves an instance.
+    """Let a guard decide whether this service unshelves an instance.
 
     :param source: the driver that the manager has
-    :param is_wanted: asked with the instance as it was when that was asked
-        for, and with the compute node that was chosen
+    :param is_wanted: asked with the instance as it was at the request, and
+        with the chosen compute node
     """
     compute = source.virtapi._compute
     unshelve = compute.unshelve_instance

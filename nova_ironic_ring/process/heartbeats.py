@@ -25,17 +25,17 @@ class OwnHeartbeats:
         self._last: float | None = None
         self._longest = 0.0
         self._reported = 0.0
-        #: Whether there are to be no more.
+        #: Whether heartbeats have ended.
         self.is_ended = False
 
     def end(self) -> None:
-        """Have no more heartbeats, without waiting or locking."""
+        """End the heartbeats, without waiting or locking."""
         self.is_ended = True
 
     def beat(self, write: Callable[[], object]) -> None:
-        """Write a heartbeat, if there are to be any more.
+        """Write a heartbeat, unless they have ended.
 
-        :param write: writes it; what it raises is raised
+        :param write: writes it; its exceptions are passed on
         """
         if self.is_ended:
             return

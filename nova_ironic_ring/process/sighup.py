@@ -34,7 +34,7 @@ class Reloader:
         self._wanted = False
 
     def install(self) -> None:
-        """Take note of SIGHUP from now on, and do nothing else on it."""
+        """Note each SIGHUP from now on, and do nothing else."""
         try:
             signal.signal(signal.SIGHUP, self._note)
         except ValueError:
@@ -48,8 +48,7 @@ class Reloader:
     def reload(self) -> bool:
         """Read the configuration files again, if a SIGHUP has come.
 
-        :returns: whether they were read; one that cannot be read leaves all
-            as it was
+        :returns: whether they were read; an unreadable file changes nothing
         """
         if not self._wanted:
             return False

@@ -2,9 +2,9 @@
 
 """SIGTERM ends the heartbeat of a nova-compute at once, as a crash does.
 
-It goes on by itself while Nova waits for what is under way, which may be
-minutes, and all that time the service takes no requests and no other service
-takes its nodes.
+Without this it would continue for minutes, while Nova waits for what is under
+way: the service accepts no requests then, and no other service takes its
+nodes.
 """
 
 from collections.abc import Callable

@@ -17,16 +17,16 @@ from oslo_log import log as logging
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds that a heartbeat waits for systemd to take what it is told.
+#: Seconds that a heartbeat waits for systemd to accept a message.
 _PATIENCE = 1.0
 
 
 class Watchdog:
-    """What systemd wants to hear from this process, if there is a systemd."""
+    """Notifies systemd about this process, if there is a systemd."""
 
     def __init__(self, environment: MutableMapping[str, str] = os.environ,
                  pid: int | None = None) -> None:
-        """Take over what is told to systemd.
+        """Take over the notifications of systemd.
 
         :param environment: the environment of this process, which loses the
             name of systemd's socket
@@ -43,17 +43,17 @@ class Watchdog:
         self._is_ready = False
 
     def tell(self) -> None:
-        """Say that the process is well, if systemd wants to know.
+        """Notify systemd that the process is alive, if systemd expects that.
 
-        A failure is logged, and is no error of what the process is at.
+        A failure is logged, and does not disturb the process.
         """
         self._send(['WATCHDOG=1'] if self._is_watched else [])
 
     def do_without(self) -> None:
-        """Say that the process is ready, and have no watchdog from now on.
+        """Notify systemd that the process is ready, and turn the watchdog off.
 
-        For heartbeats that are not seen here: systemd would end a service that
-        is well. May be called again, and then tries what has failed.
+        For heartbeats that are not visible here: systemd would kill a healthy
+        service. A second call retries after a failure.
         """
         if not self._is_watched:
             self._send([])
@@ -65,10 +65,10 @@ class Watchdog:
                         "Nova's database: remove it from the unit.")
 
     def _send(self, words: Sequence[str]) -> bool:
-        """Send something to systemd, and READY as long as it has not had it.
+        """Send something to systemd, with READY until that has arrived.
 
         :param words: the assignments
-        :returns: whether systemd has something of it
+        :returns: whether systemd has received anything
         """
         if not self._is_ready:
             words = ['READY=1', *words]
