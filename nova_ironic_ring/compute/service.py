@@ -194,7 +194,7 @@ class Service:
         #: How often Nova has asked for instances, and those of which it was
         #: not told then.
         self._asked = 0
-        self._strays: Mapping[str, str | None] = {}
+        self.strays: Mapping[str, str | None] = {}
 
     @property
     def settings(self) -> core_settings.Settings:
@@ -378,6 +378,9 @@ class Service:
                  ) -> frozenset[str]:
         """Say which instances Nova is told of: it reaps those it has deleted.
 
+        To be called only where Nova is told: of very many, others have their
+        turn each time.
+
         :param own: UUIDs of those on nodes of this service
         :param nodes: the UUIDs of their nodes
         :returns: UUIDs, with those of orphans
@@ -388,7 +391,7 @@ class Service:
             {uuid: node for node, uuid in self.memory.nodes.items()
              if uuid is not None and uuid in strange}), self._asked)
         self._asked += 1
-        if found.strays.keys() - self._strays.keys():
+        if found.strays.keys() - self.strays.keys():
             uuid, node = min(found.strays.items())
             LOG.warning(
                 'Ironic has %(count)d instances on nodes, such as '
@@ -396,7 +399,7 @@ class Service:
                 'had there: nothing is done with them.', {
                     'count': len(found.strays), 'instance': uuid,
                     'node': node})
-        self._strays = found.strays
+        self.strays = found.strays
         return found.instances
 
     def run_pass(self) -> places.PassResult:

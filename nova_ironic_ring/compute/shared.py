@@ -299,10 +299,16 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             believed.difference(own))
 
     def get_num_instances(self) -> int:
-        """Count the instances of this service."""
-        orphans = self.ring_service.orphans
-        return sum(instance not in orphans
-                   for instance in self.list_instance_uuids())
+        """Count the instances of this service.
+
+        Nova is not asked which of them it has deleted: that goes by what it
+        was asked last.
+        """
+        ring = self.ring_service
+        return sum(
+            instance not in ring.orphans and instance not in ring.strays
+            for instance
+            in super().list_instance_uuids())  # type: ignore[misc]
 
 
 @on_node.found

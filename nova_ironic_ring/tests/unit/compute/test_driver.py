@@ -26,6 +26,7 @@ from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
@@ -851,6 +852,20 @@ class OrphansTestCase(base.DriverTestCase):
         self.me.begin_pass()
         self.assertEqual([], self.driver.list_instance_uuids())
 
+    def test_each_of_very_many_has_its_turn(self):
+        self.useFixture(fixtures.MockPatchObject(orphans, 'MOST', 1))
+        for number, node in enumerate(sorted(
+                self.desired('me', 'a', 'b'))[:2]):
+            self.cloud.nodes[node].instance = f'{number}'
+        self.me.begin_pass()
+        found = []
+        for _ in range(2):
+            # Nova counts more often than it reaps.
+            for _ in range(3):
+                self.assertEqual(0, self.driver.get_num_instances())
+            found += self.driver.list_instance_uuids()
+        self.assertEqual(['0', '1'], sorted(found))
+
 
 class DeletedElsewhereTestCase(base.DriverTestCase):
     """The owner of a node has written a deleted server there."""
@@ -868,6 +883,16 @@ class DeletedElsewhereTestCase(base.DriverTestCase):
         # One that was deleted there while its service was down.
         self.cloud.deleted['vm'] = model.Instance('b', second)
         self.assertEqual(['mine', 'vm'], self.driver.list_instance_uuids())
+
+    def test_what_is_deleted_elsewhere_does_not_count(self):
+        own, second = sorted(self.desired('me', 'a', 'b'))[:2]
+        self.nova.put('mine', own, 'me')
+        self.me.begin_pass()
+        self.cloud.deleted['vm'] = model.Instance('kvm-7', 'kvm-7')
+        self.cloud.nodes[second].instance = 'vm'
+        self.driver.node_cache[second] = self.nova.node(second)
+        self.assertEqual(['mine'], self.driver.list_instance_uuids())
+        self.assertEqual(1, self.driver.get_num_instances())
 
     def test_deleted_elsewhere_and_written_after_the_pass(self):
         node = min(self.desired('me', 'a', 'b'))
