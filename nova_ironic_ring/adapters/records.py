@@ -471,6 +471,7 @@ def instance_of(instance: objects.Instance, is_given_up: bool
     assert task_states.DELETING == 'deleting'
     assert task_states.SHELVING == 'shelving'
     assert task_states.SHELVING_OFFLOADING == 'shelving_offloading'
+    assert task_states.SOFT_DELETING == 'soft-deleting'
     assert task_states.SPAWNING == 'spawning'
     assert task_states.UNSHELVING == 'unshelving'
     return model.Instance(

@@ -396,6 +396,7 @@ def finish_unshelving(source: NovaIronicDriver,
         now
     """
     compute_utils.remove_shelved_keys_from_system_metadata(instance)
+    _restore_key(instance)
     _finish(source, context, instance, 'unshelve.end')
 
 
@@ -418,8 +419,19 @@ def undo_unshelving(source: NovaIronicDriver,
         context, instance, objects.BlockDeviceMappingList.get_by_instance_uuid(
             context, instance.uuid))
     compute._nil_out_instance_obj_host_and_node(instance)
+    _restore_key(instance)
     instance.task_state = None
     instance.save(expected_task_state=task_states.SPAWNING)
+
+
+def _restore_key(instance: objects.Instance) -> None:
+    """Give an instance its user's public key again.
+
+    Nova takes it off while it unshelves one, and the claim of a node saves it
+    so. Whoever rebuilds the instance later needs it.
+    """
+    if instance.key_name and instance.key_data is None and instance.keypairs:
+        instance.key_data = instance.keypairs[0].public_key
 
 
 def destroy_no_evacuated(source: NovaIronicDriver) -> None:

@@ -39,6 +39,10 @@ LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
 _POWER_OFF = upstream.signature('power_off')
+# What is done with servers that may have no machine any more.
+_WITHOUT_MACHINE = frozenset({
+    task_states.SHELVING, task_states.SHELVING_OFFLOADING,
+    task_states.SOFT_DELETING})
 
 
 class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
@@ -243,7 +247,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         """Switch a machine off.
 
         What is shelved may have none any more, if the service that has shelved
-        it is dead.
+        it is dead, also if it is to be deleted meanwhile.
 
         :param args: as Nova's own driver has them
         :param kwargs: as Nova's own driver has them
@@ -253,8 +257,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         except exception.InstanceNotFound:
             instance = _POWER_OFF.bind(
                 self, *args, **kwargs).arguments['instance']
-            if instance.task_state not in (
-                    task_states.SHELVING, task_states.SHELVING_OFFLOADING):
+            if instance.task_state not in _WITHOUT_MACHINE:
                 raise
             return None
 

@@ -258,7 +258,8 @@ class Instance:
         """
         return self.host is not None and (
             self.is_deleting or self.is_shelving
-            or (self.is_offloaded and self.task == 'spawning'))
+            or (self.is_offloaded
+                and self.task in ('spawning', 'soft-deleting')))
 
     @property
     def needs_no_node(self) -> bool:

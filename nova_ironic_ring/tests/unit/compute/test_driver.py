@@ -867,6 +867,25 @@ class OrphansTestCase(base.DriverTestCase):
         self.assertEqual(['0', '1'], sorted(found))
 
 
+class WithoutMachineTestCase(base.DriverTestCase):
+    """A server that Ironic has on no node is switched off."""
+
+    def _switch_off(self, task):
+        node = min(self.desired('me', 'a', 'b'))
+        self.nova.put('mine', node, 'me', task=task)
+        self.cloud.nodes[node].instance = None
+        self.me.begin_pass()
+        self.driver.power_off(self.nova.instance('mine'))
+
+    def test_what_a_dead_service_has_shelved(self):
+        for task in 'shelving', 'shelving_offloading', 'soft-deleting':
+            self._switch_off(task)
+
+    def test_what_should_have_one(self):
+        self.assertRaises(exception.InstanceNotFound,
+                          self._switch_off, 'powering-off')
+
+
 class DeletedElsewhereTestCase(base.DriverTestCase):
     """The owner of a node has written a deleted server there."""
 

@@ -52,6 +52,7 @@ NODE = nova_database.NODE
 _PAGE = pathlib.Path(__file__).parents[4] / 'doc/source/contributor/design.rst'
 #: vm_state, task and service in the end.
 _Ends: TypeAlias = tuple[str, str | None, str | None]
+_KEY = 'ssh-ed25519 AAAA'
 #: What each instance is in the end that Nova does not have any more.
 GONE: _Ends = ('deleted', None, None)
 
@@ -161,12 +162,20 @@ ROWS = (
     _left(T.IMAGE_SNAPSHOT_PENDING, S.ACTIVE, _ACTIVE),
     Row(T.IMAGE_SNAPSHOT, S.ACTIVE, _ACTIVE, ON, 'snapshot_instance',
         (T.IMAGE_SNAPSHOT_PENDING, S.ACTIVE), 'instance.save'),
+    *(_left(task, S.STOPPED, _STOPPED, OFF) for task in (
+        T.IMAGE_SNAPSHOT_PENDING, T.IMAGE_SNAPSHOT, T.IMAGE_BACKUP,
+        T.RESIZE_PREP, T.RESIZE_MIGRATING)),
     _left(T.IMAGE_BACKUP, S.ACTIVE, _ACTIVE),
     _left(T.UPDATING_PASSWORD, S.ACTIVE, _ACTIVE),
     _left(T.RESIZE_PREP, S.ACTIVE, _ACTIVE),
     _left(T.RESIZE_MIGRATING, S.ACTIVE, _ACTIVE),
     _left(T.REBOOTING, S.ACTIVE, _ACTIVE),
     _left(T.REBOOTING_HARD, S.ACTIVE, _ACTIVE),
+    *(_left(task, S.STOPPED, _ACTIVE, OFF) for task in (
+        T.REBOOTING_HARD, T.REBOOT_PENDING_HARD, T.REBOOT_STARTED_HARD)),
+    *(_left(task, S.ERROR, _ERROR, machine) for task in (
+        T.REBOOTING_HARD, T.REBOOT_PENDING_HARD, T.REBOOT_STARTED_HARD)
+        for machine in (ON, OFF)),
     Row(T.REBOOT_PENDING, S.ACTIVE, _ACTIVE, ON, 'reboot_instance',
         (T.REBOOTING, S.ACTIVE), 'instance.save', {'reboot_type': 'SOFT'}),
     Row(T.REBOOT_PENDING_HARD, S.ACTIVE, _ACTIVE, OFF, 'reboot_instance',
@@ -184,12 +193,15 @@ ROWS = (
     Row(T.POWERING_OFF, S.ACTIVE, _STOPPED, ON, 'stop_instance',
         (T.POWERING_OFF, S.ACTIVE), 'driver.power_off',
         {'clean_shutdown': True}),
+    _left(T.POWERING_OFF, S.ERROR, _ERROR),
     Row(T.POWERING_ON, S.STOPPED, _ACTIVE, OFF, 'start_instance',
         (T.POWERING_ON, S.STOPPED), 'driver.power_on'),
     Row(T.RESCUING, S.ACTIVE, (S.RESCUED, None, 'me'), Machine('rescue'),
         'rescue_instance', (T.RESCUING, S.ACTIVE), 'driver.rescue'),
     _left(T.RESCUING, S.ACTIVE, _ACTIVE),
     _left(T.RESCUING, S.STOPPED, _STOPPED, OFF),
+    _left(T.RESCUING, S.ERROR, (S.RESCUED, None, 'me'), Machine('rescue')),
+    _left(T.RESCUING, S.ERROR, _ERROR),
     _left(T.RESCUING, S.ACTIVE, _ERROR, Machine('rescue failed')),
     Row(T.UNRESCUING, S.RESCUED, _ACTIVE, ON, 'unrescue_instance',
         (T.UNRESCUING, S.RESCUED), 'driver.unrescue'),
@@ -210,6 +222,13 @@ ROWS = (
     _left(T.DELETING, S.RESCUED, GONE, Machine('rescue')),
     _left(T.DELETING, S.ERROR, GONE),
     _left(T.DELETING, S.SOFT_DELETED, GONE, OFF),
+    _left(T.DELETING, S.SHELVED_OFFLOADED, GONE, NONE),
+    _left(T.DELETING, S.SHELVED_OFFLOADED, GONE),
+    *(_left(T.SOFT_DELETING, state, (S.SOFT_DELETED, None, 'me'), machine)
+      for state, machine in ((S.STOPPED, OFF), (S.ERROR, ON),
+                             (S.RESCUED, Machine('rescue')))),
+    *(_left(T.SOFT_DELETING, S.SHELVED_OFFLOADED,
+            (S.SOFT_DELETED, None, 'me'), machine) for machine in (ON, NONE)),
     Row(T.SOFT_DELETING, S.ACTIVE, (S.SOFT_DELETED, None, 'me'), ON,
         'soft_delete_instance', (T.SOFT_DELETING, S.ACTIVE),
         'driver.soft_delete'),
@@ -366,7 +385,10 @@ class LeftBehindTestCase(base.BaseTestCase):
             node=NODE if has_service else None,
             compute_id=1 if has_service else None,
             vm_state=state, task_state=task, system_metadata={},
-            power_state=power_state.RUNNING, key_data=None, image_ref='',
+            power_state=power_state.RUNNING, image_ref='',
+            key_name='key', key_data=_KEY,
+            keypairs=objects.KeyPairList(objects=[objects.KeyPair(
+                name='key', user_id='u', public_key=_KEY)]),
             auto_disk_config=False, display_name='server', metadata={},
             flavor=objects.Flavor(
                 memory_mb=1, vcpus=1, root_gb=1, ephemeral_gb=0, swap=0,
@@ -466,6 +488,8 @@ class LeftBehindTestCase(base.BaseTestCase):
         now = self._read()
         self.assertEqual(row.ends, GONE if now is None else (
             now.vm_state, now.task_state, now.host))
+        # Nova takes it off an instance while it unshelves that.
+        self.assertEqual(_KEY, _KEY if now is None else now.key_data)
 
 
 class PageTestCase(base.BaseTestCase):

@@ -46,6 +46,8 @@ class InstanceTestCase(base.BaseTestCase):
         (None, 'deleting', True, ''),
         # Nova has not said yet that its former service does not have it.
         ('me', 'unshelving', True, 'unshelving'),
+        # It was to be deleted before its former service had said that.
+        ('me', 'soft-deleting', True, 'finished'),
         # Nova has ended the task, and says next that it has no service.
         ('me', None, True, 'shelving finished'),
         ('me', 'shelving', False, 'shelving finished'),
