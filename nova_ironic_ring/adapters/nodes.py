@@ -12,6 +12,7 @@ from typing import Any
 
 from nova import exception
 from nova import utils
+from nova.virt.ironic import ironic_states
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
@@ -266,6 +267,15 @@ class Ironic:
                                    else said.provision_state)})
         client.update_node(said, instance_id=None)
         return False
+
+    def release(self, node: str, instance: str) -> None:
+        said = upstream.find_node(
+            self._driver, node, ('uuid', 'instance_uuid', 'provision_state'))
+        if said is not None and said['instance_uuid'] == instance and (
+                said['provision_state'] == ironic_states.AVAILABLE):
+            self._driver.ironic_connection.update_node(
+                sdk_node.Node.existing(id=node, instance_id=instance),
+                retry_on_conflict=False, instance_id=None)
 
     def _filters(self, scope: settings.Scope) -> dict[str, str]:
         """Return the filters that limit a listing to a scope."""

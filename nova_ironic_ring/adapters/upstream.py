@@ -824,7 +824,8 @@ def watch_claims(source: NovaIronicDriver,
 
 
 def guard_claims(source: NovaIronicDriver,
-                 guard: Callable[[objects.Instance], object]) -> None:
+                 guard: Callable[[objects.Instance], object],
+                 undo: Callable[[objects.Instance], object]) -> None:
     """Have a guard see each instance for which a node was claimed.
 
     The claim has saved the instance, which reads what it is by now.
@@ -832,6 +833,8 @@ def guard_claims(source: NovaIronicDriver,
     :param source: the driver that the manager has
     :param guard: called with the instance; what it raises ends the claim, and
         is raised
+    :param undo: called with the instance before a claim ends for which
+        nothing has come of it; Nova says then that it has no service
     """
     tracker = source.virtapi._compute.rt
     claim = tracker.instance_claim
@@ -841,6 +844,12 @@ def guard_claims(source: NovaIronicDriver,
     def claimed(*args: Any, **kwargs: Any) -> claims.NopClaim:
         given = parameters.bind(*args, **kwargs).arguments
         found: claims.NopClaim = claim(*args, **kwargs)
+        abort = found.abort
+
+        def aborted() -> None:
+            undo(given['instance'])
+            abort()
+        found.abort = aborted
         try:
             guard(given['instance'])
         except Exception:

@@ -38,6 +38,9 @@ from nova_ironic_ring.process import sigterm
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
+_NOT_CLEANED_UP = ('What instance %s had got to be unshelved cannot be '
+                   'cleaned up: its delete does, or when it is unshelved '
+                   'again.')
 _POWER_OFF = upstream.signature('power_off')
 # What is done with servers that may have no machine any more.
 _WITHOUT_MACHINE = frozenset({
@@ -64,6 +67,9 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         #: Looks at the other services between two passes.
         self.ring_reactions = reactions.Reactions(
             self, self.ring_service, self._look_between_passes)
+        #: The instances that are being unshelved, by UUID, each on the node
+        #: that is reserved for it.
+        self._unshelved: dict[str, on_node.OnNode] = {}
         # Nova's driver asks in many threads at once where it has no node.
         self.ring_lock = threading.RLock()
 
@@ -89,7 +95,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.watch_requests(
             self, self.ring_named_nodes.begin, self.ring_named_nodes.end)
         upstream.destroy_no_evacuated(self)
-        upstream.guard_claims(self, guards.claim_once)
+        upstream.guard_claims(self, guards.claim_once, self._let_go)
         upstream.guard_unshelving(self, self._is_to_unshelve)
         upstream.prepare_unshelving(self, self._reserved)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
@@ -130,16 +136,18 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         """
         mixed: Any = self
         placed = on_node.OnNode(mixed, instance, node)
-        has_node = False
         try:
             self._give_back_earlier(instance, placed)
             mixed.prepare_for_spawn(placed)
-            has_node = True
+            self._unshelved[instance.uuid] = placed
             yield
         except Exception:
             with excutils.save_and_reraise_exception():
+                self._let_go(instance)
                 if guards.is_shelved(instance):
-                    self._give_back(placed, has_node)
+                    self._free(instance.uuid)
+        finally:
+            self._unshelved.pop(instance.uuid, None)
 
     def _give_back_earlier(self, instance: objects.Instance, placed: Any
                            ) -> None:
@@ -164,21 +172,37 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         mixed.destroy(nova_context.get_admin_context(), placed,
                       instance.get_network_info())
 
-    def _give_back(self, instance: Any, has_node: bool) -> None:
-        """Have an instance that could not be unshelved hold nothing.
+    def _let_go(self, instance: objects.Instance) -> None:
+        """Have an instance that could not be unshelved hold no node.
 
-        Nova leaves the node, and before the claim the allocation as well.
+        Nova leaves the node. After the claim of one, this is done while Nova
+        says still that this service has the instance: if it dies meanwhile,
+        which may take minutes, another goes on with that.
+
+        :param instance: the instance
         """
         mixed: Any = self
-        context = nova_context.get_admin_context()
+        placed = self._unshelved.get(instance.uuid)
+        if placed is None or not guards.is_shelved(instance):
+            return
         try:
-            if has_node:
-                mixed.destroy(context, instance, instance.get_network_info())
-            upstream.delete_allocation(mixed, context, instance.uuid)
+            mixed.destroy(nova_context.get_admin_context(), placed,
+                          instance.get_network_info())
+            del self._unshelved[instance.uuid]
         except Exception:
-            LOG.exception('What instance %s had got to be unshelved cannot be '
-                          'cleaned up: its delete does, or when it is '
-                          'unshelved again.', instance.uuid)
+            LOG.exception(_NOT_CLEANED_UP, instance.uuid)
+
+    def _free(self, uuid: str) -> None:
+        """Have an instance that could not be unshelved allocate nothing.
+
+        Nova leaves the allocation where it has not come to the claim.
+        """
+        mixed: Any = self
+        try:
+            upstream.delete_allocation(
+                mixed, nova_context.get_admin_context(), uuid)
+        except Exception:
+            LOG.exception(_NOT_CLEANED_UP, uuid)
 
     def _look_between_passes(self) -> Sequence[str]:
         """Take over the instances of services that are dead by now.

@@ -234,7 +234,7 @@ def end(this: one_pass.Pass, left: observation.LeftBuild, uuid: str,
         instance: model.Instance) -> bool:
     """End the build of an instance, or have it be shelved as before.
 
-    Its allocation goes then.
+    Its allocation goes then, and so does the reservation of a node in Ironic.
 
     :param this: the pass, or the last look at a node
     :param left: what the service that has died was to build, and where: on a
@@ -250,6 +250,11 @@ def end(this: one_pass.Pass, left: observation.LeftBuild, uuid: str,
     this.happened.append((
         events.UnshelveEnded if instance.is_offloaded else events.BuildEnded
     )(left.node, uuid, left.host))
+    if instance.is_offloaded:
+        # A node is reserved for it before the service claims one.
+        ironic = this.world.ironic
+        for node in ironic.nodes_of([uuid]):
+            ironic.release(node, uuid)
     this.world.placement.free(uuid)
     return True
 

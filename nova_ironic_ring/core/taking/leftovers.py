@@ -15,7 +15,9 @@ from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import listing
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import vanished
+from nova_ironic_ring.core.taking import builds
 from nova_ironic_ring.core.taking import pool_return
 from nova_ironic_ring.core.taking import pool_takeover
 from nova_ironic_ring.core.values import model
@@ -69,6 +71,7 @@ def _clean(this: one_pass.Pass, own: pool_return.Own) -> None:
                          members.fails_over(host, current))
             _clean_of(this, lost, there)
             _settle_pools(this, lost, own)
+            _end_reserved(this, lost, own.nodes)
             if lost.fails_over:
                 _take_unfinished(this, host, own.nodes)
 
@@ -148,6 +151,34 @@ def _settle_pools(this: one_pass.Pass, lost: _Lost, own: pool_return.Own
                 pool_takeover.settle(this, pool_takeover.Left(
                     pool, model.canonical(lost.host), lost.fails_over, None),
                     deployed)
+
+
+def _end_reserved(this: one_pass.Pass, lost: _Lost, nodes: model.Nodes
+                  ) -> None:
+    """End the unshelvings for which a lost service had reserved a node.
+
+    To Nova they have no service before it has claimed the node, and to Ironic
+    the node is not free: nobody takes it.
+    """
+    nova, owner = this.world.nova, this.standing.ring.owner
+    reserved = {
+        uuid: node for node in lost.rows
+        if (uuid := nodes.get(node)) is not None
+        and owner(node) == this.current.me}
+    for uuid, instance in (
+            nova.instances(reserved) if reserved else {}).items():
+        node = reserved[uuid]
+        if instance.host is not None or not instance.is_offloaded:
+            continue
+        with this.going_on(events.BuildNotEnded, node, uuid, lost.host):
+            if instance.task is None:
+                # It has ended, but for that.
+                this.world.ironic.release(node, uuid)
+            # Else the owner of the node may have written it there.
+            elif instance.is_unshelving and (
+                    uuid in this.world.placement.consumers(node)):
+                builds.end(this, observation.LeftBuild(
+                    node, lost.host, frozenset({uuid})), uuid, instance)
 
 
 def _take_unfinished(this: one_pass.Pass, host: str, nodes: model.Nodes

@@ -330,6 +330,16 @@ class Ironic(Protocol):
         :raises Exception: if Ironic fails; that may be for this node alone
         """
 
+    def release(self, node: str, instance: str) -> None:
+        """Take an instance off a node that is no more than reserved for it.
+
+        A node that Ironic does anything with is left as it is.
+
+        :param node: the node's UUID
+        :param instance: the UUID of the instance
+        :raises Exception: if Ironic fails; that may be for this node alone
+        """
+
 
 class Placement(Protocol):
     """What Placement has."""

@@ -462,6 +462,11 @@ class Ironic:
         found.instance = instance
         return True
 
+    def release(self, node: str, instance: str) -> None:
+        found = self.cloud.nodes.get(node)
+        if found is not None and found.instance == instance:
+            found.instance = None
+
 
 class Placement:
     """What Placement has."""

@@ -259,6 +259,38 @@ class ReserveTestCase(IronicTestCase):
                           self.reserve)
 
 
+class ReleaseTestCase(IronicTestCase):
+    """The end of a reservation."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud.nodes[NODE].instance = 'i'
+
+    def test_node_that_is_reserved(self):
+        self.fake.provision_states[NODE] = 'available'
+        self.ironic.release(NODE, 'i')
+        self.assertIsNone(self.cloud.nodes[NODE].instance)
+        (call,) = self.fake.ironic.update_node.call_args_list
+        self.assertFalse(call.kwargs['retry_on_conflict'])
+
+    def test_node_that_is_not_reserved_for_it(self):
+        self.fake.provision_states[NODE] = 'available'
+        self.ironic.release(NODE, 'other')
+        self.fake.provision_states[NODE] = 'deploying'
+        self.ironic.release(NODE, 'i')
+        self.assertEqual('i', self.cloud.nodes[NODE].instance)
+        del self.cloud.nodes[NODE]
+        self.ironic.release(NODE, 'i')
+
+    def test_patch_says_no_more_than_that(self):
+        node = sdk_node.Node.existing(id=NODE, instance_id='i')
+        node._update(instance_id=None)
+        self.assertEqual(
+            [{'op': 'replace', 'path': '/instance_uuid', 'value': None}],
+            node._prepare_request(requires_id=True, prepend_key=True,
+                                  patch=True).body)
+
+
 class ThreadsTestCase(IronicTestCase):
     """Builds that ask while a pass goes over what it has listed."""
 

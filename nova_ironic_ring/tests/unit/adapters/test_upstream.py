@@ -717,17 +717,26 @@ class PrivateNamesTestCase(base.BaseTestCase):
         guard = mock.Mock()
         compute = mock.Mock(
             spec=manager.ComputeManager, reportclient=None, rt=tracker)
+        undo = mock.Mock()
+        abort = found.abort
         upstream.guard_claims(
-            mock.Mock(virtapi=manager.ComputeVirtAPI(compute)), guard)
+            mock.Mock(virtapi=manager.ComputeVirtAPI(compute)), guard, undo)
         asked = functools.partial(
             tracker.instance_claim, 'context', 'instance', 'node', {},
             limits=None)
         self.assertIs(found, asked())
         guard.assert_called_once_with('instance')
-        found.abort.assert_not_called()
-        guard.side_effect = ValueError
+        abort.assert_not_called()
+        undo.assert_not_called()
+        guard.side_effect, found.abort = ValueError, abort
+        # Before Nova says that the instance has no service.
+        undo.side_effect = lambda instance: abort.assert_not_called()
         self.assertRaises(ValueError, asked)
-        found.abort.assert_called_once_with()
+        abort.assert_called_once_with()
+        undo.assert_called_once_with('instance')
+        # With which a claim ends where what is done in it has failed.
+        self.assertIn('self.abort()', inspect.getsource(
+            claims.NopClaim.__exit__))
 
     def test_the_end_of_the_start(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)

@@ -13,6 +13,7 @@ from nova.virt.ironic import driver as nova_driver
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
+from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
@@ -129,6 +130,33 @@ class UnshelvingTestCase(base.DriverTestCase):
             self.assertRaises(exception.ComputeResourcesUnavailable,
                               self._unshelve)
         nova_driver.IronicDriver.destroy.assert_not_called()
+
+    def test_node_is_let_go_before_the_claim_ends(self):
+        # From then on Nova says that no service has the instance.
+        steps = []
+        destroy = nova_driver.IronicDriver.destroy
+        destroy.side_effect = lambda *_: steps.append('destroy')
+
+        def fail():
+            with self.driver._reserved(self.instance, self.place()):
+                self.driver._let_go(self.instance)
+                steps.append('abort')
+                raise ValueError('Ironic has failed to deploy it')
+        self.assertRaises(ValueError, fail)
+        self.assertEqual(['destroy', 'abort'], steps)
+        # What cannot be undone then is tried once more.
+        steps.clear()
+        destroy.side_effect = [ValueError, None]
+        destroy.reset_mock()
+        self.cloud.nodes[self.held()[0]].instance = None
+        self.assertRaises(ValueError, fail)
+        self.assertEqual(2, destroy.call_count)
+
+    def test_claims_are_watched(self):
+        with mock.patch.object(upstream, 'guard_claims') as guard:
+            self.driver.init_host('me')
+        guard.assert_called_once_with(
+            self.driver, guards.claim_once, self.driver._let_go)
 
     def test_no_node(self):
         with mock.patch.object(

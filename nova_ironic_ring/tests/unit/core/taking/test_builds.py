@@ -134,6 +134,14 @@ class BuildsTestCase(base.BaseTestCase):
         self.assertEqual(shelved, self.cloud.instances['new'])
         self.assertEqual(set(), self.cloud.allocations['node'])
 
+    def test_node_that_was_reserved_for_an_unshelving(self):
+        # As in a pool, where Nova has no node of it yet.
+        self._allocate(new=model.Instance(
+            None, None, task='spawning', is_offloaded=True))
+        self.cloud.nodes['reserved'] = clouds.Node('new')
+        self._look()
+        self.assertIsNone(self.cloud.nodes['reserved'].instance)
+
     def test_unshelving_that_a_service_begins_meanwhile(self):
         self._allocate(new=model.Instance(
             None, None, task='unshelving', is_offloaded=True))

@@ -132,6 +132,42 @@ class LeftoversTestCase(base.PassTestCase):
         self._clean()
         self.assertEqual('me', self.cloud.instances[uuid].host)
 
+    def _reserve(self, node: str, task: str | None, *consumers: str) -> str:
+        uuid = f'on-{node}'
+        self.cloud.instances[uuid] = model.Instance(
+            None, None, task=task, is_offloaded=True)
+        self.cloud.allocations[node] = set(consumers)
+        return uuid
+
+    def test_node_that_was_reserved_for_an_unshelving(self):
+        node = self.gone[0]
+        for task in 'unshelving', 'spawning':
+            uuid = self._reserve(node, task, f'on-{node}')
+            self.cloud.nodes[node].instance = uuid
+            self._clean()
+            self.assertIsNone(self.cloud.nodes[node].instance)
+            self.assertIsNone(self.cloud.instances[uuid].task)
+            self.assertEqual(set(), self.cloud.allocations[node])
+            self.assertIn(events.UnshelveEnded(node, uuid, 'b'),
+                          self.happened(events.UnshelveEnded))
+            self.cloud.rows[node].owner = 'b'
+
+    def test_reservation_that_is_all_that_is_left(self):
+        node = self.gone[0]
+        self._reserve(node, None)
+        self._clean()
+        self.assertIsNone(self.cloud.nodes[node].instance)
+
+    def test_unshelving_that_the_owner_of_a_node_has_written_there(self):
+        node, other = self.gone[0], sorted(desired('a', 'me', 'a'))[0]
+        uuid = self._reserve(node, 'unshelving')
+        # Ironic says it of the node, which Nova's scheduler has not chosen.
+        self.cloud.allocations[other] = {uuid}
+        self._clean()
+        self.assertEqual('unshelving', self.cloud.instances[uuid].task)
+        self.assertEqual({uuid}, self.cloud.allocations[other])
+        self.assertEqual([], self.happened(events.UnshelveEnded))
+
     def test_it_is_looked_for_them_now_and_then(self):
         looks = 0
         for _ in range(30):
