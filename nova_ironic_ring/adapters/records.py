@@ -17,6 +17,7 @@ from nova import servicegroup
 from nova import utils
 from oslo_log import log as logging
 
+from nova_ironic_ring.adapters import arrivals
 from nova_ironic_ring.adapters import marks
 from nova_ironic_ring.adapters import several
 from nova_ironic_ring.adapters import stats
@@ -273,6 +274,9 @@ class Nova:
         except (exception.NotFound, exception.InstanceUpdateConflict):
             return False
         return True
+
+    def arrived_at(self, instance: str) -> str | None:
+        return arrivals.last(self.context, instance)
 
     def end_build(self, instance: str, host: str | None) -> bool:
         try:

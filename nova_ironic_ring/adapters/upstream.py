@@ -675,17 +675,24 @@ def has_volumes(block_device_info: Mapping[str, Any] | None) -> bool:
         block_device_info))
 
 
-def watch_builds(source: NovaIronicDriver, here: set[str]) -> None:
+def watch_builds(source: NovaIronicDriver, here: set[str],
+                 note: Callable[[nova_context.RequestContext, str], object]
+                 ) -> None:
     """Keep the UUIDs of the builds of this service in a set.
 
     A build that has arrived may wait for its turn.
 
     :param source: the driver that the manager has
     :param here: the set, of UUIDs; an instance is in it until its build ends
+    :param note: called with the context of the request, and with the UUID of
+        the instance, when a build has come
     """
     compute = source.virtapi._compute
-    _around(compute, 'build_and_run_instance',
-            before=lambda given: here.add(given['instance'].uuid))
+
+    def come(given: _Given) -> None:
+        here.add(given['instance'].uuid)
+        note(given['context'], given['instance'].uuid)
+    _around(compute, 'build_and_run_instance', before=come)
     _around(compute, '_do_build_and_run_instance',
             after=lambda given: here.discard(given['instance'].uuid))
 

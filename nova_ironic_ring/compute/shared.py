@@ -22,6 +22,7 @@ from oslo_log import log as logging
 from oslo_reports import guru_meditation_report as gmr
 from oslo_utils import excutils
 
+from nova_ironic_ring.adapters import arrivals
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import evacuations
 from nova_ironic_ring.compute import guards
@@ -91,7 +92,9 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         metrics.start(ring, lambda: self.ring_recovery.pending,
                       CONF.ironic_ring.metrics_listen)
         sigterm.install(ring.process.heartbeats.end)
-        upstream.watch_builds(self, ring.process.builds)
+        upstream.watch_builds(
+            self, ring.process.builds, functools.partial(
+                arrivals.note, host=CONF.host))
         upstream.watch_requests(
             self, self.ring_named_nodes.begin, self.ring_named_nodes.end)
         upstream.destroy_no_evacuated(self)

@@ -156,11 +156,13 @@ class Unclaimed:
     :ivar instance: the UUID of the instance
     :ivar node: the UUID of the node that it has an allocation of
     :ivar since: when this service found it, in seconds
+    :ivar host: the service that it had come to; None if that is not known
     """
 
     instance: str
     node: str
     since: float
+    host: str | None = None
 
 
 @dataclasses.dataclass

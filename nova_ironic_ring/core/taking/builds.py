@@ -19,8 +19,12 @@ from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 
 
-#: Seconds in which a build comes to its turn at a service that lives.
+#: Seconds in which a build comes to a service, or to its turn at one with
+#: Nova's own driver.
 PATIENCE = 1800.0
+#: Seconds in which one that has come to a service comes to its turn there. A
+#: service that is only restarted does not build it any more, and lives.
+LONGEST = 86400.0
 
 
 def look(this: one_pass.Pass, node: str, host: str | None
@@ -171,7 +175,7 @@ def is_interrupted(this: one_pass.Pass, found: observation.Unclaimed) -> bool:
     Nova takes each on a node of this service for one that this very service
     was to build before it ended. But it may be a peer's: one that handed over
     the node when the scheduler had chosen it already. Such a build is
-    remembered, and looked at again.
+    remembered, and looked at again; and so is one that has come nowhere yet.
 
     :param this: what is remembered, and the ports
     :param found: the build
@@ -185,20 +189,23 @@ def is_interrupted(this: one_pass.Pass, found: observation.Unclaimed) -> bool:
         memory.handovers.builds += (observation.LeftBuild(
             found.node, instance.host, frozenset({found.instance})),)
         return False
+    at = nova.arrived_at(found.instance)
+    if at is not None and model.canonical(at) == me:
+        return True
     others = [service.host for service in nova.all_services()
               if service.name != me and not service.forced_down]
     if not nova.scopes(others):
         return True
-    memory.unclaimed += (found,)
+    memory.unclaimed += (dataclasses.replace(found, host=at),)
     return False
 
 
 def look_at_unclaimed(this: one_pass.Pass) -> None:
-    """End the builds that no service has claimed for a long time.
+    """End the builds that no service is to claim any more.
 
-    Nothing tells whether one still waits for its turn at a peer. What waits
-    there after that long, its service does not build any more. An error here
-    does not fail the pass: instances may have been taken over.
+    One that has come to a peer waits for its turn there, a day at most and for
+    as long as the peer lives. An error here does not fail the pass: instances
+    may have been taken over.
 
     :param this: the pass
     """
@@ -210,7 +217,7 @@ def look_at_unclaimed(this: one_pass.Pass) -> None:
         found = world.nova.instances(each.instance for each in left)
     if found is None:
         return
-    here, now = world.process.waiting_builds(), world.process.now()
+    here = world.process.waiting_builds()
     kept = list[observation.Unclaimed]()
     for each in left:
         instance = found.get(each.instance)
@@ -218,16 +225,29 @@ def look_at_unclaimed(this: one_pass.Pass) -> None:
                 not instance.is_building or each.instance in here):
             continue
         kept.append(each)
-        if now - each.since < PATIENCE:
-            continue
         with this.going_on(
                 events.BuildNotEnded, each.node, each.instance, host):
+            if not _is_over(this, each):
+                continue
             if world.nova.end_build(each.instance, host):
                 this.happened.append(events.BuildEnded(
                     each.node, each.instance, host))
                 world.placement.free(each.instance)
             kept.remove(each)
     this.memory.unclaimed = tuple(kept)
+
+
+def _is_over(this: one_pass.Pass, each: observation.Unclaimed) -> bool:
+    """Say whether no service is to build what none has claimed."""
+    host, waits = each.host, this.world.process.now() - each.since
+    if waits >= LONGEST:
+        return True
+    if host is None:
+        if waits < PATIENCE:
+            return False
+        host = this.world.nova.arrived_at(each.instance)
+    return host is None or model.canonical(host) == this.current.me or (
+        looking.at_all_services(this).membership.is_lost(host))
 
 
 def end(this: one_pass.Pass, left: observation.LeftBuild, uuid: str,

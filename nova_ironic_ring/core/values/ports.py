@@ -204,6 +204,14 @@ class Nova(Protocol):
             of the compute node
         """
 
+    def arrived_at(self, instance: str) -> str | None:
+        """Read which service a build has come to last.
+
+        :param instance: its UUID
+        :returns: None if it has come to none yet, or waits for its turn at one
+            with Nova's own driver
+        """
+
     def end_build(self, instance: str, host: str | None) -> bool:
         """Set an instance that is being built to ERROR, with the reason.
 

@@ -156,6 +156,8 @@ class Cloud:
     :ivar inventories: what was written of pools, by the provider's UUID
     :ivar providers: the nodes that have a provider, as far as trackers have
         made them
+    :ivar arrived: the service that each build has come to last, as far as that
+        is known
     """
 
     now: float = 0.0
@@ -172,6 +174,7 @@ class Cloud:
     inventories: dict[str, pools.Inventory] = dataclasses.field(
         default_factory=dict)
     providers: set[str] = dataclasses.field(default_factory=set)
+    arrived: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def beat(self, host: str) -> None:
         """Write the heartbeat of a service.
@@ -375,6 +378,9 @@ class Nova:
             return False
         self.cloud.instances[instance] = dataclasses.replace(found, task=None)
         return True
+
+    def arrived_at(self, instance: str) -> str | None:
+        return self.cloud.arrived.get(instance)
 
     def end_build(self, instance: str, host: str | None) -> bool:
         found = self.cloud.instances.get(instance)

@@ -650,7 +650,8 @@ class PrivateNamesTestCase(base.BaseTestCase):
         here, begins = set(), mock.Mock()
         compute._do_build_and_run_instance = functools.partial(
             manager.ComputeManager._do_build_and_run_instance, compute)
-        upstream.watch_builds(source, here)
+        note = mock.Mock()
+        upstream.watch_builds(source, here, note)
         upstream.watch_claims(source, begins)
         instance = objects.Instance(uuid=uuidsentinel.instance)
         # As the resource tracker is asked in the middle of a build.
@@ -666,6 +667,7 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertRaises(TypeError, compute.build_and_run_instance,
                           'context', instance, 'image')
         self.assertEqual({uuidsentinel.instance}, here)
+        note.assert_called_once_with('context', uuidsentinel.instance)
         # Whatever becomes of it.
         self.assertIn('self._do_build_and_run_instance(', inspect.getsource(
             manager.ComputeManager.build_and_run_instance))

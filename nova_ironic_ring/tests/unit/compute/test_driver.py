@@ -821,7 +821,8 @@ class ArrivingBuildTestCase(base.DriverTestCase):
         compute = self.me.manager
         compute.build_and_run_instance = come
         compute._do_build_and_run_instance = build
-        upstream.watch_builds(self.driver, self.me.ring.process.builds)
+        upstream.watch_builds(
+            self.driver, self.me.ring.process.builds, mock.Mock())
         instance = objects.Instance(uuid='new')
         compute.build_and_run_instance('context', instance, 'image')
         self.assertIn('new', here())

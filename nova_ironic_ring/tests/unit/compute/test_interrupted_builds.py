@@ -74,6 +74,57 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         found = self.nova.instance('new')
         return found.vm_state, found.task_state
 
+    def test_one_that_has_come_here(self):
+        self.build()
+        self.cloud.arrived['new'] = 'ME'
+        self.restart()
+        self.assertEqual(('error', None), self.state())
+
+    def test_where_it_has_come_is_noted(self):
+        self.build()
+        compute = self.me.manager
+        compute.build_and_run_instance = lambda context, instance, image: None
+        self.me.driver.init_host('me')
+        compute.build_and_run_instance(
+            'context', self.nova.instance('new'), 'image')
+        self.assertEqual('me', self.cloud.arrived['new'])
+
+    def test_one_that_waits_long_at_a_peer(self):
+        self.build()
+        self.cloud.arrived['new'] = 'a'
+        self.restart()
+        self.run_passes(2 * builds.PATIENCE)
+        self.assertEqual(('building', 'scheduling'), self.state())
+        # It goes with the peer, and at once.
+        self.nova.change_service('a', forced_down=True)
+        self.run_passes(120)
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+
+    def test_one_that_waits_longest_at_a_peer(self):
+        self.useFixture(fixtures.MockPatchObject(builds, 'LONGEST', 900.0))
+        self.build()
+        self.cloud.arrived['new'] = 'a'
+        self.restart()
+        self.run_passes(builds.LONGEST - 120)
+        self.assertEqual(('building', 'scheduling'), self.state())
+        self.run_passes(240)
+        self.assertEqual(('error', None), self.state())
+
+    def test_one_that_comes_to_a_peer_after_the_start(self):
+        self.build()
+        self.restart()
+        self.cloud.arrived['new'] = 'a'
+        self.run_passes(2 * builds.PATIENCE)
+        self.assertEqual(('building', 'scheduling'), self.state())
+
+    def test_one_that_has_come_here_and_waits_here_no_more(self):
+        self.build()
+        self.restart()
+        self.cloud.arrived['new'] = 'me'
+        self.run_passes(builds.PATIENCE + 240)
+        self.assertEqual(('error', None), self.state())
+
     def test_one_that_waits_at_a_peer(self):
         self.build()
         self.restart()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What Nova's database has of where a build has come to.
+
+A build waits for its turn inside nova-compute, and Nova has no service for it
+until that one claims a node. Nova notes when it begins, and not that it has
+come: this is noted here, as an event of the action that Nova has for it.
+"""
+
+from nova.compute import instance_actions
+from nova.compute import utils as compute_utils
+from nova import context as nova_context
+from nova.objects import instance_action
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+# As Nova would name it, and as it names the beginning.
+_COMES = 'compute_build_and_run_instance'
+_BEGINS = 'compute__do_build_and_run_instance'
+
+
+def note(context: nova_context.RequestContext, instance: str, host: str
+         ) -> None:
+    """Note that a build has come to a service.
+
+    What fails does not keep it from being built.
+
+    :param context: that of the request
+    :param instance: the UUID of the instance
+    :param host: the name of the service
+    """
+    try:
+        with compute_utils.EventReporter(context, _COMES, host, instance):
+            pass
+    except Exception as error:
+        LOG.warning('That the build of instance %(instance)s has come here '
+                    'cannot be noted: %(error)s',
+                    {'instance': instance, 'error': error})
+
+
+def last(context: nova_context.RequestContext, instance: str) -> str | None:
+    """Name the service that a build has come to last.
+
+    :param context: with the rights of an administrator
+    :param instance: the UUID of the instance
+    :returns: None if it has come to none yet; or to one with Nova's own
+        driver, and waits for its turn there
+    """
+    for action in instance_action.InstanceActionList.get_by_instance_uuid(
+            context, instance):
+        if action.action != instance_actions.CREATE:
+            continue
+        # The latest comes first, also of a build that is tried once more.
+        for event in instance_action.InstanceActionEventList.get_by_action(
+                context, action.id):
+            if event.event in (_COMES, _BEGINS) and event.host:
+                return str(event.host)
+    return None

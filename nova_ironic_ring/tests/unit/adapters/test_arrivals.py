@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from nova.compute import manager
+from nova.compute import utils as compute_utils
+from nova.objects import instance_action
+from oslotest import base
+
+from nova_ironic_ring.adapters import arrivals
+from nova_ironic_ring.tests.fixtures import nova_database
+
+INSTANCE = nova_database.INSTANCE
+
+
+class ArrivalsTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(nova_database.NovaDatabase())
+        self.request = self.database.context()
+
+    def _ask(self, name='create'):
+        instance_action.InstanceAction.action_start(
+            self.request, INSTANCE, name)
+
+    def _last(self):
+        return arrivals.last(self.database.context(), INSTANCE)
+
+    def test_where_it_has_come_last(self):
+        self.assertIsNone(self._last())
+        self._ask()
+        self.assertIsNone(self._last())
+        for host in 'a', 'b':
+            arrivals.note(self.request, INSTANCE, host)
+            self.assertEqual(host, self._last())
+        # What else is asked for meanwhile.
+        self.request = self.database.context()
+        self._ask('lock')
+        self.assertEqual('b', self._last())
+
+    def test_where_a_service_with_nova_s_own_driver_has_begun(self):
+        self._ask()
+        arrivals.note(self.request, INSTANCE, 'a')
+        method = manager.ComputeManager._do_build_and_run_instance
+        with compute_utils.EventReporter(
+                self.request, f'compute_{method.__name__}', 'b', INSTANCE):
+            self.assertEqual('b', self._last())
+
+    def test_it_is_no_error_of_the_build(self):
+        self._ask()
+        arrivals.note(self.request, INSTANCE, 'a')
+        (action,) = instance_action.InstanceActionList.get_by_instance_uuid(
+            self.database.context(), INSTANCE)
+        (event,) = instance_action.InstanceActionEventList.get_by_action(
+            self.database.context(), action.id)
+        self.assertEqual('Success', event.result)
+        self.assertIsNone(action.message)
+
+    def test_what_cannot_be_noted(self):
+        # Nova has nothing that was asked of it.
+        self.request.project_id = 'p'
+        arrivals.note(self.request, INSTANCE, 'a')
+        self.assertIsNone(self._last())
