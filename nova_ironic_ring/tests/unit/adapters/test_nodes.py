@@ -477,6 +477,23 @@ class ShardsTestCase(IronicTestCase):
         self.assertEqual(set(rack), self.ironic.nodes(
             settings.Scope('rack'), ['x', 'y']).keys())
 
+    def test_shards_that_ironic_cannot_be_asked_for(self):
+        # It would list the nodes of x, and not these.
+        for name in 'x,z', ' w':
+            moved = self._in('y')
+            for node in moved:
+                self.cloud.nodes[node].shard = name
+            self.fake.ironic.get.reset_mock()
+            self.assertEqual(self._in(name, None), self.ironic.nodes(
+                settings.Scope(), [name]).keys())
+            self.assertEqual(3, len(self._queries()))
+            for node in moved:
+                self.cloud.nodes[node].shard = 'y'
+        # Where there are none, nothing more is asked.
+        self.fake.ironic.get.reset_mock()
+        self.ironic.nodes(settings.Scope(), ['x'])
+        self.assertEqual(2, len(self._queries()))
+
     def test_very_many_shards(self):
         names = [f'shard-{number:04}' for number in range(1000)] + ['y']
         self.assertEqual(self._in('y', None), self.ironic.nodes(
