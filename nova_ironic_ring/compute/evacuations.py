@@ -111,12 +111,17 @@ def _heal(source: upstream.NovaIronicDriver, instance: objects.Instance
           ) -> bool:
     """Have an instance be again what its machine is, if it has one."""
     try:
-        if upstream.provision_state(source, instance) != 'active':
-            return False
+        state = upstream.provision_state(source, instance)
     except exception.InstanceNotFound:
         return False
-    is_off = source.get_info(instance).state == power_state.SHUTDOWN
-    instance.vm_state = vm_states.STOPPED if is_off else vm_states.ACTIVE
+    if state == 'rescue':
+        # Who evacuates it has set it to ERROR first, as Masakari does.
+        instance.vm_state = vm_states.RESCUED
+    elif state == 'active':
+        is_off = source.get_info(instance).state == power_state.SHUTDOWN
+        instance.vm_state = vm_states.STOPPED if is_off else vm_states.ACTIVE
+    else:
+        return False
     instance.save(expected_vm_state=[vm_states.ERROR],
                   expected_task_state=[None])
     LOG.info('Instance %(instance)s was in ERROR, because it was to be '

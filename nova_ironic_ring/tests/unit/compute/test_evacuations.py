@@ -102,6 +102,10 @@ class SettleTestCase(base.BaseTestCase):
         self.source.get_info.return_value.state = power_state.SHUTDOWN
         self.assertTrue(self._settle())
         self.assertBecame('stopped', None, 'accepted')
+        self._become(vm_state='error')
+        self.node.return_value.provision_state = 'rescue'
+        self.assertTrue(self._settle())
+        self.assertBecame('rescued', None, 'accepted')
 
     def test_error_that_stays(self):
         launched = timeutils.utcnow()
