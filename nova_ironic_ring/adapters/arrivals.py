@@ -15,9 +15,12 @@ from oslo_log import log as logging
 
 LOG = logging.getLogger(__name__)
 
-# As Nova would name it, and as it names the beginning.
+# As Nova would name it.
 _COMES = 'compute_build_and_run_instance'
-_BEGINS = 'compute__do_build_and_run_instance'
+# As Nova names the beginning, and of an unshelving also that it has come.
+_EVENTS = {
+    instance_actions.CREATE: (_COMES, 'compute__do_build_and_run_instance'),
+    instance_actions.UNSHELVE: ('compute_unshelve_instance',)}
 
 
 def note(context: nova_context.RequestContext, instance: str, host: str
@@ -40,7 +43,7 @@ def note(context: nova_context.RequestContext, instance: str, host: str
 
 
 def last(context: nova_context.RequestContext, instance: str) -> str | None:
-    """Name the service that a build has come to last.
+    """Name the service that a build, or an unshelving, has come to last.
 
     :param context: with the rights of an administrator
     :param instance: the UUID of the instance
@@ -49,11 +52,11 @@ def last(context: nova_context.RequestContext, instance: str) -> str | None:
     """
     for action in instance_action.InstanceActionList.get_by_instance_uuid(
             context, instance):
-        if action.action != instance_actions.CREATE:
-            continue
-        # The latest comes first, also of a build that is tried once more.
-        for event in instance_action.InstanceActionEventList.get_by_action(
-                context, action.id):
-            if event.event in (_COMES, _BEGINS) and event.host:
-                return str(event.host)
+        if action.action in _EVENTS:
+            # The latest comes first, also of a build that is tried once more.
+            return next((
+                str(event.host) for event
+                in instance_action.InstanceActionEventList.get_by_action(
+                    context, action.id)
+                if event.event in _EVENTS[action.action] and event.host), None)
     return None

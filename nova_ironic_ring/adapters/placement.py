@@ -152,6 +152,11 @@ class Placement:
         return frozenset(
             str(each['uuid']) for each in answer.json()['resource_providers'])
 
+    def providers_of(self, instance: str) -> Collection[str]:
+        found = self._client.get_allocs_for_consumer(
+            nova_context.get_admin_context(), instance)
+        return frozenset(found['allocations'])
+
     def free(self, instance: str) -> None:
         self._client.delete_allocation_for_instance(
             nova_context.get_admin_context(), instance, force=True)

@@ -33,6 +33,11 @@ CONF = nova.conf.CONF
 
 # So many instances are read at once.
 _PAGE = 500
+# What no service has claimed a node for yet.
+_UNCLAIMED = (
+    {'vm_state': vm_states.BUILDING},
+    {'vm_state': vm_states.SHELVED_OFFLOADED,
+     'task_state': [task_states.UNSHELVING, task_states.SPAWNING]})
 
 
 class Nova:
@@ -274,6 +279,13 @@ class Nova:
         except (exception.NotFound, exception.InstanceUpdateConflict):
             return False
         return True
+
+    def unclaimed(self) -> dict[str, model.Instance]:
+        return {
+            each.uuid: instance_of(each, False) for filters in _UNCLAIMED
+            for each in objects.InstanceList.get_by_filters(
+                self.context, {**filters, 'deleted': False, 'host': None},
+                expected_attrs=[])}
 
     def arrived_at(self, instance: str) -> str | None:
         return arrivals.last(self.context, instance)

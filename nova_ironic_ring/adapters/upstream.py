@@ -513,14 +513,15 @@ def guard_writes(source: NovaIronicDriver, guard: Callable[..., Any]) -> None:
 
 
 def guard_interrupted(source: NovaIronicDriver,
-                      is_ended: Callable[[objects.Instance, str], bool]
-                      ) -> None:
+                      is_ended: Callable[[objects.Instance, str], bool],
+                      go_on: Callable[[], object]) -> None:
     """Let a guard decide on the builds that Nova sets to ERROR at its start.
 
     :param source: the driver that the manager has
     :param is_ended: asked with the instance, and with the UUID of the compute
         node that it has an allocation of; where it says no, the instance is
         left as it is
+    :param go_on: called when Nova has done that, before it answers a request
     """
     compute = source.virtapi._compute
     look = compute._error_out_instances_whose_build_was_interrupted
@@ -538,6 +539,7 @@ def guard_interrupted(source: NovaIronicDriver,
             look(context, handled, walk(nodes))
         finally:
             at.clear()
+        go_on()
 
     def written(instance: objects.Instance, *args: Any, **kwargs: Any) -> Any:
         if not at or is_ended(instance, at[0]):

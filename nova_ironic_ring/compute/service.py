@@ -419,6 +419,12 @@ class Service:
         # No other service has ever had a pool of this one.
         return True
 
+    def end_own(self) -> None:
+        """End what had come to this service before it was started."""
+        this = self._between()
+        builds.end_own(this)
+        self._tell(this.happened)
+
     def lists(self, place: str) -> bool:
         """Say whether a compute node is this service's, as decided last.
 

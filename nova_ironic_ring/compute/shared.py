@@ -104,7 +104,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
         upstream.keep_detached(self)
         upstream.guard_writes(self, guards.write_if_mine)
-        upstream.guard_interrupted(self, self._is_interrupted)
+        upstream.guard_interrupted(
+            self, self._is_interrupted, self._end_own)
         upstream.guard_rebuilt(self, guards.is_where_it_was)
         upstream.guard_failed_rebuild(self, guards.is_kept_there)
         upstream.guard_evacuations(self, evacuations.refuse)
@@ -116,6 +117,17 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         """Say of a build at the start whether this service was to do it."""
         with self.ring_lock:
             return self.ring_service.is_interrupted(instance.uuid, node)
+
+    def _end_own(self) -> None:
+        """End what had come to this service before it was started."""
+        try:
+            with self.ring_lock:
+                self.ring_service.end_own()
+        except Exception:
+            LOG.exception('What had come to this service before it was '
+                          'started, and had no node yet, is left as it is: '
+                          'delete the servers that stay in BUILD or '
+                          'unshelving.')
 
     def _is_to_unshelve(self, instance: objects.Instance, node: str) -> bool:
         """Say whether an instance is to be unshelved here still.

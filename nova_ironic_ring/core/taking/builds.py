@@ -23,7 +23,7 @@ from nova_ironic_ring.core.values import ports
 #: Nova's own driver.
 PATIENCE = 1800.0
 #: Seconds in which one that has come to a service comes to its turn there. A
-#: service that is only restarted does not build it any more, and lives.
+#: service with Nova's own driver that is restarted does not build it any more.
 LONGEST = 86400.0
 
 
@@ -198,6 +198,25 @@ def is_interrupted(this: one_pass.Pass, found: observation.Unclaimed) -> bool:
         return True
     memory.unclaimed += (dataclasses.replace(found, host=at),)
     return False
+
+
+def end_own(this: one_pass.Pass) -> None:
+    """End what had come to this service before it was started.
+
+    Of builds Nova finds those on nodes that the service lists, and of
+    unshelvings none. To be called before anything can come to it.
+
+    :param this: what is remembered, and the ports
+    """
+    nova, current = this.world.nova, this.current
+    for uuid, instance in sorted(nova.unclaimed().items()):
+        at = nova.arrived_at(uuid)
+        if at is None or model.canonical(at) != current.me:
+            continue
+        node = min(this.world.placement.providers_of(uuid), default='none')
+        with this.going_on(events.BuildNotEnded, node, uuid, current.host):
+            end(this, observation.LeftBuild(
+                node, current.host, frozenset({uuid})), uuid, instance)
 
 
 def look_at_unclaimed(this: one_pass.Pass) -> None:

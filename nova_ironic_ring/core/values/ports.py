@@ -204,8 +204,14 @@ class Nova(Protocol):
             of the compute node
         """
 
+    def unclaimed(self) -> dict[str, model.Instance]:
+        """Read the instances that are to be built or unshelved by no service.
+
+        :returns: by UUID, of those that no service has claimed a node for
+        """
+
     def arrived_at(self, instance: str) -> str | None:
-        """Read which service a build has come to last.
+        """Read which service a build, or an unshelving, has come to last.
 
         :param instance: its UUID
         :returns: None if it has come to none yet, or waits for its turn at one
@@ -356,6 +362,12 @@ class Placement(Protocol):
         """Read who has allocations of a node.
 
         :param node: the node's UUID
+        """
+
+    def providers_of(self, instance: str) -> Collection[str]:
+        """Read on which providers the allocation of an instance rests.
+
+        :param instance: its UUID
         """
 
     def free(self, instance: str) -> None:

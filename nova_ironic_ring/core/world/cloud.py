@@ -379,6 +379,11 @@ class Nova:
         self.cloud.instances[instance] = dataclasses.replace(found, task=None)
         return True
 
+    def unclaimed(self) -> dict[str, model.Instance]:
+        return {uuid: instance for uuid, instance
+                in self.cloud.instances.items()
+                if instance.host is None and instance.is_to_be_built}
+
     def arrived_at(self, instance: str) -> str | None:
         return self.cloud.arrived.get(instance)
 

@@ -2,12 +2,18 @@
 
 from nova.compute import manager
 from nova.compute import utils as compute_utils
+import nova.conf
+from nova.db.main import models
 from nova.objects import instance_action
+from nova import safe_utils
+from oslo_config import fixture as config_fixture
 from oslotest import base
 
 from nova_ironic_ring.adapters import arrivals
+from nova_ironic_ring.adapters import records
 from nova_ironic_ring.tests.fixtures import nova_database
 
+CONF = nova.conf.CONF
 INSTANCE = nova_database.INSTANCE
 
 
@@ -17,6 +23,8 @@ class ArrivalsTestCase(base.BaseTestCase):
         super().setUp()
         self.database = self.useFixture(nova_database.NovaDatabase())
         self.request = self.database.context()
+        self.useFixture(config_fixture.Config(CONF)).config(
+            group='database', connection='sqlite://')
 
     def _ask(self, name='create'):
         instance_action.InstanceAction.action_start(
@@ -44,6 +52,35 @@ class ArrivalsTestCase(base.BaseTestCase):
         with compute_utils.EventReporter(
                 self.request, f'compute_{method.__name__}', 'b', INSTANCE):
             self.assertEqual('b', self._last())
+
+    def test_where_an_unshelving_has_come(self):
+        self._ask()
+        arrivals.note(self.request, INSTANCE, 'a')
+        self.request = self.database.context()
+        self._ask('unshelve')
+        # Where it was built does not count.
+        self.assertIsNone(self._last())
+        method = safe_utils.get_wrapped_function(
+            manager.ComputeManager.unshelve_instance)
+        with compute_utils.EventReporter(
+                self.request, f'compute_{method.__name__}', 'b', INSTANCE):
+            self.assertEqual('b', self._last())
+
+    def test_what_no_service_has(self):
+        for number, (state, task, host) in enumerate((
+                ('building', 'scheduling', None), ('building', None, None),
+                ('building', None, 'a'),
+                ('shelved_offloaded', 'unshelving', None),
+                ('shelved_offloaded', 'spawning', None),
+                ('shelved_offloaded', 'spawning', 'a'),
+                ('shelved_offloaded', None, None), ('error', None, None))):
+            self.database.add(models.Instance(
+                uuid=f'{number}', host=host, vm_state=state, task_state=task))
+        self.database.add(models.Instance(
+            uuid='deleted', vm_state='building', deleted=1))
+        found = records.Nova(self.database.context(), 'me').unclaimed()
+        self.assertEqual({'0', '1', '3', '4'}, found.keys())
+        self.assertTrue(all(each.is_to_be_built for each in found.values()))
 
     def test_it_is_no_error_of_the_build(self):
         self._ask()

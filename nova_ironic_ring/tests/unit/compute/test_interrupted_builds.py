@@ -8,6 +8,7 @@ from unittest import mock
 import fixtures
 from nova.compute import manager
 from nova import context as nova_context
+from nova import exception
 from nova import objects
 
 from nova_ironic_ring.compute import pool_driver
@@ -38,9 +39,9 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
             self.nova.change_instance('new', node=self.node)
         self.cloud.allocations[self.node] = {'new'}
 
-    def restart(self):
+    def restart(self, nodes=None):
         self.me = self.nova.compute('me')
-        self.begin([self.node])
+        self.begin([self.node] if nodes is None else nodes)
 
     def begin(self, nodes):
         compute = self.me.manager
@@ -60,6 +61,8 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
                 nova_context.get_admin_context(), set(), nodes)
 
     def _building(self, context, filters, expected_attrs=()):
+        if 'uuid' not in filters:
+            return self.nova._instances(context, filters)
         found = [self.nova.instance(uuid) for uuid in filters['uuid']
                  if uuid in self.cloud.instances]
         return [each for each in found if each.vm_state == filters.get(
@@ -79,6 +82,49 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         self.cloud.arrived['new'] = 'ME'
         self.restart()
         self.assertEqual(('error', None), self.state())
+
+    def test_one_that_has_come_here_for_a_node_of_a_peer(self):
+        # Of which Nova finds the builds at the start of that one alone.
+        self.build()
+        self.cloud.arrived['new'] = 'me'
+        self.nova.own(self.node, 'a')
+        self.restart(())
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+
+    def _unshelve(self, task):
+        self.nova.put('new', None, None, task=task, is_offloaded=True)
+        self.cloud.allocations[self.node] = {'new'}
+
+    def test_unshelving_that_has_come_here(self):
+        for task, reserved in ('unshelving', None), ('spawning', 'new'):
+            self._unshelve(task)
+            self.cloud.nodes[self.node].instance = reserved
+            self.nova.provision_states[self.node] = 'available'
+            self.cloud.arrived['new'] = 'me'
+            self.restart()
+            self.assertEqual(('shelved_offloaded', None), self.state())
+            self.assertEqual(set(), self.cloud.allocations[self.node])
+            self.assertIsNone(self.cloud.nodes[self.node].instance)
+
+    def test_unshelving_that_has_come_to_a_peer_or_nowhere(self):
+        for at in {'new': 'a'}, {}:
+            self._unshelve('unshelving')
+            self.cloud.arrived.clear()
+            self.cloud.arrived.update(at)
+            self.restart()
+            self.assertEqual(('shelved_offloaded', 'unshelving'), self.state())
+            self.assertEqual({'new'}, self.cloud.allocations[self.node])
+
+    def test_nova_does_not_answer(self):
+        self.build()
+        self.cloud.arrived['new'] = 'me'
+        with mock.patch.object(
+                self.me.ring.nova.__class__, 'unclaimed',
+                side_effect=exception.CellTimeout()):
+            self.restart(())
+        # It does not keep the service from starting.
+        self.assertEqual(('building', 'scheduling'), self.state())
 
     def test_where_it_has_come_is_noted(self):
         self.build()
