@@ -2,7 +2,7 @@
 
 """Finishes what dead services were doing with their instances."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 import dataclasses
 import threading
 import time
@@ -86,12 +86,16 @@ class Recovery:
     """
 
     def __init__(self, source: upstream.NovaIronicDriver,
-                 builds: Container[str]) -> None:
+                 builds: Container[str],
+                 track: Callable[[str], bool] = lambda _: False) -> None:
         """Begin with nothing to do.
 
         :param source: the driver that the manager has
         :param builds: UUIDs of the instances that this service is to build
+        :param track: called with a node that the tracker does not track; says
+            whether the tracker does so by it
         """
+        self._track = track
         self._source = source
         self._builds = builds
         self._lock = threading.Lock()
@@ -188,9 +192,12 @@ class Recovery:
         # What the build has begun here, that ends as well.
         if job.taken.instance in self._builds:
             return False
-        # A delete, say, wants to know what the node's row is.
-        if not upstream.tracks(self._source, job.taken.node) and (
-                time.monotonic() < job.deadline):
+        # A delete, say, wants to know what the node's row is. The tracker gets
+        # to the node in the pass, but for one that needs no update, as where
+        # Ironic does not have the instance on it any more.
+        node = job.taken.node
+        if not upstream.tracks(self._source, node) and (
+                not self._track(node) and time.monotonic() < job.deadline):
             return False
         context = nova_context.get_admin_context()
         instance = objects.Instance.get_by_uuid(

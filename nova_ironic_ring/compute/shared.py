@@ -62,7 +62,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         self.ring_service = self._SERVICE(self)
         #: Finishes what dead services were doing with their instances.
         self.ring_recovery = recovery.Recovery(
-            self, self.ring_service.process.builds)
+            self, self.ring_service.process.builds, self._track_own)
         #: The builds that are for one node.
         self.ring_named_nodes = named_nodes.NamedNodes()
         #: Looks at the other services between two passes.
@@ -112,6 +112,14 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.before_each_start(self, functools.partial(
             evacuations.settle_at_start, self))
         upstream.when_started(self, self.ring_reactions.start)
+
+    def _track_own(self, node: str) -> bool:
+        """Have the tracker track a node that has not needed an update yet.
+
+        :param node: the node's UUID, or the name of the pool
+        :returns: whether it does by it; with pools there is no such
+        """
+        return False
 
     def _is_interrupted(self, instance: objects.Instance, node: str) -> bool:
         """Say of a build at the start whether this service was to do it."""

@@ -15,6 +15,7 @@ from nova import objects
 from openstack.baremetal.v1 import node as sdk_node
 from oslotest import base
 
+from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.core.values import model
@@ -292,6 +293,27 @@ class RecoveryTestCase(RecoveringTestCase):
         self._recover()
         self.assertEqual(3, nodes.__contains__.call_count)
         self.init.assert_called_once()
+
+    def test_node_that_the_resource_tracker_need_not_update(self):
+        # It is free in Ironic, and was taken without the tracker.
+        self.me.tracked.clear()
+        self.nova.put('instance', NODE, 'me')
+        job = recovery._Job(_taken(NODE, 'instance'), time.monotonic() + 60)
+        track = mock.Mock(side_effect=[False, True])
+        started = recovery.Recovery(self.me.driver, frozenset(), track)
+        self.assertFalse(started._look(job))
+        self.assertTrue(started._look(job))
+        track.assert_called_with(NODE)
+
+    def test_the_driver_has_the_tracker_do_so(self):
+        ring = self.me.driver.ring_service
+        ring.process.untracked = frozenset({NODE})
+        with mock.patch.object(upstream, 'track') as track, (
+                mock.patch.object(
+                    upstream, 'tracked_nodes', return_value=frozenset())):
+            self.assertTrue(self.me.driver.ring_recovery._track(NODE))
+            self.assertFalse(self.me.driver.ring_recovery._track('other'))
+        track.assert_called_once_with(self.me.driver, NODE)
 
     def test_rescue(self):
         for task, states, outcome in (
