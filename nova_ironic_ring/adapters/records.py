@@ -89,7 +89,8 @@ class Nova:
             if model.canonical(row.host) != me))
         return [dataclasses.replace(
             self._service(service), last_pass=said.last_pass, is_asked=True,
-            scope=said.scope, by_shards=said.by_shards, held=said.held)
+            scope=said.scope, by_shards=said.by_shards, held=said.held,
+            protocol=said.protocol)
             for service, row in found if (said := row_of(row))]
 
     def last_passes(self, hosts: Collection[str]
@@ -99,7 +100,8 @@ class Nova:
         samples = {model.canonical(host): row for host in hosts
                    if (row := self._sample(host)) is not None}
         self.samples |= {host: row.uuid for host, row in samples.items()}
-        return {host: said for host, row in samples.items()
+        return {host: dataclasses.replace(said, node=row.uuid)
+                for host, row in samples.items()
                 if (said := row_of(row).last_pass) is not None}
 
     def say_last_pass(self, node: str, said: model.LastPass) -> None:
@@ -368,7 +370,8 @@ class Nova:
         rows = self._rows_of(host)
         ironic = [row for row in rows
                   if row.hypervisor_type == fields.HVType.IRONIC]
-        said = {row.uuid: row_of(row).last_pass for row in ironic}
+        said = {row.uuid: stats.read_last_pass(row.stats, row.host)
+                for row in ironic}
         latest = model.latest(said.values())
         return next((row for row in ironic if said[row.uuid] == latest),
                     next(iter(rows), None))
@@ -472,7 +475,8 @@ def row_of(row: objects.ComputeNode) -> model.Row:
                      stats.read_held(row.stats, row.host),
                      stats.read_consent(row.stats, row.host),
                      stats.read_count(row.stats, row.host),
-                     stats.read_made(row.stats, row.host))
+                     stats.read_made(row.stats, row.host),
+                     said.protocol if said else profile.FIRST_PROTOCOL)
 
 
 def instance_of(instance: objects.Instance, is_given_up: bool

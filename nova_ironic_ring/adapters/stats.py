@@ -59,7 +59,7 @@ def offer(giver: str, taker: str) -> dict[str, str]:
         may now
     """
     return {_GIVER: model.canonical(giver), _TAKER: model.canonical(taker),
-            _PROTOCOL: str(profile.PROTOCOL)}
+            _PROTOCOL: str(profile.OFFERS)}
 
 
 def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
@@ -78,9 +78,16 @@ def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
 
 def _is_understood(stats: Mapping[str, str]) -> bool:
     """Return whether a row uses offers and consent as this release does."""
-    said = stats.get(_PROTOCOL, str(profile.FIRST_PROTOCOL))
-    return said.isdecimal() and profile.understands(
-        profile.PROTOCOL, int(said))
+    return _knows(stats.get(_PROTOCOL, str(profile.FIRST_PROTOCOL)))
+
+
+def _knows(version: str) -> bool:
+    """Return whether this release knows a version of the protocol.
+
+    :param version: the version, as the row has it
+    """
+    return version.isdecimal() and profile.understands(
+        profile.PROTOCOL, int(version))
 
 
 def consent(host: str, ring: str) -> dict[str, str]:
@@ -90,7 +97,7 @@ def consent(host: str, ring: str) -> dict[str, str]:
     :param ring: the fingerprint of the ring that names the taker of each
     """
     return {_RING: f'{model.canonical(host)} {ring}',
-            _PROTOCOL: str(profile.PROTOCOL)}
+            _PROTOCOL: str(profile.OFFERS)}
 
 
 def read_consent(stats: Mapping[str, str] | None, owner: str) -> str | None:
@@ -159,8 +166,11 @@ def say_last_pass(host: str, said: model.LastPass) -> dict[str, str]:
     :param host: the name of the service
     :param said: its report of its passes
     """
+    consent = {} if said.consent is None else {'lets': {
+        'ring': said.consent.ring, 'but': sorted(said.consent.but),
+        'protocol': profile.BY_RING}}
     return _say(host, _PASSES, {
-        'cycle': round(said.cycle),
+        'cycle': round(said.cycle), **consent,
         **({'at': said.at.isoformat()} if said.at else {})})
 
 
@@ -176,9 +186,28 @@ def read_last_pass(stats: Mapping[str, str] | None, owner: str
         found = _said_by(owner, _PASSES, stats)
         at = found.get('at')
         return model.LastPass(
-            float(found['cycle']), _time(at) if at else None)
+            float(found['cycle']), _time(at) if at else None,
+            _read_by_ring(found.get('lets')))
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _read_by_ring(said: Mapping[str, Any] | None) -> model.Consent | None:
+    """Return by which ring a service lets others take its free nodes.
+
+    :param said: what it says of that
+    :returns: None if it says nothing; one by no ring if it is not understood,
+        for who says something is not silent
+    """
+    if said is None:
+        return None
+    try:
+        if _knows(str(said['protocol'])):
+            return model.Consent(
+                str(said['ring']), frozenset(map(str, said['but'])))
+    except (KeyError, TypeError):
+        pass
+    return model.Consent('')
 
 
 def hold(host: str, held: Collection[str] | None) -> dict[str, str]:

@@ -645,7 +645,7 @@ class RingService(Service):
         """Return what tells in a row that it says all that it is to say."""
         step = self.result.plan.steps.get(node)
         return None if step is None else (
-            self.result.answers.get(node), step.offer, self._brings)
+            self.result.answers.get(node), step.in_row, self._brings)
 
     def untracked(self) -> frozenset[str]:
         """Name the nodes of this service that the tracker does not track."""
@@ -733,8 +733,8 @@ class RingService(Service):
     def _said(self, node: str, step: planner.Step) -> dict[str, str]:
         """Return what the row of a node is to say of what was decided."""
         said = self.said_of_itself(node) | self._made_of(node, step)
-        if step.offer is not None:
-            said |= stats.offer(self.settings.host, step.offer)
+        if step.in_row is not None:
+            said |= stats.offer(self.settings.host, step.in_row)
         return said
 
     def _made_of(self, node: str, step: planner.Step) -> dict[str, str]:

@@ -616,11 +616,13 @@ def _rows(found: Iterable, cell: str) -> _Rows:
             continue
         values = json.loads(said) if said else {}
         owner = host or ''
+        profile = stats.read_profile(values, owner)
         kept.append(snapshot.Row(
             owner, stats.taker(values, owner),
             stats.read_last_pass(values, owner),
             held=stats.read_held(values, owner), node=node, cell=cell,
-            profile=stats.read_profile(values, owner),
+            profile=profile, protocol=(
+                profile.protocol if profile else model.FIRST_PROTOCOL),
             failed=stats.read_failures(values, owner)))
     return _Rows(kept, other_hosts)
 

@@ -292,7 +292,7 @@ def explain(seen: snapshot.Snapshot, node: snapshot.Node) -> dict[str, object]:
         'Instance': (f'{instance.uuid} ({instance.name})' if instance
                      else node.instance or ''),
         'Instance belongs to': instance.host or '' if instance else '',
-        'Offered to': row.taker or '' if row else '',
+        'Offered to': seen.taker(row) or '' if row else '',
         'Decision': story.decision,
         'Reason': story.reason,
         'Failed deployments': story.failed,

@@ -263,6 +263,10 @@ def _as_said(seen: snapshot.Snapshot, row: snapshot.Row) -> model.Row:
     if row.last_pass is not None and (
             seen.state(row.owner) is membership.State.NOT_WORKING):
         last_pass = dataclasses.replace(row.last_pass, at=model.NEVER)
+    elif row.last_pass is not None and row.last_pass.consent is not None and (
+            row.last_pass.consent == seen.consent(row.owner_name)):
+        # Whom it lets take its nodes is what it has said last of that.
+        last_pass = dataclasses.replace(row.last_pass, at=None)
     said = seen.profiles.get(row.owner_name) if row.profile else None
     row = dataclasses.replace(
         row, last_pass=last_pass, held=frozenset(),
@@ -270,7 +274,7 @@ def _as_said(seen: snapshot.Snapshot, row: snapshot.Row) -> model.Row:
         ring=_consent(seen, row) if is_pool else None)
     return row if said is None else dataclasses.replace(
         row, scope=said.scope, by_shards=said.listing == 'shards',
-        held=seen.held(row.owner_name))
+        protocol=said.protocol, held=seen.held(row.owner_name))
 
 
 def _consent(seen: snapshot.Snapshot, row: snapshot.Row) -> str | None:

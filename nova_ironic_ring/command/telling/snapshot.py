@@ -13,6 +13,7 @@ import functools
 from typing import TypeAlias
 
 from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import rings
@@ -274,8 +275,8 @@ class Snapshot:
     def _peers(self) -> dict[str, _Peer]:
         """The services that may run an ironic driver, with their reports."""
         return {host: rings.Peer(
-            dataclasses.replace(service.record, last_pass=model.latest(
-                row.last_pass for row in self._records.get(host, ()))),
+            dataclasses.replace(
+                service.record, last_pass=self._last_passes.get(host)),
             service.cell, self.profiles.get(host), self.held(host),
             host in self.owners) for host, service in self.hosts.items()}
 
@@ -298,6 +299,38 @@ class Snapshot:
         :param host: its name, in any case
         """
         return self.states.get(model.canonical(host), membership.State.GONE)
+
+    def consent(self, host: str) -> model.Consent | None:
+        """Return by which ring a service lets others take its free nodes.
+
+        :param host: its canonical name
+        """
+        said = self._last_passes.get(host)
+        return said.consent if said else None
+
+    @functools.cached_property
+    def _last_passes(self) -> dict[str, model.LastPass | None]:
+        """What each owner says of its passes, by canonical name."""
+        return {host: model.latest(row.last_pass for row in rows)
+                for host, rows in self._records.items()}
+
+    def taker(self, row: Row) -> str | None:
+        """Say who may take a node, by its row or by its owner's consent.
+
+        :param row: its row
+        :returns: as :class:`~nova_ironic_ring.core.values.model.Row` has it
+        """
+        host, said = row.owner_name, self.consent(row.owner_name)
+        node = self.nodes.get(row.node)
+        key = self.key(host) if host in self.hosts else None
+        if said is None or node is None or node.instance is not None or (
+                key not in self.rings):
+            return row.taker
+        desired = self.rings[key].owner(node.uuid)
+        # All that it has are for others where it is in no ring.
+        return row.taker if desired == host else consents.taker(
+            node.uuid, row, said,
+            consents.fingerprint(self.rings[key], key.scope), desired)
 
     def last_pass(self, host: str) -> datetime.datetime | None:
         """Return the time of the last good pass of a service.

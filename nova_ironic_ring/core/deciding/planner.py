@@ -13,6 +13,7 @@ import hashlib
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
+from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
@@ -38,6 +39,8 @@ class Claim:
         their way to it are to be ended
     :ivar is_handed_over: whether that owner lives, so that nothing may be on
         its way to be built there
+    :ivar basis: the consent by ring that the owner must not have withdrawn;
+        None where the node is not taken with one
     """
 
     instance: str | None = None
@@ -46,6 +49,7 @@ class Claim:
     is_abandoned: bool = False
     is_handed_over: bool = False
     host: str | None = None
+    basis: consents.Basis | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,12 +62,19 @@ class Step:
         empty if nobody may just now; None to say nothing
     :ivar claim: what has to be so still when the node is listed; None if it is
         not listed
+    :ivar by_ring: whether the service's consent by ring says what the offer is
     """
 
     decision: Decision
     why: str
     offer: str | None = None
     claim: Claim | None = None
+    by_ring: bool = False
+
+    @property
+    def in_row(self) -> str | None:
+        """The offer as the row of the node is to say it."""
+        return None if self.by_ring else self.offer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +86,8 @@ class Plan:
     :ivar waits: the nodes that are waited for
     :ivar disputed: what is known of disputes by now
     :ivar in_use: nodes that a newcomer could not take
+    :ivar consent: by which ring others may take free nodes of this service,
+        for the steps that are ``by_ring``; None where there are none
     """
 
     steps: Mapping[str, Step] = dataclasses.field(default_factory=dict)
@@ -83,6 +96,7 @@ class Plan:
         default_factory=dict)
     disputed: disputes.Disputes = disputes.Disputes()
     in_use: frozenset[str] = frozenset()
+    consent: model.Consent | None = None
 
     def having(self, steps: Mapping[str, Step]) -> 'Plan':
         """Return the plan with other steps for some nodes.
@@ -98,6 +112,8 @@ class Plan:
         """
         memory.waits, memory.taking = self.waits, frozenset()
         memory.disputes, memory.in_use = self.disputed, self.in_use
+        memory.offered = {node: step.offer for node, step in self.steps.items()
+                          if step.by_ring and step.offer}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,6 +210,8 @@ class _Planner:
         self.me = current.me
         self.mine = frozenset(node for node, row in seen.rows.items()
                               if row.owner_name == self.me)
+        self.ring = consents.fingerprint(seen.standing.ring, current.scope)
+        self.rows = self._with_consents()
         # By a row that names another scope, its peers do not know it.
         self.is_known = any(current.shares(seen.rows[node].scope)
                             for node in self.mine)
@@ -219,6 +237,7 @@ class _Planner:
             verdicts = self._newcomer(verdicts)
         steps = {node: self._step(node, verdict)
                  for node, verdict in verdicts.items()}
+        consent = self._consent(steps)
         return Plan(
             steps, self._events(steps), self.waits,
             self.disputes.noted(
@@ -226,12 +245,47 @@ class _Planner:
                  for node, step in steps.items() if step.decision.forces},
                 {node for node, step in steps.items()
                  if step.decision.lists and step.offer is None}),
-            frozenset() if self.is_known else self.before.in_use)
+            frozenset() if self.is_known else self.before.in_use, consent)
+
+    def _with_consents(self) -> Mapping[str, model.Row]:
+        """Return the rows as if each said itself what its owner lets do."""
+        seen = self.seen
+        if not seen.said:
+            return seen.rows
+        return {**seen.rows, **{
+            node: dataclasses.replace(row, taker=consents.taker(
+                node, row, said.consent, self.ring,
+                seen.standing.ring.owner(node)))
+            for node, row in seen.rows.items()
+            if seen.nodes.get(node, '') is None
+            and (said := seen.said.get(row.owner_name)) is not None}}
+
+    def _consent(self, steps: dict[str, Step]) -> model.Consent | None:
+        """Say once of all nodes that are offered who may take them.
+
+        A row that has said so itself goes on doing so, and the rows say it to
+        those who do not know better.
+
+        :param steps: changed: those that the consent is for
+        :returns: None where a row or two are as well written themselves, or
+            too many would have to be named
+        """
+        owner, older = self.seen.standing.ring.owner, self.seen.standing.older
+        found = {node: step for node, step in steps.items()
+                 if step.offer is not None and self.seen.nodes[node] is None
+                 and (row := self.seen.rows.get(node)) is not None
+                 and row.taker is None and owner(node) not in older}
+        but = frozenset(node for node, step in found.items() if not step.offer)
+        if len(found) - len(but) < 2 or len(but) >= consents.MOST:
+            return None
+        for node, step in found.items():
+            steps[node] = dataclasses.replace(step, by_ring=True)
+        return model.Consent(self.ring, but)
 
     # The circumstances of a node, for the tables
 
     def _free(self, node: str) -> decisions.Verdict:
-        row = self.seen.rows.get(node)
+        row = self.rows.get(node)
         desired = self.seen.standing.ring.owner(node)
         is_narrowed = node in self.seen.narrowed
         if row is None:
@@ -320,7 +374,7 @@ class _Planner:
             before = before.forgotten()
         return disputes.look(before, disputes.Evidence(
             {node: row for node in before.taken
-             if (row := self.seen.rows.get(node)) is not None
+             if (row := self.rows.get(node)) is not None
              # Its owner has taken it back for a build.
              and row.taker != ''
              and node not in self.mine and self._is_seen(row)},
@@ -400,7 +454,17 @@ class _Planner:
         is_abandoned = decision.takes and (
             row is None or self.members.is_lost(row.owner))
         return Claim(None, True, row.owner if row else None, is_abandoned,
-                     decision.takes and not is_abandoned)
+                     decision.takes and not is_abandoned,
+                     basis=self._basis(row, decision))
+
+    def _basis(self, row: model.Row | None, decision: Decision
+               ) -> consents.Basis | None:
+        """Return the consent by ring that a node is taken with, if any."""
+        if decision is not Decision.TAKE_OFFERED or row is None or (
+                row.taker is not None):
+            return None
+        said = self.seen.said[row.owner_name]
+        return consents.Basis(self.ring, str(said.node))
 
     def _events(self, steps: Mapping[str, Step]) -> list[events.Event]:
         found: list[events.Event] = [
@@ -415,6 +479,7 @@ class _Planner:
                         node not in self.before.taking):
                     found.append(events.NodeTaken(
                         node, row.owner, step.decision))
-            elif step.offer and row is not None and row.taker != step.offer:
+            elif step.offer and row is not None and step.offer not in (
+                    row.taker, self.before.offered.get(node)):
                 found.append(events.NodeOffered(node, step.offer))
         return found

@@ -39,6 +39,8 @@ class Seen:
     :ivar narrowed: the nodes that count for services which are limited to some
         of this one's
     :ivar unasked: the nodes that Ironic was not asked for any more
+    :ivar said: what services that have such free nodes say of their passes,
+        and of whom they let take these, by canonical name
     """
 
     nodes: Mapping[str, pools.Node]
@@ -53,6 +55,8 @@ class Seen:
     is_alone: bool = False
     narrowed: frozenset[str] = frozenset()
     unasked: frozenset[str] = frozenset()
+    said: Mapping[str, model.LastPass] = dataclasses.field(
+        default_factory=dict)
 
     @property
     def recorded(self) -> frozenset[str]:
@@ -161,8 +165,8 @@ def decide(seen: Seen, before: observation.Memory,
     claims = planner.decide(observation.Observation(
         before.watch.at, before.standing, recorded,
         {**seen.rows, **seen.other_rows},
-        others=observation.Others(seen.others, seen.is_alone)),
-        before, current)
+        others=observation.Others(seen.others, seen.is_alone),
+        said=seen.said), before, current)
     return Plan({**found, **{
         node: _NOTHING for node, step in claims.steps.items()
         if not step.decision.lists}}, claims)

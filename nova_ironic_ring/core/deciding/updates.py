@@ -76,7 +76,8 @@ class Changes:
 
     :ivar changed: those whose rows do not say what they are to say
     :ivar offers: those of them whose rows offer them to another service than
-        they are to, or to none, and say all else
+        they are to, or to none, or have a former consent by ring, and say all
+        else
     :ivar unchanged: those that need no update
     """
 
@@ -106,7 +107,9 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
         if is_new or answer is None or row.held != held or (
                 row.made_of != made_of(answer, decision, seen.said)):
             changed.add(node)
-        elif row.taker != step.offer:
+        elif row.taker != step.in_row or (
+                node not in seen.busy and row.last_pass is not None
+                and row.last_pass.consent is not None):
             offers.add(node)
     return Changes(
         frozenset(changed | offers),

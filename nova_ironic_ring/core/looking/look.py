@@ -18,6 +18,7 @@ from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.peers import vanished
 from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import profile
 
 # Nodes that were believed deleted count for so many passes, so that those that
 # vanish one by one reach the limit as well.
@@ -83,7 +84,10 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
     memory.standing = observation.Standing(
         members, confidence.trust, was.ring.rebuilt(
             members.members, current.partitions, deal),
-        world.process.is_ending(), other_listing)
+        world.process.is_ending(), other_listing,
+        members.members - {current.me} - {
+            service.name for service in services
+            if service.protocol >= profile.BY_RING})
     this.happened.extend(_work_changed(was.membership, memory))
     this.happened.extend(map(events.DisputeEnded, ended.ended(
         disputes.Reason.OPTIONS_CHANGED, members)))

@@ -11,9 +11,11 @@ from collections.abc import Container, Iterable, Mapping
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile
 
 
 def instances(this: one_pass.Pass, wanted: Mapping[str, str],
@@ -81,3 +83,22 @@ def services(this: one_pass.Pass, hosts: Iterable[str],
             for host in hosts):
         return look.at_all_services(this)
     return observation.Others()
+
+
+def consents(this: one_pass.Pass, rows: Iterable[model.Row],
+             members: membership.Membership) -> dict[str, model.LastPass]:
+    """Read by which ring owners let go of free nodes that are waited for.
+
+    All rows of such an owner are read, for the newest of what they say counts:
+    where a service could not write one of them, it says so in another.
+
+    :param this: the pass
+    :param rows: the rows of these nodes
+    :param members: what the owners are
+    :returns: what each says of its last good pass, by canonical name
+    """
+    owners = {row.owner for row in rows
+              if row.taker is None and row.protocol >= profile.BY_RING
+              and members.state(row.owner).gives
+              and row.owner_name != this.current.me}
+    return this.world.nova.last_passes(sorted(owners)) if owners else {}

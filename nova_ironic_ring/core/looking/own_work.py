@@ -93,18 +93,21 @@ def _is_old(row: model.Row, memory: observation.Memory) -> bool:
         memory.held_before, memory.held)
 
 
-def say(this: one_pass.Pass, listed: Mapping[str, bool],
-        rows: Mapping[str, model.Row]) -> Work:
+def say(this: one_pass.Pass, listed: Mapping[str, int],
+        rows: Mapping[str, model.Row],
+        consent: model.Consent | None = None) -> Work:
     """Choose the row that is to say when the last good pass was.
 
     Nova's tracker writes it with all else that it reports. Where it reports
     none of this service's nodes, the row is written here.
 
     :param this: the pass
-    :param listed: the nodes, or pools, that are listed to Nova, by UUID:
-        whether each stays with a service that fails, so that all see in its
-        row that it does
+    :param listed: the nodes, or pools, that are listed to Nova, by UUID: how
+        surely each stays with this service, so that all can read in its row
+        what this one says
     :param rows: the rows of this service, by UUID
+    :param consent: by which ring others may take its free nodes. The one that
+        says so goes last, for the consent goes with it
     """
     memory = this.memory
     own, is_good = memory.own_work, memory.standing.is_trusted
@@ -118,16 +121,37 @@ def say(this: one_pass.Pass, listed: Mapping[str, bool],
     last = None if is_lost else at
     known = [node for node in listed if node in rows] or list(listed)
     if not is_lost:
-        known = [node for node in known
-                 if node in rows and listed[node]] or known
+        surest = max((listed[node] for node in known), default=0)
+        known = [node for node in known if listed[node] == surest]
     listing = _choose(known, rows, last, said)
     node = listing or _choose(rows, rows, last, said)
+    _withdraw(this, rows, listing)
     if is_good and node is not None and listing is None:
         with this.going_on(events.LastPassNotSaid):
             this.world.nova.say_last_pass(node, said)
     memory.own_work = observation.OwnWork(
         at, node if is_good else None, is_good and has_moved, is_lost)
+    if consent is not None and is_good and listing is not None:
+        said = dataclasses.replace(said, consent=dataclasses.replace(
+            consent, but=consent.but | {listing}))
     return Work(said, listing, is_good)
+
+
+def _withdraw(this: one_pass.Pass, rows: Mapping[str, model.Row],
+              node: str | None) -> None:
+    """End the consents in the rows that are not to say one any more.
+
+    That comes first: else another service may go by the old one while the new
+    one is there already.
+
+    :param rows: the rows of this service, by UUID
+    :param node: the node whose row Nova's tracker is to write
+    """
+    with this.going_on(events.LastPassNotSaid):
+        for each, row in rows.items():
+            if each != node and row.last_pass and row.last_pass.consent:
+                this.world.nova.say_last_pass(
+                    each, dataclasses.replace(row.last_pass, consent=None))
 
 
 def _choose(nodes: Collection[str], rows: Mapping[str, model.Row],

@@ -60,13 +60,16 @@ def _observe(this: one_pass.Pass, seen: pool_plan.Seen) -> pool_plan.Seen:
             node.instance in mine or node.instance is None
             and uuid not in seen.narrowed and owner(uuid) == me))
     pool_missing.begin(this, own)
+    members = this.standing.membership.joined(services.membership)
+    other_rows = nova.rows(looked_for) if looked_for else {}
     return dataclasses.replace(
         seen, places=places | {
             uuid: instance.node for uuid, instance in unknown.items()},
         of_others=of_others,
-        others=this.standing.membership.joined(services.membership),
-        rows=own, other_rows=nova.rows(looked_for) if looked_for else {},
-        is_alone=services.is_alone)
+        others=members, rows=own, other_rows=other_rows,
+        is_alone=services.is_alone, said=others.consents(this, [
+            row for node, row in other_rows.items()
+            if seen.nodes[node].instance is None], members))
 
 
 def of_others_here(this: one_pass.Pass, seen: pool_plan.Seen

@@ -25,12 +25,15 @@ from nova_ironic_ring.core.taking import pool_takeover
 from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import profile
 
 # So many rows of nodes that are waited for are read in a look.
 _ROWS = 500
 # So many free nodes at most are recorded beside the pass: the tracker needs a
 # good part of a second for each, and does one after the other.
 _NODES = 20
+# The instances of a service that fails stay with it, and so do their nodes.
+_STAYING = {decisions.Decision.KEEP_INSTANCE: 2, decisions.Decision.KEEP: 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,8 +118,8 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         leftovers.clean(this, pool_return.Own(seen.nodes, rows))
         own_work.say_scope(this, rows, listed)
         said = own_work.say(this, {
-            node: plan.steps[node].decision is decisions.Decision.KEEP_INSTANCE
-            for node in listed}, rows)
+            node: _STAYING.get(plan.steps[node].decision, 0)
+            for node in listed}, rows, plan.consent)
         this.happened.append(_count(plan))
         answers = this.world.ironic.fingerprints(listed)
         return PassResult(
@@ -162,8 +165,11 @@ def _observe(this: one_pass.Pass, seen: observation.Observation
         this, {row.owner for row in rows.values()} | {
             str(instance.host) for instance in of_others.values()
             if instance.host}, bool(needs.rows and not seen.rows))
+    said = others.consents(
+        this, [row for node, row in rows.items() if seen.nodes[node] is None],
+        this.standing.membership.joined(services.membership))
     return dataclasses.replace(
-        seen, rows={**seen.rows, **rows}, others=services,
+        seen, rows={**seen.rows, **rows}, others=services, said=said,
         instances=observation.Instances(
             seen.instances.mine, idle, building, of_others, other_drivers))
 
@@ -256,18 +262,22 @@ def _offered(this: one_pass.Pass) -> dict[str, planner.Step]:
     if not wanted or room <= 0 or not memory.standing.is_trusted:
         return {}
     with this.asking(one_pass.Port.NOVA):
-        rows = {node: row for node, row in nova.rows(wanted).items()
-                if row.taker == current.me}
+        rows = _one_by_one(this, nova.rows(wanted))
+        known = others.services(this, {row.owner for row in rows.values()})
+        said = others.consents(this, rows.values(),
+                               memory.standing.membership.joined(
+                                   known.membership))
+        rows = {node: row for node, row in rows.items()
+                if row.taker == current.me or row.owner_name in said}
         if not rows:
             return {}
         own = nova.rows_of(current.host)
-        known = others.services(this, {row.owner for row in rows.values()})
     look.at_own_heartbeat(this)
     if not memory.standing.is_trusted:
         return {}
     plan = planner.decide(observation.Observation(
         memory.watch.at, memory.standing, dict.fromkeys(sorted(rows)),
-        {**own, **rows}, others=known), memory, current)
+        {**own, **rows}, others=known, said=said), memory, current)
     offered = [node for node, step in plan.steps.items()
                if step.decision is decisions.Decision.TAKE_OFFERED][:room]
     this.happened.extend(
@@ -277,12 +287,32 @@ def _offered(this: one_pass.Pass) -> dict[str, planner.Step]:
     return {node: plan.steps[node] for node in offered}
 
 
+def _one_by_one(this: one_pass.Pass, rows: Mapping[str, model.Row]
+                ) -> dict[str, model.Row]:
+    """Choose the rows that offer nodes, or those of one owner that may do so.
+
+    What an owner says of all its nodes takes reading all its rows: in each
+    look, one owner is asked.
+    """
+    me = this.current.me
+    found = {node: row for node, row in rows.items() if row.taker == me}
+    owners = sorted({row.owner for row in rows.values() if row.taker is None
+                     and row.protocol >= profile.BY_RING})
+    if found or not owners:
+        return found
+    asked = owners[_turn(this) % len(owners)]
+    return {node: row for node, row in rows.items() if row.owner == asked}
+
+
+def _turn(this: one_pass.Pass) -> int:
+    return int(this.memory.watch.at / this.current.report_interval)
+
+
 def _in_turn(this: one_pass.Pass) -> list[str]:
     """Name nodes that are waited for, in each look those that come next."""
     memory = this.memory
     waits = sorted(memory.waits.keys() - memory.taking)
     if len(waits) <= _ROWS:
         return waits
-    turn = int(memory.watch.at / this.current.report_interval)
-    first = turn * _ROWS % len(waits)
+    first = _turn(this) * _ROWS % len(waits)
     return (waits + waits)[first:first + _ROWS]

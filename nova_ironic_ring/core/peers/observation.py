@@ -31,6 +31,8 @@ class Standing:
     :ivar is_ending: whether this service is about to end
     :ivar other_listing: canonical names of the members that say another
         ``listing`` than this service has
+    :ivar older: canonical names of the members that do not go by a consent by
+        ring
     """
 
     membership: Membership = Membership()
@@ -39,6 +41,7 @@ class Standing:
         default_factory=lambda: Ring((), 1))
     is_ending: bool = False
     other_listing: frozenset[str] = frozenset()
+    older: frozenset[str] = frozenset()
 
     @property
     def is_trusted(self) -> bool:
@@ -105,6 +108,8 @@ class Observation:
     :ivar tracked: the nodes tracked by Nova's resource tracker
     :ivar narrowed: the nodes that services divide which are limited to some of
         this one's
+    :ivar said: what services that have such free nodes say of their passes,
+        and of whom they let take these, by canonical name
     """
 
     at: float
@@ -115,6 +120,8 @@ class Observation:
     others: Others = Others()
     tracked: frozenset[str] = frozenset()
     narrowed: Container[str] = frozenset()
+    said: Mapping[str, model.LastPass] = dataclasses.field(
+        default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -286,6 +293,8 @@ class Memory:
     :ivar waits: the nodes that are waited for
     :ivar taking: those of them that were offered, and for which the tracker
         was asked between passes, since the last pass
+    :ivar offered: the nodes that the consent of the last pass was for, and the
+        canonical name of the service that may take each
     :ivar disputes: what was taken from whom without consent
     :ivar vanished: how many of this service's nodes have vanished
     :ivar kept: nodes that are missing from Ironic, and kept because Nova has
@@ -325,6 +334,7 @@ class Memory:
     standing: Standing = dataclasses.field(default_factory=Standing)
     waits: Mapping[str, Wait] = dataclasses.field(default_factory=dict)
     taking: frozenset[str] = frozenset()
+    offered: Mapping[str, str] = dataclasses.field(default_factory=dict)
     disputes: Disputes = Disputes()
     vanished: Guard = dataclasses.field(default_factory=Guard)
     kept: set[str] = dataclasses.field(default_factory=set)

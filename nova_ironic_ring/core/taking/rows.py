@@ -53,7 +53,8 @@ class Moved:
     The tracker is to take those that are in neither.
 
     :ivar taken: those that are this service's now
-    :ivar lost: those that another service has taken meanwhile
+    :ivar lost: those that another service has taken meanwhile, or whose owner
+        does not let go of them any more
     """
 
     taken: frozenset[str] = frozenset()
@@ -67,12 +68,16 @@ def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
     :param wanted: the nodes
     """
     world = this.world
-    rows = world.nova.rows(sorted(wanted.steps))
+    rows = world.nova.rows(sorted(wanted.steps.keys() | {
+        step.claim.basis.node for step in wanted.steps.values()
+        if step.claim is not None and step.claim.basis is not None}))
     lost, chosen = set(), dict[str, ports.Taking]()
     for node, step in sorted(wanted.steps.items()):
         row = rows.get(node)
         assert step.claim is not None
-        if row is None or row.owner != step.claim.owner:
+        basis = step.claim.basis
+        if row is None or row.owner != step.claim.owner or (
+                basis is not None and not basis.holds(node, rows)):
             lost.add(node)
         elif (made_of := wanted.made_of.get(node)) == row.made_of is not None:
             chosen[node] = ports.Taking(row.owner, str(made_of))

@@ -17,7 +17,10 @@ from nova_ironic_ring.core.values import model
 
 
 class NodeLostError(Exception):
-    """Another service has taken a node since it was decided to list it."""
+    """Another service has taken a node since it was decided to list it.
+
+    Or its owner does not let go of it any more.
+    """
 
 
 class NodeInUseError(NodeLostError):
@@ -81,7 +84,8 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step
         left behind
     :raises NodeInUseError: if something is to be built on the node by its
         owner, which lives
-    :raises NodeLostError: if another service has taken the node meanwhile
+    :raises NodeLostError: if another service has taken the node meanwhile, or
+        its owner has withdrawn its consent
     """
     world, claimed = this.world, step.claim
     if claimed is None:
@@ -92,8 +96,11 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step
         if found is None or found.host_name != host:
             raise NodeLostError(node)
     elif claimed.checks_owner:
-        row = world.nova.rows([node]).get(node)
-        if (row.owner if row else None) != claimed.owner:
+        basis = claimed.basis
+        rows = world.nova.rows([node] if basis is None else [node, basis.node])
+        row = rows.get(node)
+        if (row.owner if row else None) != claimed.owner or (
+                basis is not None and not basis.holds(node, rows)):
             raise NodeLostError(node)
     if claimed.is_handed_over and world.placement.consumers(node):
         # Its owner is to build on it, and to withdraw its offer.

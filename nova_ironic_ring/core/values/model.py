@@ -10,6 +10,10 @@ import datetime
 Nodes = Mapping[str, str | None]
 
 
+#: The version of the protocol of services that do not say one.
+FIRST_PROTOCOL = 1
+
+
 def canonical(host: str) -> str:
     """Return a host name as all comparisons use it.
 
@@ -67,6 +71,20 @@ class Scope:
 
 
 @dataclasses.dataclass(frozen=True)
+class Consent:
+    """By which ring a service lets others take its free nodes.
+
+    It lets go of all that this ring gives to others, but for some.
+
+    :ivar ring: a fingerprint of the ring; empty if nobody may take any now
+    :ivar but: UUIDs of the nodes that nobody may take now
+    """
+
+    ring: str
+    but: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
 class LastPass:
     """What a service says of its passes, in the rows of its nodes.
 
@@ -74,10 +92,16 @@ class LastPass:
         they have lately been
     :ivar at: time of the last good pass, by the service's own clock, and later
         than that of the one before; None where this is not said
+    :ivar consent: by which ring others may take its free nodes since then;
+        None if it says that of each node, or of none
+    :ivar node: the UUID of the node in whose row this is said, where that was
+        looked for
     """
 
     cycle: float
     at: datetime.datetime | None = None
+    consent: Consent | None = None
+    node: str | None = None
 
 
 #: A time before all others.
@@ -112,6 +136,7 @@ class Service:
     :ivar by_shards: whether it says that it divides nodes by their shards, if
         all do
     :ivar held: the codes of the shards that it says it holds
+    :ivar protocol: the version of the protocol that it says it speaks
     """
 
     host: str
@@ -124,6 +149,7 @@ class Service:
     scope: Scope | None = None
     by_shards: bool = False
     held: frozenset[str] = frozenset()
+    protocol: int = FIRST_PROTOCOL
 
     @property
     def name(self) -> str:
@@ -173,6 +199,7 @@ class Row:
         it says nothing, as in the row of a node
     :ivar made_of: a fingerprint of what the owner has last made the row and
         the resource provider of; None if it says nothing
+    :ivar protocol: the version of the protocol that the owner says it speaks
     """
 
     owner: str
@@ -185,6 +212,7 @@ class Row:
     ring: str | None = None
     counted: Counted | None = None
     made_of: str | None = None
+    protocol: int = FIRST_PROTOCOL
 
     @property
     def owner_name(self) -> str:

@@ -12,6 +12,7 @@ import dataclasses
 import hashlib
 
 from nova_ironic_ring.core.values import kinds
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 
 # Longer lists are left out: the profile is in the row of each node.
@@ -21,13 +22,21 @@ _MOST_NAMES = 50
 #: into their records for each other. A release whose offers mean something
 #: else than before has the next one. Profiles have no such break, for services
 #: of any two releases have to find each other: a profile only grows.
-PROTOCOL = 2
+PROTOCOL = 3
 
 #: The version of those that do not say one, as the first releases.
-FIRST_PROTOCOL = 1
+FIRST_PROTOCOL = model.FIRST_PROTOCOL
 
-# It says its number, and is the first one otherwise.
-_SAME_AS_FIRST = 2
+#: The version of an offer in the row of a node, and of a consent in the row of
+#: a pool: those who know no later one understand them.
+OFFERS = 2
+
+#: The version from which on a service goes by a consent by ring.
+BY_RING = 3
+
+# The second says its number, and is the first one otherwise. With the third,
+# an offer to a service that does not know it is what it was.
+_SAME_AS_FIRST = 3
 
 
 def understands(reader: int, protocol: int) -> bool:

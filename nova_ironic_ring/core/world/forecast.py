@@ -244,11 +244,12 @@ def _count(tracker: clouds.Tracker, counted: dict[str, str]) -> None:
 
 
 def _state(cloud: clouds.Cloud, counted: Mapping[str, str]) -> tuple[
-        dict[str, str], dict[str, str | None], dict[str, str | None]]:
+        dict[str, str], dict[str, object], dict[str, str | None]]:
     names = {owner: model.canonical(owner)
              for owner in {row.owner for row in cloud.rows.values()}}
     return ({**{node: names[row.owner]
                 for node, row in cloud.rows.items()}, **counted},
-            {node: row.taker for node, row in cloud.rows.items()},
+            {node: (row.taker, row.last_pass and row.last_pass.consent)
+             for node, row in cloud.rows.items()},
             {uuid: instance.host
              for uuid, instance in cloud.instances.items()})

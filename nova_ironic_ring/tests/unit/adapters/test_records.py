@@ -2,6 +2,7 @@
 
 """Nova's records, read as values and written on conditions."""
 
+import dataclasses
 import datetime
 from unittest import mock
 
@@ -14,6 +15,7 @@ from nova_ironic_ring.adapters import records
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.fixtures import fake_nova
@@ -206,7 +208,8 @@ class LastPassTestCase(RecordsTestCase):
         self.assertEqual(first, self._read())
         second = self._say(fake_nova.NODES[1], 2)
         self.assertEqual(first, self._read())
-        self.assertEqual({'b': second}, self.nova.last_passes(['B']))
+        self.assertEqual({'b': dataclasses.replace(
+            second, node=fake_nova.NODES[1])}, self.nova.last_passes(['B']))
         self.assertEqual(self.core.last_passes(['B']),
                          self.nova.last_passes(['B']))
         self.assertEqual(second, self._read())
@@ -267,8 +270,9 @@ class ScopeTestCase(RecordsTestCase):
         current = settings.Settings('me', scope=self.SHARD)
         for node in NODE, OTHER, 'none':
             self.nova.say_settings(node, current, None)
-        self.assertEqual(model.Row('me', 'b', scope=self.SHARD),
-                         self.nova.rows([NODE])[NODE])
+        self.assertEqual(
+            model.Row('me', 'b', scope=self.SHARD, protocol=profile.PROTOCOL),
+            self.nova.rows([NODE])[NODE])
         # It is another's.
         self.assertIsNone(self.nova.rows([OTHER])[OTHER].scope)
 

@@ -2,6 +2,7 @@
 
 """What services of other releases write, as they have written it."""
 
+import datetime
 import json
 
 from oslotest import base
@@ -15,6 +16,7 @@ from nova_ironic_ring.core.values import profile
 # that does not say its protocol.
 FIRST = 'the first offers that nobody can forge (8cbb9fb)'
 LAST = 'the last without a version of the protocol (3adb465)'
+BY_ROW = 'the last that says in each row who may take the node (e542b0a)'
 RECORDED = {
     FIRST: {
         'ironic_ring:from': 'compute-1',
@@ -37,6 +39,24 @@ RECORDED = {
             '"peers": "6c28d463f31b", "shard": null}',
         'ironic_ring:shards': '{"from": "compute-1", "held": "ab"}',
         'ironic_ring:to': 'compute-2'},
+    BY_ROW: {
+        'ironic_ring:follows': 'compute-1 0a1b2c3d4e5f',
+        'ironic_ring:from': 'compute-1',
+        'ironic_ring:made': '{"from": "compute-1", "of": "f00 ba4"}',
+        'ironic_ring:passes':
+            '{"at": "2026-01-01T12:00:00+00:00", "cycle": 61, '
+            '"from": "compute-1"}',
+        'ironic_ring:profile':
+            '{"capabilities": null, "conductor_group": "rack", '
+            '"failover_after": 120, "failover_configured": 0, '
+            '"from": "compute-1", "handover": "cooperative", '
+            '"handover_timeout": 120, "listing": "all", '
+            '"mobility": "follow", "names": ["compute-1", "compute-2"], '
+            '"partitions": 64, "peers": "6c28d463f31b", "pools_limit": 0, '
+            '"protocol": 2, "shard": null, "traits": null}',
+        'ironic_ring:protocol': '2',
+        'ironic_ring:shards': '{"from": "compute-1", "held": "ab"}',
+        'ironic_ring:to': 'compute-2'},
 }
 
 
@@ -48,8 +68,9 @@ class FormerReleasesTestCase(base.BaseTestCase):
         return found
 
     def test_first_version_where_none_is_said(self):
-        for release in RECORDED:
+        for release in FIRST, LAST:
             self.assertEqual(1, self._profile(release).protocol, release)
+        self.assertEqual(2, self._profile(BY_ROW).protocol)
 
     def test_offers_are_gone_by(self):
         for release, said in RECORDED.items():
@@ -70,11 +91,16 @@ class FormerReleasesTestCase(base.BaseTestCase):
                 said.partitions, said.handover, said.mobility), release)
 
     def test_what_only_the_later_one_says(self):
-        self.assertEqual((0, 120), tuple(
+        self.assertEqual((0, 120, 120), tuple(
             self._profile(release).failover_after for release in RECORDED))
         said = stats.read_last_pass(RECORDED[LAST], 'compute-1')
         self.assertEqual(61, said.cycle if said else None)
         self.assertEqual({'ab'}, stats.read_held(RECORDED[LAST], 'compute-1'))
+
+    def test_what_they_let_others_take_by_their_ring_is_nothing(self):
+        said = stats.read_last_pass(RECORDED[BY_ROW], 'compute-1')
+        assert said is not None
+        self.assertEqual((61, None), (said.cycle, said.consent))
 
     def test_what_neither_says(self):
         self.assertEqual({0}, {
@@ -83,6 +109,15 @@ class FormerReleasesTestCase(base.BaseTestCase):
 
     def test_they_find_all_that_they_read_in_what_this_release_writes(self):
         said = self._profile(LAST)
+        at = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.timezone.utc)
+        passes = stats.say_last_pass('compute-1', model.LastPass(
+            61, at, model.Consent('0a1b', frozenset({'n1'}))))
+        found = json.loads(passes['ironic_ring:passes'])
+        known = json.loads(RECORDED[LAST]['ironic_ring:passes'])
+        self.assertEqual(known, {name: found[name] for name in known})
+        # Offers mean what they did, for who knows no later version.
+        self.assertEqual(RECORDED[BY_ROW]['ironic_ring:protocol'], stats.offer(
+            'a', 'b')['ironic_ring:protocol'])
         written = {**stats.publish('compute-1', said),
                    **stats.offer('Compute-1', 'Compute-2'),
                    **stats.consent('compute-1', '0a1b2c3d4e5f'),
@@ -98,6 +133,23 @@ class FormerReleasesTestCase(base.BaseTestCase):
 
 class LaterReleasesTestCase(base.BaseTestCase):
     """What a release writes whose offers mean something else."""
+
+    def test_consent_by_ring_that_means_something_else(self):
+        said = stats.say_last_pass('a', model.LastPass(
+            61, None, model.Consent('0a1b', frozenset({'n1'}))))
+        (key,) = said
+        whole = json.loads(said[key])
+        for protocol in self.LATER, 'x', None, '':
+            found = stats.read_last_pass({key: json.dumps(
+                whole | {'lets': whole['lets'] | {'protocol': protocol}})},
+                'a')
+            # Its owner is not silent.
+            self.assertEqual(model.LastPass(61, None, model.Consent('')),
+                             found, protocol)
+        for lets in [], {}, 'x', {'protocol': 3, 'ring': 'r', 'but': 1}:
+            found = stats.read_last_pass(
+                {key: json.dumps(whole | {'lets': lets})}, 'a')
+            self.assertEqual(model.Consent(''), found and found.consent, lets)
 
     LATER = str(profile.PROTOCOL + 1)
 

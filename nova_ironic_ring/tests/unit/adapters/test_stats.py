@@ -44,6 +44,15 @@ class ProfileTestCase(base.BaseTestCase):
             self.assertEqual({}, stats.read_failures({key: broken}, 'a'))
         self.assertEqual({}, stats.read_failures(None, 'a'))
 
+    def test_consent_by_ring(self):
+        said = model.LastPass(60, datetime.datetime(
+            2026, 1, 2, tzinfo=datetime.timezone.utc), model.Consent(
+                '0a1b', frozenset({'n1', 'n2'})))
+        written = stats.say_last_pass('Host A', said)
+        self.assertEqual(said, stats.read_last_pass(written, 'host a'))
+        # A former owner's last saving.
+        self.assertIsNone(stats.read_last_pass(written, 'b'))
+
     def test_what_is_held_can_be_read(self):
         held = frozenset(map(shards.code, ['x', 'y', 'z' * 255]))
         said = stats.hold('A', held)

@@ -129,7 +129,9 @@ class World:
             [snapshot.Service(service, CELL)
              for service in self.cloud.services.values()],
             {node: snapshot.Row(
-                row.owner, row.taker, node=node, cell=CELL,
+                row.owner, row.taker,
+                row.last_pass if row.last_pass and row.last_pass.consent
+                else None, node=node, cell=CELL,
                 profile=ours.get(model.canonical(row.owner)))
                 for node, row in self.cloud.rows.items()},
             {uuid: snapshot.Instance(

@@ -312,14 +312,27 @@ class HandoverTestCase(base.DriverTestCase):
         own = self.nova.owned('me')
         self.nova.change_service('me', disabled=True)
         self.me.run_pass()
-        self.assertEqual(dict.fromkeys(own, 'a'), self.nova.offers())
+        # One row says it for all, and goes last.
+        self.assertEqual({}, self.nova.offers())
+        (said,) = self._consents('me')
         # Builds go on working until it is taken.
         self.assertEqual(own, self.nova.owned('me'))
+        self.peer.run_pass()
+        self.assertEqual({said}, self.nova.owned('me'))
+        self.me.run_pass()
+        self.assertEqual({said: 'a'}, self.nova.offers())
+        self.assertEqual([], self._consents('me'))
         self.peer.run_pass()
         self.assertEqual(set(NODES), self.nova.owned('a'))
         self.assertEqual({}, self.nova.offers())
         self.assertEqual(set(), self.me.run_pass())
         self.assertEqual({}, self.me.tracked)
+
+    def _consents(self, host: str) -> list[str]:
+        """Name the rows in which a service lets others take its nodes."""
+        return [node for node, row in self.cloud.rows.items()
+                if row.owner == host and row.last_pass is not None
+                and row.last_pass.consent is not None]
 
     def test_there_and_back(self):
         before = self._owners()
@@ -387,6 +400,7 @@ class HandoverTestCase(base.DriverTestCase):
         self.nova.change_service('me', disabled=True)
         self._round()
         self.assertEqual('a', self.nova.host_of('instance'))
+        self._round()
         self.assertEqual('a', self.cloud.rows[node].owner)
         self.assertEqual(set(NODES), self.nova.owned('a'))
 

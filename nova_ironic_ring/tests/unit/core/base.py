@@ -11,6 +11,7 @@ from oslotest import base
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
+from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.values import model
@@ -118,6 +119,24 @@ class PassTestCase(WithTracker, base.BaseTestCase):
         """
         self.cloud.rows[node] = clouds.Row(
             owner, None if taker is None else owner.lower(), taker)
+
+    def let_go(self, owner: str, where: str,
+               consent: model.Consent | None = None) -> None:
+        """Have a service let others take its free nodes by this one's ring.
+
+        :param owner: its name
+        :param where: the UUID of the node in whose row it says so
+        :param consent: what it says instead
+        """
+        standing = self.memory.standing
+        for row in self.cloud.rows.values():
+            if row.owner == owner:
+                row.say_settings(
+                    dataclasses.replace(self.current, host=owner), None)
+        self.cloud.rows[where].say(owner, model.LastPass(
+            60, self.tracker.world.process.wall_time(),
+            consent or model.Consent(consents.fingerprint(
+                standing.ring, self.current.scope), frozenset({where}))))
 
     def give_all_to(self, *hosts: str) -> None:
         """Write the rows of all nodes by a ring of some hosts."""

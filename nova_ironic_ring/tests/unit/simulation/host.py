@@ -104,6 +104,11 @@ class Nova(clouds.Nova):
         rules.row_deleted(self._service, node, owner)
         return True
 
+    def say_last_pass(self, node: str, said: model.LastPass) -> None:
+        super().say_last_pass(node, said)
+        self._service.world.rules.said(
+            self._service, said.consent, self._service.memory.standing)
+
     def take_row(self, node: str, owner: str) -> bool:
         service = self._service
         rules = service.world.rules
@@ -298,7 +303,13 @@ class Tracker(clouds.Tracker):
         # Nova's tracker writes to Placement first.
         self._service.reach_placement()
         self._service.activity.looked_at = self.cloud.now
-        return super().take(node, result)
+        taken = super().take(node, result)
+        row = self.cloud.rows.get(node)
+        if node == result.work.node and row is not None and (
+                row.owner == self._service.name and row.last_pass is not None):
+            self._service.world.rules.said(
+                self._service, row.last_pass.consent, result.memory.standing)
+        return taken
 
     def take_for_build(self, arrival: arrivals.Arrival) -> bool:
         """Take the node of a build, if another service has it by now.
@@ -335,6 +346,7 @@ class Tracker(clouds.Tracker):
         """Have the tracker track a node, changed or not."""
         tracker = clouds.Tracker(
             self.cloud, self.process, self._at_once(), self.current)
+        tracker.protocol = self.protocol
         tracker.turns.failed(node)
         tracker.take(node, self._service.result)
 
@@ -400,6 +412,8 @@ class Host:
 
     #: Whether it has our driver.
     IS_OURS = True
+    NOVA = Nova
+    TRACKER = Tracker
 
     def __init__(self, world: worlds.World, name: str,
                  group: str | None = None, peers: tuple[str, ...] = ()
@@ -432,10 +446,10 @@ class Host:
         self.ports = typing.cast(ports.Ports, ports.Ports(
             *(typing.cast(typing.Any, Port(self, target, needs_nova, delay))
               for target, needs_nova, delay in (
-                  (Nova(self), True, 0.2), (Ironic(self), False, 0.5),
+                  (self.NOVA(self), True, 0.2), (Ironic(self), False, 0.5),
                   (Placement(self), False, 0.2),
                   (self.process, False, 0.01)))))
-        self.tracker = Tracker(self)
+        self.tracker = self.TRACKER(self)
         self._pass_activity, self._reaction = (
             Activity(greenlet.greenlet(run), world.now, world.now)
             for run in (self._live, self._react_on))
@@ -460,7 +474,12 @@ class Host:
     @property
     def ring(self) -> tuple[object, ...]:
         """What its ring is made by, besides who lives."""
-        return self.group, frozenset(self.peers), type(self)
+        return self.group, frozenset(self.peers), self.driver
+
+    @property
+    def driver(self) -> type[Host]:
+        """Stands for its driver, whatever the release."""
+        return type(self)
 
     @property
     def settings(self) -> settings.Settings:

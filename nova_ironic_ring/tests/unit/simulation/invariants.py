@@ -86,6 +86,20 @@ def _comparable(plan: planner.Plan) -> tuple[object, ...]:
             set(map(repr, plan.happened)))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Said:
+    """What a service has said of whom it lets take its free nodes.
+
+    :ivar at: when, in seconds
+    :ivar consent: by which ring; None for no ring
+    :ivar ring: the ring that the service has seen
+    """
+
+    at: float
+    consent: model.Consent | None
+    ring: ring.Ring
+
+
 class Invariants:
     """Sees all that the services do to nodes and instances.
 
@@ -117,6 +131,9 @@ class Invariants:
         self._vanished: dict[str, set[str]] = {}
         #: The nodes with instances of the service that each was told of.
         self._own: dict[str, dict[str, str]] = {}
+        #: What each service has said of whom it lets take its free nodes, by
+        #: canonical name, the last one last.
+        self._said: dict[str, list[_Said]] = {}
 
     # What changes
 
@@ -149,6 +166,20 @@ class Invariants:
             if uuid in self.cloud.instances
             and self.cloud.instances[uuid].host_name == host.me}
 
+    def said(self, host: hosts.Host, consent: model.Consent | None,
+             standing: observation.Standing) -> None:
+        """Note that a service has said whom it lets take its free nodes.
+
+        :param host: the service
+        :param consent: by which ring; None for no ring
+        :param standing: what the service has known of the others
+        """
+        if consent is not None and not standing.is_trusted:
+            self.world.fail(f'{host.name} lets others take its nodes, and '
+                            'does not know who lives')
+        self._said.setdefault(host.me, []).append(_Said(
+            self.world.now, consent, standing.ring))
+
     # Who lives
 
     def _is_steady(self, name: str, since: float, long: float = _STEADY
@@ -166,8 +197,37 @@ class Invariants:
                 and since - max(self.world.disturbed_at,
                                 host.disturbed_at) > long)
 
-    def _has_consented(self, host: hosts.Host, row: clouds.Row) -> bool:
-        return row.taker == host.me and row.giver == model.canonical(row.owner)
+    def _has_consented(self, host: hosts.Host, node: str, row: clouds.Row
+                       ) -> bool:
+        return self._is_by_ring(host, node) or (
+            row.taker == host.me and row.giver == model.canonical(row.owner))
+
+    def _is_by_ring(self, host: hosts.Host, node: str) -> bool:
+        """Say whether a service takes a node with a consent by ring."""
+        claim = host.step(node).claim
+        return claim is not None and claim.basis is not None
+
+    def _check_by_ring(self, host: hosts.Host, node: str, owner: str,
+                       looked_at: float) -> None:
+        """See that a consent by ring is one, and of the ring of both.
+
+        What its owner has withdrawn after the last look, nobody can know.
+        """
+        claim = host.step(node).claim
+        if claim is None or claim.basis is None:
+            return
+        told = self._said.get(owner, [])
+        last = [each for each in told if each.at < looked_at][-1:]
+        for said in [*last, *(each for each in told if each.at >= looked_at)]:
+            if said.consent is None or node in said.consent.but or (
+                    said.consent.ring != claim.basis.ring):
+                continue
+            # By their shards nodes may be for others since.
+            if said.ring.deal is not None or (
+                    said.ring.owner(node) == host.me):
+                return
+        self.world.fail(f'{host.name} takes node {short(node)} with a consent '
+                        f'that {owner} has not given')
 
     # Rows
 
@@ -190,11 +250,13 @@ class Invariants:
         self.world.log(what)
         self._check_instance(host, node, what)
         # What changes after the last look, nobody can know.
-        if self._has_consented(host, row) or (
-                self._row_since[node] >= looked_at):
+        if self._row_since[node] >= looked_at:
+            return
+        self._check_by_ring(host, node, owner, looked_at)
+        if self._has_consented(host, node, row):
             return
         other = self.world.services.get(owner)
-        if other is None or type(other) is not type(host) or (
+        if other is None or other.driver is not host.driver or (
                 step.decision not in (
                     Decision.TAKE_ABANDONED, Decision.TAKE_SILENT)):
             return

@@ -102,17 +102,17 @@ class CheckTestCase(base.BaseTestCase):
                          finding.advice)
 
     def test_protocol_that_some_do_not_know(self):
-        seen = self._say(self._say(make(), 'b', protocol=2), 'c', protocol=3)
+        seen = self._say(self._say(make(), 'b', protocol=3), 'c', protocol=4)
         self.assertEqual(
             'the services speak different versions of the protocol '
-            '(a: 1; b: 2; c: 3), and a, b do not take what others offer',
+            '(a: 1; b: 3; c: 4), and a, b do not take what others offer',
             self._only(seen).what)
 
     def test_protocol_that_the_command_does_not_know(self):
         finding = self._only(make(
             said=profile.Profile(protocol=profile.PROTOCOL + 1)))
         self.assertEqual('PROTOCOLS_DIFFER', finding.code.name)
-        self.assertIn('and this command knows 2', finding.what)
+        self.assertIn('and this command knows 3', finding.what)
         self.assertIn('where the command runs', finding.advice)
 
     def test_protocol_of_a_dead_service(self):

@@ -12,7 +12,9 @@ from oslotest import base as oslotest_base
 from nova_ironic_ring.command.telling import nodes
 from nova_ironic_ring.command.telling import prospect
 from nova_ironic_ring.command.telling import snapshot
+from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
@@ -70,6 +72,29 @@ class DecisionTestCase(oslotest_base.BaseTestCase):
             service(host, 61 if host == other else 0) for host in 'abc']), 0)
         self.assertEqual(
             f'{story["Desired owner"]}: TAKE_ABANDONED', story['Decision'])
+
+    def test_offered_by_ring(self):
+        desired = self._of(0, 'a', 'b', 'c')
+        other = 'a' if desired != 'a' else 'b'
+        where = next(number for number in range(1, 12)
+                     if self._of(number, 'a', 'b', 'c') == other)
+        ring = consents.fingerprint(make().rings[make().keys()[0]],
+                                    model.Scope())
+
+        def offered(consent: model.Consent) -> tuple[str, str]:
+            seen = self._with_row(0, other, said=profile.Profile(
+                protocol=profile.PROTOCOL))
+            seen = dataclasses.replace(seen, rows={
+                **seen.rows, NODES[where]: dataclasses.replace(
+                    seen.rows[NODES[where]], last_pass=model.LastPass(
+                        60, seen.now, consent))})
+            story = self._explain(seen, 0)
+            return story['Offered to'], story['Decision']
+        self.assertEqual((desired, f'{desired}: TAKE_OFFERED'),
+                         offered(model.Consent(ring)))
+        self.assertEqual('', offered(model.Consent('other'))[0])
+        self.assertEqual('', offered(model.Consent(
+            ring, frozenset({NODES[0]})))[0])
 
     def test_node_that_something_is_to_be_built_on(self):
         desired = self._of(0, 'a', 'b', 'c')

@@ -2,11 +2,13 @@
 import dataclasses
 from typing import Any
 
+import fixtures
 from oslotest import base
 
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import disputes
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
@@ -392,3 +394,142 @@ class NewcomerTestCase(PlannerTestCase):
             self.see(**{'a': State.MEMBER, 'b': State.MEMBER, **values})
             self.change(rows={node: model.Row('a') for node in self.mine})
             self.assertEqual([], self._takes(), values)
+
+
+class ConsentTestCase(PlannerTestCase):
+    """What is said once of all free nodes that go to others."""
+
+    def setUp(self):
+        super().setUp()
+        self.offered = self.theirs[:4]
+        self.change(rows={**self.seen.rows, **{
+            node: model.Row('me') for node in self.offered}})
+        self.ring = consents.fingerprint(
+            self.seen.standing.ring, self.current.scope)
+
+    def _by_ring(self) -> set[str]:
+        return {node for node, step in self.decide().steps.items()
+                if step.by_ring}
+
+    def test_all_that_go_to_others(self):
+        self.assertEqual({*self.offered}, self._by_ring())
+        self.assertEqual(model.Consent(self.ring), self.plan.consent)
+        step = self.plan.steps[self.offered[0]]
+        self.assertEqual((Decision.OFFER, None), (step.decision, step.in_row))
+        self.assertIn(step.offer, 'ab')
+        self.assertIn(events.NodeOffered(self.offered[0], str(step.offer)),
+                      self.plan.happened)
+        # It is said once.
+        self.assertEqual([], self.decide().happened)
+
+    def test_node_that_is_built_on(self):
+        held = self.offered[0]
+        self.change(instances=observation.Instances(
+            building=frozenset({held})))
+        self.decide()
+        self.assertEqual(model.Consent(self.ring, frozenset({held})),
+                         self.plan.consent)
+        step = self.plan.steps[held]
+        self.assertEqual((Decision.HOLD, '', None),
+                         (step.decision, step.offer, step.in_row))
+
+    def test_too_many_to_be_named(self):
+        self.useFixture(fixtures.MockPatchObject(consents, 'MOST', 1))
+        self.change(instances=observation.Instances(
+            building=frozenset(self.offered[:1])))
+        self.assertEqual(set(), self._by_ring())
+        self.assertIsNone(self.plan.consent)
+        self.assertEqual('', self.plan.steps[self.offered[0]].in_row)
+
+    def test_row_of_the_only_one(self):
+        self.change(rows={node: model.Row('me') for node in (
+            *self.mine, self.offered[0])})
+        self.assertEqual(set(), self._by_ring())
+        self.assertIn(self.plan.steps[self.offered[0]].in_row, ('a', 'b'))
+        self.assertIsNone(self.plan.consent)
+
+    def test_those_who_do_not_know_it(self):
+        owner = self.seen.standing.ring.owner
+        self.offered = [node for node in self.theirs
+                        if owner(node) == 'b'][:2] + [
+            node for node in self.theirs if owner(node) == 'a'][:2]
+        self.change(rows={node: model.Row('me') for node in (
+            *self.mine, *self.offered)}, standing=dataclasses.replace(
+            self.seen.standing, older=frozenset('b')))
+        self.assertEqual({*self.offered[2:]}, self._by_ring())
+        self.assertEqual('b', self.plan.steps[self.offered[0]].in_row)
+
+    def test_row_that_says_so_itself(self):
+        node, owner = self.offered[0], self.seen.standing.ring.owner
+        self.change(rows={
+            **self.seen.rows, node: model.Row('me', owner(node))})
+        self.assertEqual({*self.offered[1:]}, self._by_ring())
+
+    def test_instances_that_follow(self):
+        self.place(self.offered[0], 'instance')
+        self.current = dataclasses.replace(self.current, follows=True)
+        self.change(instances=observation.Instances(
+            frozenset({'instance'}), frozenset({'instance'})))
+        self.assertEqual({*self.offered[1:]}, self._by_ring())
+        self.assertIs(Decision.OFFER_INSTANCE, self.decision(self.offered[0]))
+
+    def test_without_trust(self):
+        self.change(standing=dataclasses.replace(
+            self.seen.standing, trust=Trust.BLACKOUT))
+        self.decide()
+        self.assertIsNone(self.plan.consent)
+
+
+class TakenByRingTestCase(PlannerTestCase):
+    """Free nodes of an owner that says once who may take them."""
+
+    def setUp(self):
+        super().setUp()
+        self.node = self.mine[0]
+        self.change(rows={**self.seen.rows, self.node: model.Row('a')})
+        self.ring = consents.fingerprint(
+            self.seen.standing.ring, self.current.scope)
+
+    def _say(self, consent: model.Consent | None) -> Decision:
+        self.change(said={'a': model.LastPass(
+            60, consent=consent, node='where')})
+        self.decide()
+        return self.decision(self.node)
+
+    def test_same_ring(self):
+        self.assertIs(Decision.TAKE_OFFERED,
+                      self._say(model.Consent(self.ring)))
+        claim = self.plan.steps[self.node].claim
+        assert claim is not None
+        self.assertEqual(consents.Basis(self.ring, 'where'), claim.basis)
+        self.assertTrue(claim.is_handed_over)
+
+    def test_offer_in_the_row(self):
+        self.change(rows={**self.seen.rows, self.node: model.Row('a', 'me')})
+        self.assertIs(Decision.TAKE_OFFERED,
+                      self._say(model.Consent('other')))
+        claim = self.plan.steps[self.node].claim
+        self.assertIsNone(claim and claim.basis)
+
+    def test_other_ring_is_as_silence(self):
+        self.assertIs(Decision.WAIT, self._say(model.Consent('other')))
+        self.change(at=self.current.handover_timeout)
+        self.assertIs(Decision.TAKE_SILENT, self._say(model.Consent('other')))
+
+    def test_node_that_is_named_is_waited_for(self):
+        for at in range(4):
+            self.change(at=at * self.current.handover_timeout)
+            self.assertIs(Decision.WAIT, self._say(model.Consent(
+                self.ring, frozenset({self.node}))))
+
+    def test_owner_of_another(self):
+        self.change(rows={**self.seen.rows, self.node: model.Row('b')})
+        self.assertIs(Decision.WAIT, self._say(model.Consent(self.ring)))
+
+    def test_node_with_an_instance(self):
+        self.current = dataclasses.replace(self.current, follows=True)
+        self.place(self.node, 'theirs')
+        self.change(instances=observation.Instances(of_others={
+            'theirs': model.Instance('a', self.node)}))
+        self.assertIs(Decision.LEAVE_INSTANCE,
+                      self._say(model.Consent(self.ring)))

@@ -225,3 +225,83 @@ class NotWorkingTestCase(base.PassTestCase):
         self._pass('a', 'b')
         self.assertIn('say_last_pass', self.asked)
         self.assertGreater(max(self._shown().values()), before)
+
+
+class ConsentTestCase(base.PassTestCase):
+    """By which ring others may take free nodes, beside the last good pass."""
+
+    def setUp(self):
+        super().setUp()
+        for node, row in self.cloud.rows.items():
+            if row.owner != 'me':
+                row.say_settings(dataclasses.replace(
+                    self.current, host=row.owner), None)
+        self.run_pass()
+
+    def _consents(self) -> dict[str, model.Consent]:
+        return {node: row.last_pass.consent
+                for node, row in self.cloud.rows.items()
+                if row.owner == 'me' and row.last_pass is not None
+                and row.last_pass.consent is not None}
+
+    def test_where_nothing_goes(self):
+        self.assertEqual({}, self._consents())
+
+    def test_one_row_that_stays(self):
+        for host in 'e', 'f', 'g':
+            self.join(host)
+            self.cloud.rows[f'of-{host}'].say_settings(
+                dataclasses.replace(self.current, host=host), None)
+        before = self.owned()
+        self.run_pass()
+        ((node, consent),) = self._consents().items()
+        self.assertIs(Decision.KEEP, self.decisions()[node])
+        self.assertEqual({}, self.offers())
+        self.assertEqual({node}, consent.but)
+        self.assertIn(Decision.OFFER, self.decisions().values())
+        self.assertEqual(before, self.owned())
+
+    def test_of_all_one_goes_last(self):
+        self.change('me', disabled=True)
+        self.run_pass()
+        ((node, consent),) = self._consents().items()
+        self.assertIs(Decision.OFFER, self.decisions()[node])
+        self.assertEqual({node}, consent.but)
+        for other in self.owned() - {node}:
+            self.cloud.rows[other].owner = 'a'
+        self.run_pass()
+        self.assertEqual({}, self._consents())
+        self.assertEqual({node}, self.offers().keys())
+
+    def test_withdrawn_without_trust(self):
+        self.change('me', disabled=True)
+        self.run_pass()
+        self.memory.fail(self.cloud.now)
+        self.run_pass()
+        self.assertFalse(self.memory.standing.is_trusted)
+        self.assertEqual({}, self._consents())
+
+    def test_withdrawn_before_another_row_says_it(self):
+        self.change('me', disabled=True)
+        self.run_pass()
+        ((first, _),) = self._consents().items()
+        # It has not arrived, as far as this service can see.
+        row = self.cloud.rows[first].last_pass
+        self.wait(61)
+        self.run_pass()
+        self.cloud.rows[first].last_pass = row
+        self.memory.own_work = dataclasses.replace(
+            self.memory.own_work, shown=row.at, node=first)
+        self.decide()
+        self.assertEqual({}, self._consents())
+        self.tracker.track(self.result)
+        self.assertEqual(1, len(self._consents()))
+        self.assertNotIn(first, self._consents())
+
+    def test_row_that_is_not_listed(self):
+        self.change('me', disabled=True)
+        self.run_pass()
+        ((node, _),) = self._consents().items()
+        del self.cloud.nodes[node]
+        self.decide()
+        self.assertNotIn(node, self._consents())

@@ -298,6 +298,17 @@ class OffersTestCase(_ReactionTestCase):
         self.track()
         self.assertEqual('me', self.cloud.rows[self.first].owner)
 
+    def test_it_is_taken_with_a_consent_by_ring(self):
+        self.let_go('a', self.waited[-1])
+        self.react()
+        self.assertOffered(*self.waited[:-1])
+        self.assertIn('last_passes', self.asked)
+
+    def test_consent_by_another_ring(self):
+        self.let_go('a', self.waited[-1], model.Consent('other'))
+        self.react()
+        self.assertOffered()
+
     def test_offer_to_another(self):
         self.record(self.first, 'a', taker='b')
         self.record(self.second, 'a', taker='')

@@ -161,3 +161,103 @@ class HandoverTestCase(base.PassTestCase):
 
     def _fail(self) -> None:
         raise ConnectionError('no answer')
+
+
+class ByRingTestCase(base.PassTestCase):
+    """A free node of an owner that says once who may take its nodes."""
+
+    def setUp(self):
+        super().setUp()
+        # One more node is for this service, and with another.
+        self.node = min(desired('me', 'a', 'b'))
+        self.where = min(node for node, row in self.cloud.rows.items()
+                         if row.owner == 'a')
+        self.record(self.node, 'a')
+        self.tracker.drop()
+        self.let_go('a', self.where)
+
+    def _take(self, is_moved: bool) -> str:
+        """Have the node be taken, and return its owner.
+
+        :param is_moved: whether that is done without the tracker
+        """
+        step = self.result.plan.steps[self.node]
+        self.assertIs(Decision.TAKE_OFFERED, step.decision)
+        row = self.cloud.rows[self.node]
+        if is_moved:
+            row.sayer = model.canonical(row.owner)
+            row.made_of = self.tracker._made_of(
+                [self.node], self.result.plan.steps)[self.node]
+            self.cloud.providers.add(self.node)
+        self.tracker.take(self.node, self.result)
+        self.assertIs(
+            is_moved and self.cloud.rows[self.node].owner == 'me',
+            self.node in self.tracker.process.untracked)
+        return self.cloud.rows[self.node].owner
+
+    def test_taken(self):
+        for is_moved in False, True:
+            self.record(self.node, 'a')
+            self.let_go('a', self.where)
+            self.tracker.drop()
+            self.decide()
+            self.assertEqual('me', self._take(is_moved))
+
+    def _change(self, number: int) -> None:
+        """Change what the owner says since the decision."""
+        said = self.cloud.rows[self.where].last_pass
+        assert said is not None and said.consent is not None
+        if number == 0:
+            self.cloud.rows[self.where].last_pass = None
+        elif number == 1:
+            self.let_go('a', self.where, model.Consent('other'))
+        elif number == 2:
+            self.let_go('a', self.where, model.Consent(
+                said.consent.ring, frozenset({self.node})))
+        elif number == 3:
+            row = self.cloud.rows[self.node]
+            row.giver, row.taker = 'a', ''
+        elif number == 4:
+            # Another has the row with the consent by now.
+            self.cloud.rows[self.where].owner = 'b'
+        else:
+            self.cloud.allocations[self.node] = {'instance'}
+
+    def test_withdrawn_meanwhile(self):
+        for number in range(6):
+            for is_moved in False, True:
+                self.cloud.allocations.clear()
+                self.record(self.where, 'a')
+                self.record(self.node, 'a')
+                self.let_go('a', self.where)
+                self.decide()
+                self._change(number)
+                self.assertEqual('a', self._take(is_moved), number)
+
+    def test_newest_pass_counts(self):
+        newer = max(node for node, row in self.cloud.rows.items()
+                    if row.owner == 'a' and node != self.node)
+        self.wait(60)
+        self.let_go('a', newer, model.Consent('other'))
+        self.decide()
+        self.assertIs(Decision.WAIT, self.decisions()[self.node])
+
+    def test_another_than_the_owner_says_so(self):
+        self.cloud.rows[self.where].sayer = 'b'
+        self.decide()
+        self.assertIs(Decision.WAIT, self.decisions()[self.node])
+
+    def test_owner_that_is_disabled(self):
+        self.change('a', disabled=True)
+        self.decide()
+        # The ring has changed, and the owner goes by the new one.
+        self.assertIs(Decision.WAIT, self.decisions()[self.node])
+        self.let_go('a', self.where)
+        self.decide()
+        self.assertEqual('me', self._take(False))
+
+    def test_nobody_is_asked_where_nothing_is_waited_for(self):
+        self.run_pass()
+        self.assertIn('last_passes', self.asked)
+        self.run_pass()
+        self.assertNotIn('last_passes', self.asked)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Consent by ring: who may take which free nodes, said once for all of them.
+
+An owner that sees its nodes go to others says in the row that has its last
+good pass by which ring. Who sees the same ring knows which of the nodes are
+for it. What the row of a node says itself comes first.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import hashlib
+
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.values import model
+
+#: So many nodes are named at most that nobody may take, with some 40 bytes
+#: each. A row has 64 KiB for all statistics, and each peer reads this one in
+#: each pass. Builds on more nodes than that are seldom under way at once.
+MOST = 100
+
+
+def fingerprint(seen: ring.Ring, scope: model.Scope) -> str:
+    """Return what two services have in common that map nodes alike.
+
+    :param seen: the ring that a service sees
+    :param scope: the nodes that the service divides
+    """
+    group = scope.conductor_group
+    said = repr((seen.fingerprint, None if group is None else group.lower(),
+                 scope.shard or None))
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def taker(node: str, row: model.Row, said: model.Consent | None,
+          seen: str, desired: str | None) -> str | None:
+    """Return who may take a free node, by its row or by its owner's consent.
+
+    :param node: the node's UUID
+    :param row: its row
+    :param said: its owner's consent by ring, if there is one
+    :param seen: the fingerprint of a ring
+    :param desired: the canonical name of the service that the node is for by
+        that ring
+    :returns: as :class:`~nova_ironic_ring.core.values.model.Row` has it; None
+        as well where the owner goes by another ring, which is no consent
+    """
+    if row.taker is not None or said is None:
+        return row.taker
+    if not said.ring or node in said.but:
+        return ''
+    return desired if said.ring == seen else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Basis:
+    """A consent by ring that a node is taken with.
+
+    :ivar ring: the fingerprint of the ring, of both services
+    :ivar node: the UUID of the node in whose row the owner says so
+    """
+
+    ring: str
+    node: str
+
+    def holds(self, node: str, rows: Mapping[str, model.Row]) -> bool:
+        """Say whether the owner still lets the node go.
+
+        :param node: the UUID of the node that is to be taken
+        :param rows: the rows of both nodes, as read last
+        """
+        row, said = rows.get(node), rows.get(self.node)
+        # Another may have that row by now, and the consent with it is gone.
+        if row is None or said is None or said.last_pass is None or (
+                said.owner != row.owner or row.taker is not None):
+            return False
+        found = said.last_pass.consent
+        return found is not None and found.ring == self.ring and (
+            node not in found.but)
