@@ -4,7 +4,9 @@
 
 All is in memory: two services divide the nodes, and half of the nodes have an
 instance. In the scenes of a death, the other service has died. Calls of the
-process itself, such as for the time, are counted apart.
+process itself, such as for the time, are counted apart. Then it shows how many
+rows are written when free nodes change hands, in four passes of each of two
+services; in each pass, one row says when the last good pass was.
 
 ``python -m nova_ironic_ring_tools.benchmarks.calls``
 """
@@ -12,12 +14,15 @@ process itself, such as for the time, are counted apart.
 import argparse
 import collections
 from collections.abc import Callable, Sequence
+import dataclasses
 import sys
 from typing import Any
 
 import prettytable
 
 from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring_tools.benchmarks import growth_core
 
 _NODES = 200
@@ -121,6 +126,90 @@ def _pool_look_at_death(count: int) -> collections.Counter[str]:
     return _calls(service, service.look_at_pools)
 
 
+class _Pair:
+    """Two services, of which one gives free nodes to the other."""
+
+    def __init__(self, count: int, members: Sequence[str],
+                 protocol: int) -> None:
+        """Have those be well for long that there are at first.
+
+        :param count: how many nodes there are
+        :param members: the names of those that have them
+        :param protocol: the version of the protocol that the one speaks that
+            takes nodes
+        """
+        self.cloud = growth_core.made(count, members, are_free=True)
+        self.services = [growth_core.Service(self.cloud, host)
+                         for host in members]
+        self.protocol = protocol
+        for service in self.services:
+            self._speak(service)
+        self.run()
+
+    def _speak(self, service: growth_core.Service) -> None:
+        """Have the taker speak its version of the protocol."""
+        if service.current.host == growth_core.BOTH[0]:
+            service.tracker.protocol = self.protocol
+            for row in self.cloud.rows.values():
+                if row.owner == service.current.host:
+                    row.say_settings(service.current, None, self.protocol)
+
+    def join(self) -> None:
+        """Have the taker join, which has its first node already."""
+        host = growth_core.BOTH[0]
+        self.cloud.beat(host)
+        first = min(node for node in self.cloud.nodes
+                    if growth_core.desired(node) == host)
+        self.cloud.rows[first] = clouds.Row(host)
+        service = growth_core.Service(self.cloud, host)
+        self._speak(service)
+        self.services.append(service)
+
+    def drain(self) -> None:
+        """Disable the giver."""
+        host = growth_core.BOTH[1]
+        self.cloud.services[host] = dataclasses.replace(
+            self.cloud.services[host], disabled=True)
+
+    def run(self) -> dict[str, int]:
+        """Run four passes of each, one after the other.
+
+        :returns: how many rows each has written
+        """
+        written = {host: 0 for host in growth_core.BOTH}
+        for _ in range(4):
+            for service in self.services:
+                before = self._rows()
+                service.decide()
+                service.walk()
+                written[service.current.host] += sum(
+                    before.get(node) != row
+                    for node, row in self._rows().items())
+                service.wait()
+        return written
+
+    def _rows(self) -> dict[str, str]:
+        return {node: repr(row) for node, row in self.cloud.rows.items()}
+
+
+def _written(count: int, is_join: bool, protocol: int) -> tuple[int, int]:
+    """Count the rows that are written when nodes change hands.
+
+    :param count: how many nodes there are
+    :param is_join: whether a service joins, or the other one is drained
+    :param protocol: the version of the protocol that the taker speaks
+    :returns: by the one that gives, and by the one that takes
+    """
+    pair = _Pair(
+        count, growth_core.BOTH[1:] if is_join else growth_core.BOTH, protocol)
+    if is_join:
+        pair.join()
+    else:
+        pair.drain()
+    taker, giver = pair.run().values()
+    return giver, taker
+
+
 #: Each returns how often each port is called, with so many nodes.
 SCENES = {
     'ring: a steady pass': _steady,
@@ -156,6 +245,16 @@ def main(arguments: Sequence[str]) -> None:
         found = scene(count)
         table.add_row([name, *(found[port] for port in _PORTS)])
     print(table)
+    written = prettytable.PrettyTable(
+        [f'Rows written, {count} free nodes', 'taker speaks', 'giver',
+         'taker'])
+    written.align = 'r'
+    for is_join in True, False:
+        for protocol in profile.OFFERS, profile.PROTOCOL:
+            written.add_row([
+                'a join or a return' if is_join else 'a drain', protocol,
+                *_written(count, is_join, protocol)])
+    print(written)
 
 
 if __name__ == '__main__':

@@ -27,7 +27,8 @@ from nova_ironic_ring.core.world import forecast
 _NODES, _POOLS = node_places.Nodes(), pool_places.Pools()
 _PARTITIONS = 32
 _ME, _OTHER = 'compute-1', 'compute-2'
-_BOTH = (_ME, _OTHER)
+#: The names of both services.
+BOTH = (_ME, _OTHER)
 # Nodes of a shard.
 _SHARD = 50
 
@@ -38,6 +39,14 @@ def names(count: int) -> list[str]:
     :param count: how many
     """
     return [str(uuid.UUID(int=number * 7919)) for number in range(count)]
+
+
+def desired(node: str) -> str | None:
+    """Return which of both services a node is for.
+
+    :param node: its UUID
+    """
+    return ring.Ring(BOTH, _PARTITIONS).owner(node)
 
 
 def timed(do: Callable[[], object]) -> float:
@@ -56,7 +65,7 @@ def _settings(host: str = _ME, by_shards: bool = False) -> settings.Settings:
                              by_shards=by_shards, vanished_nodes_limit=50)
 
 
-def made(count: int, hosts: Sequence[str] = _BOTH, are_free: bool = False
+def made(count: int, hosts: Sequence[str] = BOTH, are_free: bool = False
          ) -> clouds.Cloud:
     """Make a cloud in which all nodes are where they belong."""
     cloud = clouds.Cloud()
@@ -78,10 +87,10 @@ def _sharded(count: int) -> clouds.Cloud:
     """Make a cloud of free nodes that are divided by their shards."""
     cloud = made(count, are_free=True)
     there = [f'shard-{number:05}' for number in range(
-        max(len(_BOTH), count // _SHARD))]
-    held = shards.deal(there, {host: () for host in _BOTH})
+        max(len(BOTH), count // _SHARD))]
+    held = shards.deal(there, {host: () for host in BOTH})
     codes = {host: frozenset(shards.code(shard) for shard in there
-                             if held[shard] == host) for host in _BOTH}
+                             if held[shard] == host) for host in BOTH}
     for number, (node, found) in enumerate(cloud.nodes.items()):
         found.shard = there[number % len(there)]
         host = held[found.shard]
@@ -96,7 +105,7 @@ def pooled(count: int) -> clouds.Cloud:
     cloud.rows.clear()
     kind = clouds.Node().kind
     assert kind is not None
-    of = {host: pools.name(host, kind) for host in _BOTH}
+    of = {host: pools.name(host, kind) for host in BOTH}
     for host, name in of.items():
         row = clouds.Row(host, pool=name)
         row.say_settings(_settings(host), None)
@@ -176,7 +185,7 @@ def settled(cloud: clouds.Cloud, by_shards: bool = False) -> Service:
 def counted(count: int) -> Service:
     """Return the same with pools."""
     cloud = pooled(count)
-    services = [Service(cloud, host) for host in _BOTH]
+    services = [Service(cloud, host) for host in BOTH]
     for service in services * 2:
         service.count()
         service.wait()
@@ -234,7 +243,7 @@ def _offers(count: int) -> float:
     service = settled(cloud)
     cloud.beat(_OTHER)
     node = next(node for node in names(count) if ring.Ring(
-        _BOTH, _PARTITIONS).owner(node) == _OTHER)
+        BOTH, _PARTITIONS).owner(node) == _OTHER)
     cloud.rows[node] = clouds.Row(_OTHER)
     service.wait()
     return _both(service)
@@ -244,7 +253,7 @@ def offered(count: int) -> Service:
     """Return a newcomer whose half is offered to it."""
     cloud = made(count, (_OTHER,), are_free=True)
     cloud.beat(_ME)
-    owner = ring.Ring(_BOTH, _PARTITIONS).owner
+    owner = ring.Ring(BOTH, _PARTITIONS).owner
     mine = [node for node in cloud.rows if owner(node) == _ME]
     for node in mine[1:]:
         cloud.rows[node].giver, cloud.rows[node].taker = _OTHER, _ME

@@ -9,6 +9,7 @@ import ddt
 from oslotest import base
 
 from nova_ironic_ring.core.deciding import pool_plan
+from nova_ironic_ring.core.peers import consents
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import ring
@@ -162,6 +163,16 @@ class ClaimTestCase(PlanBase):
         plan = self.decide()
         self.assertEqual(NOTHING, plan.steps[HERE])
         self.assertEqual({HERE}, set(plan.claims.waits))
+
+    def test_one_that_its_owner_lets_go_by_ring(self):
+        self.offer(None)
+        said = model.LastPass(60, consent=model.Consent(consents.fingerprint(
+            self.memory.standing.ring, self.current.scope)), node='where')
+        self.see(said={'b': said})
+        claim = self.decide().claims.steps[HERE].claim
+        self.assertEqual('where', claim.basis.node)
+        self.see(said={'b': model.LastPass(60, consent=model.Consent('r'))})
+        self.assertEqual(NOTHING, self.decide().steps[HERE])
 
     def test_newcomer_has_a_pool_of_the_others_first(self):
         self.see(rows={})
