@@ -146,6 +146,28 @@ Related options:
 * ``[DEFAULT] update_resources_interval``: the time between two passes
 """)
 
+changes_interval_opt = cfg.IntOpt(
+    'changes_interval',
+    default=10,
+    min=0,
+    mutable=True,
+    help="""
+Seconds after which Ironic is asked which nodes have changed, unless a pass
+has listed all nodes since.
+
+Placement is then told soon, at any interval of the passes, of a node
+that has been cleaned, that goes into maintenance or leaves it, or that
+gets or loses an instance. A request reads the hundred nodes that Ironic
+has changed last: that costs Ironic little more with ten thousand nodes
+than with a hundred. Where passes list the nodes at least as often,
+nothing more is asked for. With 0, such nodes wait for the next pass, as
+nodes that are new or deleted always do.
+
+Related options:
+
+* ``[DEFAULT] update_resources_interval``: the time between two passes
+""")
+
 instance_mobility_opt = cfg.StrOpt(
     'instance_mobility',
     default='failover',
@@ -310,8 +332,8 @@ The service reads the address when it starts.
 
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
              vanished_nodes_limit_opt, failed_node_wait_opt,
-             full_update_interval_opt, instance_mobility_opt,
-             failover_after_opt, listing_opt,
+             full_update_interval_opt, changes_interval_opt,
+             instance_mobility_opt, failover_after_opt, listing_opt,
              pool_capabilities_opt, pool_traits_opt, pools_limit_opt,
              metrics_listen_opt]
 

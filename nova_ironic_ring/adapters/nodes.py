@@ -19,10 +19,12 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core.looking import changes
 from nova_ironic_ring.core.looking import listing
 from nova_ironic_ring.core.values import bounds
 from nova_ironic_ring.core.values import kinds
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
 
 LOG = logging.getLogger(__name__)
@@ -33,6 +35,8 @@ _SHARD_VERSION = '1.82'
 # Fields that do not describe the node, and may change at any time.
 _NOT_FOR_NOVA = frozenset(('shard', 'conductor_group', 'links'))
 _FINGERPRINT_LENGTH = 12
+# What says which builds a node is for.
+_DESCRIBING = ('properties', 'resource_class', 'traits')
 # Web servers take addresses of some thousand characters.
 _LONGEST_FILTER = 1500
 # Of a node with a thousand wrong capabilities a few tell enough.
@@ -182,6 +186,39 @@ class Ironic:
         """
         said, made = self._made.get(node.id, (None, None))
         return None if said is None or made is not node else _fingerprint(said)
+
+    def latest(self, scope: settings.Scope, after: str | None = None
+               ) -> list[ports.Latest]:
+        if upstream.has_own_listing(self._driver):
+            # What it makes of a node is seen when it lists all of them.
+            return []
+        listed = self.found
+        page = upstream.list_latest(self._driver, self._fields, {
+            'limit': str(changes.PAGE), **self._filters(scope),
+            **({} if after is None else {'marker': after})})
+        news = {node['uuid']: node for node in page
+                if _is_news(listed.get(node['uuid']), node)}
+        with self._replacing:
+            # Of another listing, this one may be older.
+            news = {uuid: node for uuid, node in news.items()
+                    if self.found.get(uuid) is listed[uuid]}
+            if news:
+                self.found = {**self.found, **news}
+        return [ports.Latest(uuid, self._glance(listed[uuid]),
+                             self._glance(news[uuid]))
+                if (uuid := node['uuid']) in news else ports.Latest(uuid)
+                for node in page]
+
+    def glances(self, nodes: Iterable[str]) -> dict[str, ports.Glance]:
+        listed = self.found
+        return {node: self._glance(listed[node]) for node in nodes
+                if node in listed}
+
+    def _glance(self, node: plain.Node) -> ports.Glance:
+        seen = upstream.seen(node)
+        return ports.Glance(
+            seen.instance_id, upstream.is_ready(self._driver, seen),
+            _fingerprint({name: node[name] for name in _DESCRIBING}))
 
     def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
         listed = self.found
@@ -406,6 +443,14 @@ def _fingerprint(said: plain.Node) -> str:
                        if name not in _NOT_FOR_NOVA},
                       sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT_LENGTH]
+
+
+def _is_news(before: plain.Node | None, now: plain.Node) -> bool:
+    """Say whether Ironic says something else of a node that was listed."""
+    # The listing may have asked for more.
+    return before is not None and before != now and (
+        before.keys() <= now.keys()) and (
+            _fingerprint(before) != _fingerprint(now))
 
 
 def _instances(nodes: Mapping[str, plain.Node]) -> dict[str, str | None]:

@@ -45,6 +45,7 @@ def read(conf: cfg.ConfigOpts) -> settings.Settings:
         vanished_nodes_limit=ours.vanished_nodes_limit,
         failed_node_wait=ours.failed_node_wait,
         full_update_interval=ours.full_update_interval,
+        changes_interval=ours.changes_interval,
         by_shards=ours.listing == 'shards',
         kind_rule=kinds.Rule(_names(ours.pool_capabilities),
                              _names(ours.pool_traits)),

@@ -899,11 +899,30 @@ def _around(owner: object, name: str,
     setattr(owner, name, called)
 
 
+def update_in_turn(source: NovaIronicDriver) -> None:
+    """Have the resource tracker update each compute node once at a time.
+
+    It asks the driver before it takes its lock. Of two threads, the one with
+    the older answer could write last.
+
+    :param source: the driver that the manager has
+    """
+    tracker = source.virtapi._compute.rt
+    update = tracker.update_available_resource
+
+    def in_turn(context: nova_context.RequestContext, nodename: str,
+                startup: bool = False) -> None:
+        utils.synchronized(f'ironic_ring-update-{nodename}')(update)(
+            context, nodename, startup=startup)
+    tracker.update_available_resource = in_turn
+
+
 def track(source: NovaIronicDriver, node: str) -> None:
     """Have the resource tracker track a node, whether it has changed or not.
 
     :param source: the driver that the manager has
-    :param node: the node's UUID, which has to be in the driver's cache
+    :param node: the UUID of the node, which has to be in the driver's cache,
+        or the name of the pool
     """
     update = source.virtapi._compute.rt.update_available_resource
     getattr(update, 'always', update)(nova_context.get_admin_context(), node)
@@ -1349,6 +1368,25 @@ def list_nodes(source: NovaIronicDriver, fields: Iterable[str],
         functools.partial(
             _get, source, '/nodes', _version_of(*fields, *filters)),
         {'fields': ','.join(fields), **filters})
+
+
+def list_latest(source: NovaIronicDriver, fields: Iterable[str],
+                query: Mapping[str, str]) -> list[plain.Node]:
+    """List some of the nodes of Ironic, the one first that it changed last.
+
+    :param source: what speaks to Ironic
+    :param fields: the fields to read, as Ironic names them
+    :param query: Ironic's query parameters, with ``limit``, and with
+        ``marker`` for another page than the first
+    :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+    """
+    fields = tuple(fields)
+    # It does not tell the time of a node's last change with some fields.
+    found: list[plain.Node] = _get(
+        source, '/nodes', _version_of(*fields, *query), {
+            'fields': ','.join(fields), 'sort_key': 'updated_at',
+            'sort_dir': 'desc', **query})['nodes']
+    return found
 
 
 def has_own_listing(source: NovaIronicDriver) -> bool:

@@ -2,7 +2,7 @@
 
 """One service with pools: what it has counted, and what it builds on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 from nova.compute import provider_tree
@@ -96,6 +96,19 @@ class PoolService(service.Service):
         self.result = changed
         return service.Reacted(
             result.taken, nodes, sorted(result.found.keys() - before.keys()))
+
+    def change(self, nodes: Sequence[str]) -> service.Reacted:
+        result = self._change(self._pools, nodes)
+        if not result.places:
+            return service.Reacted()
+        self._recent.forget(
+            node for node in result.nodes
+            if self.ironic.glances([node])[node].is_ready)
+        made = self.ironic.for_nova(result.nodes)
+        self.nodes = {**self.nodes, **made}
+        self.result = dataclasses.replace(
+            self.result, found=result.memory.pooled.pools)
+        return service.Reacted(nodes=made, places=result.places)
 
     def lists(self, place: str) -> bool:
         return place in self.result.found

@@ -59,6 +59,16 @@ class RecentNodes:
         with self._lock:
             self._released[node] = (pool, self._pass)
 
+    def forget(self, nodes: Iterable[str]) -> None:
+        """Forget nodes that Ironic has shown to be free since.
+
+        :param nodes: their UUIDs
+        """
+        with self._lock:
+            for node in nodes:
+                self._tried.pop(node, None)
+                self._released.pop(node, None)
+
     def released(self, pool: str) -> frozenset[str]:
         """Name the nodes that have lost an instance of a pool.
 

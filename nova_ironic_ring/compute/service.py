@@ -33,6 +33,7 @@ from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
+from nova_ironic_ring.core.looking import changes
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.passing import node_places
@@ -191,6 +192,9 @@ class Service:
         #: What this service says of its passes, and since when.
         self._work = own_work.Work()
         self._said_at = 0.0
+        #: When Ironic was last asked for all nodes, or for those that have
+        #: changed, in seconds; None before the first pass.
+        self._asked_ironic: float | None = None
         #: How often Nova has asked for instances, and those of which it was
         #: not told then.
         self._asked = 0
@@ -253,7 +257,7 @@ class Service:
         :raises nova.exception.InvalidConfiguration: if there is no good
             configuration
         """
-        start = self.process.now()
+        start = self._asked_ironic = self.process.now()
         # Nova's tracker may ask for a node where the pass fails.
         self._work = dataclasses.replace(self._work, is_good=False)
         if self.reloader.reload():
@@ -297,6 +301,53 @@ class Service:
         try:
             result = reaction.run(
                 self.world, self.memory, self.settings, place)
+        except one_pass.UnansweredError as error:
+            self._keep(error.memory)
+            self._tell(error.happened)
+            assert error.__cause__ is not None
+            raise error.__cause__
+        self._keep(result.memory)
+        self._tell(result.happened)
+        return result
+
+    def changes_due(self) -> float | None:
+        """Say when Ironic is to be asked for what has changed.
+
+        :returns: in how many seconds; None if not for now
+        """
+        return changes.due(
+            self._asked_ironic if self.passes else None, self.process.now(),
+            self.settings.changes_interval)
+
+    def ask_for_changes(self) -> list[str]:
+        """Ask Ironic which nodes have changed since they were listed.
+
+        A pass may run at the same time.
+
+        :returns: their UUIDs
+        :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+        """
+        self._asked_ironic = self.process.now()
+        return changes.ask(self.ironic, self.settings.scope)
+
+    def change(self, nodes: Sequence[str]) -> Reacted:
+        """Say what is to be updated, as nodes have changed in Ironic.
+
+        :param nodes: their UUIDs
+        """
+        raise NotImplementedError()
+
+    def _change(self, place: places.Places[places.Seen, places.Plan,
+                                           places.Passed, places.Reacted],
+                nodes: Sequence[str]) -> places.ChangeResult:
+        """Say what is to be updated, and remember it.
+
+        :param place: what a place is
+        :param nodes: the UUIDs of the nodes that have changed
+        """
+        try:
+            result = reaction.change(
+                self.world, self.memory, self.settings, place, nodes)
         except one_pass.UnansweredError as error:
             self._keep(error.memory)
             self._tell(error.happened)
@@ -668,6 +719,19 @@ class RingService(Service):
         nodes = self.ironic.for_nova(result.steps)
         self.nodes = {**self.nodes, **nodes}
         return Reacted(result.taken, nodes, list(result.steps))
+
+    def change(self, nodes: Sequence[str]) -> Reacted:
+        steps = self.result.plan.steps
+        result = self._change(_NODES, [
+            node for node in nodes if changes.is_watched(
+                steps.get(node), self.process.tracks(node))])
+        made = self.ironic.for_nova(result.nodes)
+        self.nodes = {**self.nodes, **made}
+        # What the tracker is to write by it.
+        self.result = dataclasses.replace(self.result, answers={
+            **self.result.answers, **self.ironic.fingerprints(made)})
+        return Reacted(nodes=made, places=[
+            node for node in result.places if node in made])
 
     def is_interrupted(self, instance: str, node: str) -> bool:
         if builds.is_interrupted(self._between(), observation.Unclaimed(

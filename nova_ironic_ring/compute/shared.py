@@ -24,6 +24,7 @@ from oslo_utils import excutils
 
 from nova_ironic_ring.adapters import arrivals
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import changes
 from nova_ironic_ring.compute import evacuations
 from nova_ironic_ring.compute import guards
 from nova_ironic_ring.compute import metrics
@@ -71,6 +72,9 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         #: The instances that are being unshelved, by UUID, each on the node
         #: that is reserved for it.
         self._unshelved: dict[str, on_node.OnNode] = {}
+        #: Looks for nodes that have changed in Ironic between two passes.
+        self.ring_changes = changes.Changes(
+            self, self.ring_service, self._look_for_changes)
         # Nova's driver asks in many threads at once where it has no node.
         self.ring_lock = threading.RLock()
 
@@ -111,7 +115,9 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.guard_evacuations(self, evacuations.refuse)
         upstream.before_each_start(self, functools.partial(
             evacuations.settle_at_start, self))
+        upstream.update_in_turn(self)
         upstream.when_started(self, self.ring_reactions.start)
+        upstream.when_started(self, self.ring_changes.start)
 
     def _track_own(self, node: str) -> bool:
         """Have the tracker track a node that has not needed an update yet.
@@ -238,6 +244,19 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             reacted = self.ring_service.react()
             upstream.add_to_cache(self, reacted.nodes)
         self.ring_recovery.start(reacted.taken)
+        return reacted.places
+
+    def _look_for_changes(self) -> Sequence[str]:
+        """Look which nodes have changed in Ironic since they were listed.
+
+        :returns: the compute nodes that are to be updated by it
+        """
+        # Ironic may not answer for long: without the lock, which takeovers and
+        # builds wait for.
+        nodes = self.ring_service.ask_for_changes()
+        with self.ring_lock:
+            reacted = self.ring_service.change(nodes)
+            upstream.add_to_cache(self, reacted.nodes)
         return reacted.places
 
     @contextlib.contextmanager

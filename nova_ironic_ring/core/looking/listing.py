@@ -61,6 +61,8 @@ def begin(this: one_pass.Pass) -> Beginning:
             node for scope in this.standing.membership.narrower
             for node in this.world.ironic.uuids(scope))
     this.memory.nodes = listed.nodes
+    # What has changed until then, the pass sees.
+    this.memory.changed = ()
     return Beginning(
         is_recorded, listed.nodes, listed.mine, narrowed, listed.unasked)
 

@@ -3,13 +3,14 @@
 """A pass where each node is a compute node, as with the ring driver."""
 
 import collections
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
+from nova_ironic_ring.core.looking import changes
 from nova_ironic_ring.core.looking import consumers
 from nova_ironic_ring.core.looking import listing
 from nova_ironic_ring.core.looking import look
@@ -145,6 +146,24 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         if not this.taken:
             steps = _offered(this)
         return ReactionResult(this.memory, this.taken, this.happened, steps)
+
+    def change(self, this: one_pass.Pass, nodes: Sequence[str]
+               ) -> places.ChangeResult:
+        # A failure leaves them to the next time.
+        memory = this.memory
+        memory.changed = waiting = changes.queue(memory.changed, nodes)
+        if not waiting:
+            return places.ChangeResult(memory)
+        chosen = waiting[:_NODES]
+        with this.asking(one_pass.Port.NOVA):
+            rows = this.world.nova.rows(chosen)
+        memory.changed = waiting[_NODES:]
+        # The tracker would write into the row of a peer that has taken the
+        # node since.
+        mine = [node for node in chosen if node in rows
+                and rows[node].owner_name == this.current.me]
+        return places.ChangeResult(
+            memory, happened=this.happened, places=mine, nodes=mine)
 
 
 def _observe(this: one_pass.Pass, seen: observation.Observation

@@ -46,6 +46,19 @@ class PassResult(Result):
     work: own_work.Work = own_work.Work()
 
 
+@dataclasses.dataclass(frozen=True)
+class ChangeResult(Result):
+    """What has come of nodes that have changed in Ironic between two passes.
+
+    :ivar places: the compute nodes that Nova's resource tracker is to update:
+        UUIDs of nodes, or names of pools
+    :ivar nodes: the UUIDs of the nodes that this is for
+    """
+
+    places: Sequence[str] = ()
+    nodes: Sequence[str] = ()
+
+
 Seen = TypeVar('Seen')
 Plan = TypeVar('Plan')
 Passed = TypeVar('Passed', bound=PassResult)
@@ -89,6 +102,16 @@ class Places(Generic[Seen, Plan, Passed, Reacted]):
         :param this: the look between two passes
         :param seen: what was read of dead services; None if there is nothing
             to be taken over
+        :raises one_pass.UnansweredError: if Nova could not be asked
+        """
+        raise NotImplementedError()
+
+    def change(self, this: one_pass.Pass, nodes: Sequence[str]
+               ) -> ChangeResult:
+        """Say what the tracker is to update, for nodes that have changed.
+
+        :param this: what is done between two passes
+        :param nodes: UUIDs of nodes
         :raises one_pass.UnansweredError: if Nova could not be asked
         """
         raise NotImplementedError()

@@ -7,7 +7,7 @@ that the ring maps it to. While two services see different rings, it counts
 twice or not at all; Ironic gives it to one instance all the same.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 
 from nova_ironic_ring.core.deciding import events
@@ -154,6 +154,46 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
             pooled.pools = own.having(came.allocated).found
         return ReactionResult(
             this.memory, this.taken, this.happened, pooled.pools)
+
+    def change(self, this: one_pass.Pass, nodes: Sequence[str]
+               ) -> places.ChangeResult:
+        pooled = this.memory.pooled
+        counts = {node: name for name, pool in pooled.pools.items()
+                  for node in pool.nodes}
+        found: dict[str, pools.Pool] = {}
+        told = this.world.ironic.glances(
+            node for node in nodes if node in counts)
+        known = []
+        for node, glance in told.items():
+            name = counts[node]
+            pool = found.get(name, pooled.pools[name])
+            now = _changed(this, pool, node, glance)
+            if now is not pool:
+                found[name] = now
+                known.append(node)
+        pooled.pools = {**pooled.pools, **found}
+        return places.ChangeResult(
+            this.memory, happened=this.happened, places=sorted(found),
+            nodes=known)
+
+
+def _changed(this: one_pass.Pass, pool: pools.Pool, node: str,
+             glance: ports.Glance) -> pools.Pool:
+    """Count a node of a pool anew that has changed between two passes.
+
+    An instance that has come to it may be one of this pool, and has its
+    allocation then: that is left to the pass, as is a node that is free now
+    and for another service.
+    """
+    before = pool.nodes[node]
+    if glance.instance is not None or (
+            before.instance is not None
+            and this.standing.ring.owner(node) != this.current.me):
+        return pool
+    after = dataclasses.replace(
+        before, instance=None, is_ready=glance.is_ready)
+    return pool if after == before else dataclasses.replace(
+        pool, nodes={**pool.nodes, node: after}, used=pool.used - {node})
 
 
 def _with_kept(this: one_pass.Pass, seen: pool_plan.Seen,

@@ -10,6 +10,7 @@ last pass, and is asked for no more than shards that were another's then. All
 else is left to the passes.
 """
 
+from collections.abc import Sequence
 import dataclasses
 
 from nova_ironic_ring.core.deciding import planner
@@ -48,6 +49,27 @@ def run(world: ports.Ports, before: observation.Memory,
         listing.at_gained_shards(this)
         seen = _observe(this)
     return place.react(this, seen)
+
+
+def change(world: ports.Ports, before: observation.Memory,
+           current: settings.Settings,
+           place: places.Places[places.Seen, places.Plan, places.Passed,
+                                places.Reacted],
+           nodes: Sequence[str]) -> places.ChangeResult:
+    """Say what Nova's tracker is to update, as nodes have changed in Ironic.
+
+    No pass may run at the same time.
+
+    :param world: the ports
+    :param before: what this service remembers, which is not changed
+    :param current: its settings
+    :param place: what a place is
+    :param nodes: the UUIDs of nodes that have changed, as
+        :func:`nova_ironic_ring.core.looking.changes.ask` tells
+    :raises one_pass.UnansweredError: if Nova could not be asked
+    """
+    return place.change(
+        one_pass.Pass(world, current, before.copied(), before), nodes)
 
 
 def pause(memory: observation.Memory, current: settings.Settings) -> float:

@@ -322,6 +322,8 @@ class Memory:
         where nodes are not divided by their shards
     :ivar held_before: the codes of the shards that it said it held in the pass
         before; None where nodes were not divided by their shards
+    :ivar changed: nodes that have changed since the last pass, and that the
+        tracker is to update before the next one, in their turn
     :ivar silent: what services have that cannot be peers
     :ivar empty: the scope that was said to have no node; None if it has one
     """
@@ -353,6 +355,7 @@ class Memory:
     shards: Asked = Asked()
     held: frozenset[str] | None = None
     held_before: frozenset[str] | None = None
+    changed: tuple[str, ...] = ()
     silent: Silent = Silent()
     empty: model.Scope | None = None
 

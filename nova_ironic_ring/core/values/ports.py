@@ -7,6 +7,7 @@ world in memory. A port raises what its service raises when it does not answer.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Sequence
 import dataclasses
 import datetime
 from typing import Protocol
@@ -55,6 +56,37 @@ class Saying:
 
     current: settings.Settings
     held: frozenset[str] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Glance:
+    """What Ironic says of a node, as far as a build depends on it.
+
+    :ivar instance: the UUID of the instance on it, None for a free one
+    :ivar is_ready: whether Ironic would deploy it now, if it is free
+    :ivar described: a text that is another one whenever Ironic says something
+        else of its class, traits and properties
+    """
+
+    instance: str | None
+    is_ready: bool
+    described: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Latest:
+    """A node that is among those which Ironic has changed last.
+
+    :ivar node: the node's UUID
+    :ivar before: what Ironic has said before, where it says something else of
+        the node now, be it of no concern to builds; None for a node of which
+        nothing is new, and for one that was not listed
+    :ivar now: what Ironic says now; None likewise
+    """
+
+    node: str
+    before: Glance | None = None
+    now: Glance | None = None
 
 
 class Nova(Protocol):
@@ -305,6 +337,25 @@ class Ironic(Protocol):
         :param nodes: their UUIDs
         :returns: by UUID; another one whenever Ironic says something else that
             Nova's driver may go by
+        """
+
+    def latest(self, scope: settings.Scope, after: str | None = None
+               ) -> Sequence[Latest]:
+        """List the nodes that were changed last in Ironic: a page of them.
+
+        What is new of nodes that were listed is remembered, so that it is told
+        once.
+
+        :param scope: the nodes that this service and its peers divide
+        :param after: the last node of the page before; None for the first page
+        :returns: the node that was changed last comes first
+        """
+
+    def glances(self, nodes: Iterable[str]) -> dict[str, Glance]:
+        """Say what Ironic has told last of nodes.
+
+        :param nodes: their UUIDs
+        :returns: by UUID, of those that were listed
         """
 
     def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:

@@ -44,6 +44,8 @@ class Settings:
         if all members say the same
     :ivar full_update_interval: seconds after which Nova's resource tracker
         updates each node again, changed or not; 0 for in each pass
+    :ivar changes_interval: seconds after which Ironic is asked for the nodes
+        that have changed, where no pass has asked it; 0 for never
     :ivar kind_rule: what makes the kind of a node, for a service with pools
     :ivar pools_limit: how many pools without instances it makes at most; 0 if
         there is no limit
@@ -67,6 +69,7 @@ class Settings:
     failed_node_wait: float = 900
     by_shards: bool = False
     full_update_interval: float = 600
+    changes_interval: float = 10
     kind_rule: kinds.Rule = kinds.Rule()
     pools_limit: int = 0
 

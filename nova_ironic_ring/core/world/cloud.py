@@ -53,6 +53,11 @@ class Node:
         """What Ironic says of it."""
         return pools.Node(self.kind, self.instance, self.is_ready, _SIZE)
 
+    def glance(self) -> ports.Glance:
+        """What Ironic says of it, as far as a build depends on it."""
+        return ports.Glance(
+            self.instance, self.said().is_free, repr(self.kind))
+
 
 @dataclasses.dataclass
 class Row:
@@ -419,10 +424,21 @@ class Ironic:
         :param cloud: the cloud
         """
         self.cloud = cloud
+        #: What was told last of each node that was listed, by UUID.
+        self.told: dict[str, ports.Glance] = {}
 
     def nodes(self, scope: settings.Scope,
               shards: Collection[str] | None = None
               ) -> dict[str, str | None]:
+        return self._tell(self._listed(scope, shards))
+
+    def _tell(self, found: dict[str, str | None]) -> dict[str, str | None]:
+        self.told |= {uuid: self.cloud.nodes[uuid].glance() for uuid in found}
+        return found
+
+    def _listed(self, scope: settings.Scope,
+                shards: Collection[str] | None = None
+                ) -> dict[str, str | None]:
         return {uuid: node.instance for uuid, node in self.cloud.nodes.items()
                 if scope.has(node.group, node.shard) and (
                     shards is None or node.shard is None
@@ -430,18 +446,20 @@ class Ironic:
 
     def more(self, scope: settings.Scope, shards: Collection[str]
              ) -> dict[str, str | None]:
-        return {node: instance for node, instance
-                in Ironic.nodes(self, scope, shards).items()
-                if self.cloud.nodes[node].shard is not None}
+        return self._tell({
+            node: instance for node, instance
+            in self._listed(scope, shards).items()
+            if self.cloud.nodes[node].shard is not None})
 
     def named(self, scope: settings.Scope, nodes: Collection[str]
               ) -> dict[str, str | None]:
-        return {node: instance for node, instance
-                in Ironic.nodes(self, scope).items() if node in nodes}
+        return self._tell({
+            node: instance for node, instance
+            in self._listed(scope).items() if node in nodes})
 
     def shards(self, scope: settings.Scope) -> frozenset[str]:
         return frozenset(
-            shard for node in Ironic.nodes(self, scope)
+            shard for node in self._listed(scope)
             if (shard := self.cloud.nodes[node].shard) is not None)
 
     def places(self, nodes: Iterable[str]) -> dict[str, str]:
@@ -449,12 +467,13 @@ class Ironic:
                 and (shard := self.cloud.nodes[node].shard) is not None}
 
     def uuids(self, scope: settings.Scope) -> frozenset[str]:
-        return frozenset(Ironic.nodes(self, scope))
+        return frozenset(self._listed(scope))
 
     def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
         wanted = set(instances)
-        return {uuid: node.instance for uuid, node in self.cloud.nodes.items()
-                if node.instance in wanted}
+        return self._tell({
+            uuid: node.instance for uuid, node in self.cloud.nodes.items()
+            if node.instance in wanted})
 
     def is_deleted(self, node: str) -> bool:
         return node not in self.cloud.nodes
@@ -462,6 +481,22 @@ class Ironic:
     def fingerprints(self, nodes: Iterable[str]) -> dict[str, str]:
         return {node: repr(self.cloud.nodes[node]) for node in nodes
                 if node in self.cloud.nodes}
+
+    def latest(self, scope: settings.Scope, after: str | None = None
+               ) -> Sequence[ports.Latest]:
+        # Nothing says here when a node was changed.
+        if after is not None:
+            return ()
+        news = {uuid: node.glance() for uuid, node in self.cloud.nodes.items()
+                if scope.has(node.group, node.shard)
+                and self.told.get(uuid, node.glance()) != node.glance()}
+        found = [ports.Latest(uuid, self.told[uuid], glance)
+                 for uuid, glance in news.items()]
+        self.told |= news
+        return found
+
+    def glances(self, nodes: Iterable[str]) -> dict[str, ports.Glance]:
+        return {node: self.told[node] for node in nodes if node in self.told}
 
     def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
         return {node: self.cloud.nodes[node].said() for node in nodes}
@@ -719,6 +754,18 @@ class Tracker:
                 [node], result.plan.steps).get(node, row.made_of)
         self.turns.updated(node, self.process.now())
         return taken
+
+    def change(self, node: str, result: node_places.PassResult) -> None:
+        """Update a node that has changed in Ironic since the last pass.
+
+        :param node: its UUID
+        :param result: what has come of that pass, and since
+        """
+        step = result.plan.steps.get(node)
+        if step is not None and step.decision.lists:
+            # As the tracker does without being asked whether to.
+            self.turns.failed(node)
+            self.take(node, result)
 
     def moves(self, node: str, result: node_places.PassResult) -> bool:
         """Take a node without the tracker, if that is enough.

@@ -4,6 +4,7 @@
 
 import logging
 from unittest import mock
+from urllib import parse
 
 import fixtures
 from nova import exception
@@ -13,6 +14,7 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import nodes
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.core.looking import changes
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
@@ -698,3 +700,152 @@ class ClientTestCase(base.BaseTestCase):
             self.assertRaises(
                 exception.VirtDriverNotReady, self.ironic.named,
                 settings.Scope(), ['some'])
+
+
+class LatestTestCase(base.BaseTestCase):
+    """The nodes that Ironic has changed last."""
+
+    SCOPE = settings.Scope()
+
+    def setUp(self):
+        super().setUp()
+        self.api = ironic_api.Api(
+            [ironic_api.node(2 * number) for number in range(6)])
+        self.useFixture(fixtures.MockPatch(
+            'nova.utils.get_sdk_adapter', return_value=self.api.connect()))
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.core.looking.changes.PAGE', 2))
+        self.driver = upstream.NovaIronicDriver(mock.Mock())
+        self.ironic = nodes.Ironic(self.driver)
+        self.ironic.nodes(self.SCOPE)
+        self.api.asked.clear()
+
+    def _uuid(self, number):
+        return self.api.nodes[number]['uuid']
+
+    def _latest(self, after=None, scope=SCOPE):
+        return list(self.ironic.latest(scope, after))
+
+    def test_what_is_asked_for(self):
+        self._latest()
+        (asked,) = self.api.asked
+        self.assertEqual({
+            'fields': ','.join(upstream.node_fields()),
+            'sort_key': 'updated_at', 'sort_dir': 'desc', 'limit': '2'},
+            dict(parse.parse_qsl(parse.urlsplit(asked).query)))
+
+    def test_scope(self):
+        self._latest('one', settings.Scope('rack', 'a'))
+        asked = dict(parse.parse_qsl(parse.urlsplit(self.api.asked[0]).query))
+        self.assertEqual(('rack', 'a', 'one'), (
+            asked['conductor_group'], asked['shard'], asked['marker']))
+
+    def test_newest_first_and_a_page_at_a_time(self):
+        for number in 1, 4, 3:
+            self.api.change(number)
+        first = [each.node for each in self._latest()]
+        self.assertEqual([self._uuid(3), self._uuid(4)], first)
+        self.assertEqual(
+            self._uuid(1), self._latest(first[-1])[0].node)
+
+    def test_nothing_is_new(self):
+        self.api.change(1)
+        self.assertEqual([(None, None)] * 2, [
+            (each.before, each.now) for each in self._latest()])
+
+    def test_it_is_told_once(self):
+        self.api.change(1, maintenance=True)
+        before = self.ironic.found[self._uuid(0)]
+        found = self._latest()[0]
+        self.assertEqual((True, False), (
+            found.before.is_ready, found.now.is_ready))
+        self.assertIsNone(self._latest()[0].before)
+        # It is known from now on.
+        self.assertTrue(self.ironic.found[self._uuid(1)]['maintenance'])
+        self.assertFalse(
+            self.ironic.glances([self._uuid(1)])[self._uuid(1)].is_ready)
+        self.assertIs(before, self.ironic.found[self._uuid(0)])
+
+    def test_what_builds_depend_on(self):
+        for changed in (
+                {'maintenance': True}, {'provision_state': 'cleaning'},
+                {'instance_uuid': 'it'}, {'power_state': 'error'},
+                {'resource_class': 'other'}, {'traits': ['CUSTOM_OTHER']},
+                {'properties': {'cpus': 1}}):
+            self.ironic.nodes(self.SCOPE)
+            before = dict(self.api.nodes[1])
+            self.api.change(1, **changed)
+            self.assertEqual([1], self._changed(), changed)
+            self.api.change(1, **before)
+
+    def _changed(self):
+        """Name the nodes that have changed, by their numbers."""
+        found = changes.ask(self.ironic, self.SCOPE)
+        return [number for number in range(6) if self._uuid(number) in found]
+
+    def test_what_they_do_not_depend_on(self):
+        for changed in ({'last_error': 'no'}, {'power_state': 'power on'},
+                        {'target_provision_state': 'available'},
+                        {'traits': self.api.nodes[1]['traits'][::-1]}):
+            self.ironic.nodes(self.SCOPE)
+            self.api.change(1, **changed)
+            self.assertEqual([], self._changed(), changed)
+
+    def test_many(self):
+        for number in range(5):
+            self.api.change(number, maintenance=True)
+        self.assertEqual([0, 1, 2, 3, 4], self._changed())
+        # To the page where nothing is new, which is the end here.
+        self.assertEqual(4, len(self.api.asked))
+        self.assertEqual([], self._changed())
+        self.assertEqual(5, len(self.api.asked))
+
+    def test_new_node(self):
+        self.api.nodes.append(ironic_api.node(20))
+        self.api.change(6, maintenance=True)
+        found = self._latest()[0]
+        self.assertEqual((self._uuid(6), None, None),
+                         (found.node, found.before, found.now))
+        self.assertNotIn(self._uuid(6), self.ironic.found)
+        self.assertEqual({}, self.ironic.glances([self._uuid(6)]))
+
+    def test_listing_that_ends_first(self):
+        self.api.change(1, maintenance=True)
+        ask = upstream.list_latest
+
+        def late(*args):
+            answer = ask(*args)
+            self.api.change(1, maintenance=False)
+            self.ironic.nodes(self.SCOPE)
+            return answer
+        with mock.patch.object(upstream, 'list_latest', late):
+            self.assertIsNone(self._latest()[0].before)
+        self.assertFalse(self.ironic.found[self._uuid(1)]['maintenance'])
+
+    def test_listing_that_has_asked_for_more(self):
+        with mock.patch.object(self.ironic, '_fields', ('uuid', 'traits')):
+            self.api.change(1, traits=[])
+            self.assertIsNone(self._latest()[0].before)
+
+    def test_it_is_as_if_listed(self):
+        self.api.change(1, maintenance=True)
+        self._latest()
+        uuid = self._uuid(1)
+        made = self.ironic.for_nova([uuid])[uuid]
+        self.assertTrue(made.is_maintenance)
+        before = self.ironic.fingerprints([uuid])
+        self.assertEqual(before[uuid], self.ironic.fingerprint_of(made))
+        self.ironic.nodes(self.SCOPE)
+        self.assertEqual(before, self.ironic.fingerprints([uuid]))
+
+    def test_ironic_does_not_answer(self):
+        self.api.status = 500
+        self.assertRaises(exception.VirtDriverNotReady, self._latest)
+
+    def test_driver_with_a_listing_of_its_own(self):
+        class Site(upstream.NovaIronicDriver):
+            def _get_node_list(self, **kwargs):
+                return iter(())
+        ironic = nodes.Ironic(Site(mock.Mock()))
+        self.assertEqual([], ironic.latest(self.SCOPE))
+        self.assertEqual([], self.api.asked)

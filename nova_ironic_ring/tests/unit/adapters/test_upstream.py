@@ -10,7 +10,9 @@ import contextlib
 import functools
 import inspect
 import pathlib
+import threading
 import time
+import types
 from unittest import mock
 
 import fixtures
@@ -816,6 +818,34 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertIn('update_available_resource', (
             manager.ComputeManager._update_available_resource_for_node
             .__code__.co_names))
+
+    def test_updates_of_one_node_come_one_after_the_other(self):
+        begun, going_on = threading.Event(), threading.Event()
+        done = []
+
+        def update(context, nodename, startup=False):
+            if nodename == 'one' and not begun.is_set():
+                begun.set()
+                going_on.wait(30)
+            done.append((nodename, startup))
+        tracker = types.SimpleNamespace(update_available_resource=update)
+        source = mock.Mock()
+        source.virtapi._compute.rt = tracker
+        upstream.update_in_turn(source)
+        threads = [threading.Thread(
+            target=tracker.update_available_resource,
+            args=('context', 'one'), kwargs={'startup': startup})
+            for startup in (True, False)]
+        threads[0].start()
+        begun.wait(30)
+        threads[1].start()
+        tracker.update_available_resource('context', 'other')
+        self.assertEqual([('other', False)], done)
+        going_on.set()
+        for thread in threads:
+            thread.join(30)
+        self.assertEqual(
+            [('other', False), ('one', True), ('one', False)], done)
 
     def test_status_of_a_service(self):
         self.assertIn('update_compute_provider_status', (

@@ -24,6 +24,7 @@ import greenlet
 
 from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import changes
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
@@ -156,6 +157,16 @@ class Ironic(clouds.Ironic):
                  else super().nodes(scope, shards))
         self._service.world.rules.listed(self._service, found)
         self._service.pause(0.5)
+        return found
+
+    def latest(self, scope: settings.Scope, after: str | None = None
+               ) -> Sequence[ports.Latest]:
+        self._service.reach_ironic()
+        if self._service.world.is_hidden:
+            return ()
+        found = super().latest(scope, after)
+        # What is told is older by then.
+        self._service.pause(1)
         return found
 
     def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:
@@ -450,9 +461,11 @@ class Host:
                   (Placement(self), False, 0.2),
                   (self.process, False, 0.01)))))
         self.tracker = self.TRACKER(self)
-        self._pass_activity, self._reaction = (
+        self._pass_activity, self._reaction, self._changes = (
             Activity(greenlet.greenlet(run), world.now, world.now)
-            for run in (self._live, self._react_on))
+            for run in (self._live, self._react_on, self._look_on))
+        #: When it last asked Ironic, in seconds.
+        self._asked: float | None = None
         self._is_locked = False
         self._waiting: list[greenlet.greenlet] = []
         self._start(self._pass_activity)
@@ -460,9 +473,9 @@ class Host:
     @property
     def activity(self) -> Activity:
         """What it is at just now."""
-        return (self._reaction
-                if greenlet.getcurrent() is self._reaction.greenlet
-                else self._pass_activity)
+        current = greenlet.getcurrent()
+        return next((each for each in (self._reaction, self._changes)
+                     if each.greenlet is current), self._pass_activity)
 
     def step(self, node: str) -> planner.Step:
         """Return what was decided on a node.
@@ -493,6 +506,7 @@ class Host:
             handover_timeout=2 * times.PASS_INTERVAL, measures_passes=True,
             follows=self.world.follows,
             failover_after=times.FAILOVER_AFTER,
+            changes_interval=times.CHANGES_INTERVAL,
             by_shards=self.me in self.world.by_shards)
 
     # Time
@@ -502,7 +516,7 @@ class Host:
         self.lives = self.is_receiving = False
         current = greenlet.getcurrent()
         greenlets = [each.greenlet for each in (
-            self._pass_activity, self._reaction)]
+            self._pass_activity, self._reaction, self._changes)]
         for each in greenlets:
             if each is not current and not each.dead:
                 # So that it comes back to here.
@@ -658,6 +672,7 @@ class Host:
         self._pass()
         if self.IS_OURS:
             self._start(self._reaction)
+            self._start(self._changes)
         self._beat(is_first=True)
         self.is_receiving = True
         for build in self.world.messages.pop(self.me, ()):
@@ -688,6 +703,7 @@ class Host:
         self.tracker.current = current = self.settings
         with self.locked():
             self._begin()
+            self._asked = self.process.now()
             try:
                 self.result = passes.run(
                     self.ports, self.memory, current, PLACES)
@@ -739,6 +755,39 @@ class Host:
             with contextlib.suppress(Unreachable):
                 self.tracker.take(node, dataclasses.replace(
                     self.result, plan=planner.Plan(result.steps)))
+
+    def _look_on(self) -> None:
+        while not self.process.ending:
+            due = changes.due(self._asked, self.process.now(),
+                              self.settings.changes_interval)
+            if due == 0:
+                self._look()
+            self._wait(max(0.2, due or 0.0))
+
+    def _look(self) -> None:
+        """Look what has changed in Ironic since the last pass."""
+        self._asked = self.process.now()
+        current = self.settings
+        try:
+            nodes = changes.ask(self.ports.ironic, current.scope)
+        except Unreachable:
+            return
+        with self.locked():
+            self._begin()
+            steps = self.result.plan.steps
+            try:
+                result = reaction.change(
+                    self.ports, self.memory, current, PLACES, [
+                        node for node in nodes if changes.is_watched(
+                            steps.get(node),
+                            node in self.process.tracked_nodes)])
+            except passes.UnansweredError as error:
+                self.memory = error.memory
+                return
+            self.memory = result.memory
+        for node in result.places:
+            with contextlib.suppress(Unreachable):
+                self.tracker.change(node, self.result)
 
     def _recover(self, uuid: str) -> None:
         self.later(1, lambda: builds.recover(self, uuid))

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import functools
@@ -26,6 +27,7 @@ import greenlet
 
 from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.core.deciding import orphans
+from nova_ironic_ring.core.looking import changes
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.passing import pool_places
@@ -246,6 +248,10 @@ class _Ironic(clouds.Ironic):
         return self._remember({} if self._world.is_hidden
                               else super().nodes(scope, shards))
 
+    def latest(self, scope: settings.Scope, after: str | None = None
+               ) -> Sequence[ports.Latest]:
+        return () if self._world.is_hidden else super().latest(scope, after)
+
     def more(self, scope: settings.Scope, shards: Collection[str]
              ) -> dict[str, str | None]:
         return self._remember({} if self._world.is_hidden
@@ -403,6 +409,7 @@ class Service:
         for message in self.world.messages.pop(self.name, ()):
             self.do(functools.partial(self.build, *message))
         self.do(self._react_on)
+        self.do(self._look_on)
         while True:
             self.wait(times.PASS_INTERVAL)
             self._pass()
@@ -440,6 +447,28 @@ class Service:
             self.world.log(f'{self.name} takes {each.instance} over at once')
             self.do(functools.partial(self._recover, each.instance))
 
+    def _look_on(self) -> None:
+        while True:
+            self.wait(times.CHANGES_INTERVAL)
+            self._look()
+
+    def _look(self) -> None:
+        """Look what has changed in Ironic since the last pass."""
+        nodes = changes.ask(self.ports.ironic, self.current.scope)
+        self.pause()
+        with self._locked():
+            result = reaction.change(
+                self.ports, self.memory, self.current, self.places, nodes)
+            self.recent.forget(
+                node for node, glance in self.ports.ironic.glances(
+                    result.nodes).items() if glance.is_ready)
+            self.memory = result.memory
+            self.result = dataclasses.replace(
+                self.result, found=self.memory.pooled.pools)
+        for name in result.places:
+            if name in self.result.found:
+                self._update(name, self.result.found[name])
+
     def _pass(self) -> None:
         with self._locked():
             self.recent.begin()
@@ -466,31 +495,35 @@ class Service:
 
     def _track(self) -> None:
         """Do what the resource tracker does with the pools."""
-        cloud = self.world.cloud
         for name in sorted(pool_places.close_unlisted(
                 self.ports, self.memory,
                 self.ports.nova.pools_of(self.name))):
-            uuid = pools.uuid_of(name)
+            cloud, uuid = self.world.cloud, pools.uuid_of(name)
             cloud.rows.pop(uuid, None)
             if not cloud.allocations.get(uuid):
                 cloud.inventories.pop(uuid, None)
         for name, pool in self.result.found.items():
-            self.pause()
-            row = cloud.rows.setdefault(
-                pool.uuid, clouds.Row(self.name, pool=name))
-            row.say(self.name, self.result.work.of(pool.uuid, self.current))
-            row.say_settings(self.current, self.memory.held)
-            row.ring = self.result.consent
-            row.counted = self.result.counted(pool)
-            # What an interrupted delete has left.
-            for uuid in cloud.allocations.get(
-                    pool.uuid, set()) - cloud.instances.keys():
-                cloud.allocations[pool.uuid].discard(uuid)
-            before = cloud.inventories.get(pool.uuid)
-            cloud.inventories[pool.uuid] = (
-                dataclasses.replace(before, reserved=before.total)
-                if pool.is_hidden and before else
-                pool.inventory(self.recent.released(name)))
+            self._update(name, pool)
+
+    def _update(self, name: str, pool: pools.Pool) -> None:
+        """Do what the resource tracker does with a pool."""
+        cloud = self.world.cloud
+        self.pause()
+        row = cloud.rows.setdefault(
+            pool.uuid, clouds.Row(self.name, pool=name))
+        row.say(self.name, self.result.work.of(pool.uuid, self.current))
+        row.say_settings(self.current, self.memory.held)
+        row.ring = self.result.consent
+        row.counted = self.result.counted(pool)
+        # What an interrupted delete has left.
+        for uuid in cloud.allocations.get(
+                pool.uuid, set()) - cloud.instances.keys():
+            cloud.allocations[pool.uuid].discard(uuid)
+        before = cloud.inventories.get(pool.uuid)
+        cloud.inventories[pool.uuid] = (
+            dataclasses.replace(before, reserved=before.total)
+            if pool.is_hidden and before else
+            pool.inventory(self.recent.released(name)))
 
     def build(self, uuid: str, pool: str, tries: int) -> None:
         """Build an instance, or have another service do so."""

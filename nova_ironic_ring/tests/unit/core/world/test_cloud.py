@@ -143,6 +143,45 @@ class IronicTestCase(CloudTestCase):
             ironic.is_deleted(node) for node in ('1', '4')])
 
 
+class LatestTestCase(CloudTestCase):
+    """The nodes that have changed since they were listed."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud.nodes = {
+            '1': clouds.Node(), '2': clouds.Node(group='rack')}
+        self.ironic = self.tracker.world.ironic
+
+    def _changed(self, scope=settings.Scope()):
+        return {each.node: (each.before.is_ready, each.now.is_ready)
+                for each in self.ironic.latest(scope)}
+
+    def test_nothing_was_listed(self):
+        self.cloud.nodes['1'].is_ready = False
+        self.assertEqual({}, self._changed())
+
+    def test_it_is_told_once(self):
+        self.ironic.nodes(settings.Scope())
+        self.cloud.nodes['1'].is_ready = False
+        self.assertTrue(self.ironic.glances(['1', '3'])['1'].is_ready)
+        self.assertEqual({'1': (True, False)}, self._changed())
+        self.assertFalse(self.ironic.glances(['1', '3'])['1'].is_ready)
+        self.assertEqual({}, self._changed())
+
+    def test_there_is_one_page(self):
+        self.ironic.nodes(settings.Scope())
+        self.cloud.nodes['1'].is_ready = False
+        self.assertEqual(
+            (), self.ironic.latest(settings.Scope(), after='1'))
+
+    def test_scope(self):
+        self.ironic.nodes(settings.Scope())
+        for node in self.cloud.nodes.values():
+            node.is_ready = False
+        self.assertEqual(
+            {'2': (True, False)}, self._changed(settings.Scope('rack')))
+
+
 class PlacementTestCase(CloudTestCase):
 
     def test_allocations(self):

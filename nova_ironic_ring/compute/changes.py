@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Has nodes be updated between two passes that have changed in Ironic.
+
+In a thread of its own: where Ironic does not answer, nothing else waits, and
+least of all what takes over the instances of dead services.
+"""
+
+from collections.abc import Callable, Iterable
+import threading
+import time
+
+from oslo_log import log as logging
+
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import service
+
+LOG = logging.getLogger(__name__)
+
+# Seconds after which it is looked whether the configuration has changed, or
+# the service is about to end.
+_LONGEST = 1.0
+# Seconds: never in a loop without a pause.
+_SHORTEST = 0.2
+
+
+class Changes:
+    """Asks Ironic what has changed, as often as the configuration says."""
+
+    def __init__(self, source: upstream.NovaIronicDriver,
+                 ring: service.Service,
+                 look: Callable[[], Iterable[str]]) -> None:
+        """Begin with nothing.
+
+        :param source: the driver that the manager has
+        :param ring: what decides for this service
+        :param look: looks once, and names the compute nodes that the resource
+            tracker is to update by it
+        """
+        self._source = source
+        self._ring = ring
+        self._look = look
+        self._is_failing = False
+
+    def start(self) -> None:
+        """Begin to look, and return at once."""
+        threading.Thread(
+            target=self._run, name='ironic_ring_changes', daemon=True).start()
+
+    def _run(self) -> None:
+        """Look until this service is about to end."""
+        while not self._ring.process.is_ending():
+            due = self._ring.changes_due()
+            if due == 0:
+                self.look()
+                due = _SHORTEST
+            time.sleep(_LONGEST if due is None else min(
+                _LONGEST, max(_SHORTEST, due)))
+
+    def look(self) -> None:
+        """Look once, and have what has changed be updated."""
+        try:
+            places = self._look()
+            self._is_failing = False
+        except Exception as error:
+            # Once: it is looked again, and again.
+            if not self._is_failing:
+                LOG.warning('What has changed in Ironic is not seen before '
+                            'the next pass just now: %s', error)
+            self._is_failing = True
+            return
+        for place in places:
+            self._update(place)
+
+    def _update(self, place: str) -> None:
+        """Have the resource tracker update a compute node.
+
+        :param place: the UUID of the node, or the name of the pool
+        """
+        # A pass may have come to another decision since.
+        if self._ring.process.is_ending() or not self._ring.lists(place):
+            return
+        try:
+            upstream.track(self._source, place)
+        except Exception as error:
+            LOG.warning('Node %(node)s has changed in Ironic, and cannot be '
+                        'updated before the next pass: %(error)s', {
+                            'node': place, 'error': error})
