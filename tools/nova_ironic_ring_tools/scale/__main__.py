@@ -16,6 +16,7 @@ from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring_tools.scale import changes
 from nova_ironic_ring_tools.scale import commands
 from nova_ironic_ring_tools.scale import costs
 from nova_ironic_ring_tools.scale import listing
@@ -161,6 +162,24 @@ def _measure_commands(counts: Sequence[int], hosts: int) -> int:
     return 0
 
 
+def _measure_changes(names: Sequence[str], counts: Sequence[int]) -> int:
+    """Measure alone how soon a change in Ironic is seen.
+
+    :param names: how nodes are divided
+    :param counts: how many nodes the service is to have
+    :returns: as :func:`main`
+    """
+    for name in names:
+        for count in counts:
+            try:
+                run = changes.measure(changes.DRIVERS[name], count)
+            except errors.LabError as error:
+                print(f'{name}, {count} nodes: {error}', file=sys.stderr)
+                return 2
+            print(changes.table(run), flush=True)
+    return 0
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure each driver with each number of nodes, and print a table.
 
@@ -172,8 +191,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument('--driver', nargs='+', choices=list(_KINDS),
                         default=list(_KINDS), help='which ones')
     parser.add_argument('--nodes', nargs='+', type=int, metavar='N',
-                        help='how many (default: 2000, and 10000 with '
-                        '--listing or --commands)')
+                        help='how many (default: 2000; 10000 with --listing '
+                        'or --commands; 200, 1000 and 4000 with --changes)')
     parser.add_argument('--window', type=float, default=60,
                         metavar='SECONDS', help='how long the steady passes '
                         'are watched (default: 60)')
@@ -182,6 +201,10 @@ def main(arguments: Sequence[str]) -> int:
                         'no nova-compute')
     parser.add_argument('--commands', action='store_true',
                         help='measure how long nova-ironic-ring takes alone')
+    parser.add_argument('--changes', action='store_true',
+                        help='measure alone how soon Placement is told of a '
+                        'change in Ironic, where the next pass is an hour '
+                        'away, of the ring driver and the pool driver')
     parser.add_argument('--services', type=int, default=10, metavar='N',
                         help='with --listing, how many list the nodes one '
                         'after the other; with --commands, how many have them '
@@ -194,6 +217,10 @@ def main(arguments: Sequence[str]) -> int:
         return _measure_listing([
             listing.Size(count, chosen.services, chosen.shards)
             for count in chosen.nodes or [10_000]])
+    if chosen.changes:
+        return _measure_changes(
+            [name for name in chosen.driver if name in changes.DRIVERS],
+            chosen.nodes or [200, 1000, 4000])
     if chosen.commands:
         return _measure_commands(chosen.nodes or [10_000], chosen.services)
     runs = []
