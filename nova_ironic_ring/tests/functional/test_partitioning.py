@@ -409,6 +409,8 @@ class ListingTestCase(base.LabTestCase):
         self.lab.add_compute('compute-4', _BY_SHARDS)
         self.addCleanup(self.remove_compute, 'compute-4')
         self._wait_divided(4, 4, 4, 4)
+        # It joins the aggregates of the others as well.
+        self.lab.discover_hosts()
         moved = self._moved(before)
         self.assertEqual({'compute-4'}, {new for _, new in moved.values()})
         self.assertEqual(4, len(moved))

@@ -84,11 +84,12 @@ class Prometheus(fixtures.Fixture):
         :raises RuntimeError: if Prometheus does not answer
         """
         now = time.time()
+        params: dict[str, str | float] = {
+            'query': query, 'start': now - seconds, 'end': now,
+            'step': _SCRAPE}
         try:
             answer = requests.get(
-                f'{self._url}/api/v1/query_range', timeout=60, params={
-                    'query': query, 'start': now - seconds, 'end': now,
-                    'step': _SCRAPE})
+                f'{self._url}/api/v1/query_range', timeout=60, params=params)
             answer.raise_for_status()
         except requests.RequestException as error:
             raise RuntimeError(
