@@ -12,10 +12,10 @@ from nova.compute import stats as compute_stats
 from nova import objects
 from nova.scheduler.filters import compute_capabilities_filter
 from nova.scheduler import host_manager
-from nova.tests.unit import fake_instance
 from nova.virt.ironic import driver as nova_driver
 from openstack.baremetal.v1 import node as sdk_node
 from oslo_serialization import jsonutils
+from oslo_utils import uuidutils
 
 from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import stats as stats_adapter
@@ -129,8 +129,9 @@ class ForgeryTestCase(base.DriverTestCase):
             kept = compute_stats.Stats()
             kept['failed_builds'] = 3
             kept.digest_stats(said)
-            kept.update_stats_for_instance(fake_instance.fake_instance_obj(
-                None, vm_state='building', project_id='fake'))
+            kept.update_stats_for_instance(objects.Instance(
+                uuid=uuidutils.generate_uuid(), vm_state='building',
+                task_state=None, os_type=None, project_id='fake'))
             kept.calculate_workload()
             row = objects.ComputeNode(
                 uuid=NODE, host='a', hypervisor_hostname=NODE,
