@@ -292,13 +292,14 @@ class Nova:
     def arrived_at(self, instance: str) -> str | None:
         return arrivals.last(self.context, instance)
 
-    def end_build(self, instance: str, host: str | None) -> bool:
+    def end_build(self, instance: str, host: str | None,
+                  is_claimed: bool = True) -> bool:
         try:
             found = objects.Instance.get_by_uuid(
                 self.context, instance, expected_attrs=['system_metadata'])
             owner = found.host and model.canonical(found.host)
             if found.vm_state != vm_states.BUILDING or owner not in (
-                    None, host and model.canonical(host)):
+                    None, host and is_claimed and model.canonical(host)):
                 return False
             # Nobody has it, and its service's record may be deleted. Nova
             # wants all three together.

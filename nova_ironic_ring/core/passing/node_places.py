@@ -116,6 +116,7 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         builds.look_at_givers(this, seen.nodes, listed)
         builds.look_at_unclaimed(this)
         builds.look_again(this)
+        builds.release_ended(this, seen.nodes)
         leftovers.clean(this, pool_return.Own(seen.nodes, rows))
         own_work.say_scope(this, rows, listed)
         said = own_work.say(this, {

@@ -22,6 +22,7 @@ from nova_ironic_ring.core.passing import counting
 from nova_ironic_ring.core.passing import places
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking import builds
 from nova_ironic_ring.core.taking import pool_records
 from nova_ironic_ring.core.taking import pool_takeover
 from nova_ironic_ring.core.taking import rereads
@@ -122,6 +123,8 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
                     for each in batch})
                 pool_takeover.reclaim(this, seen, own)
                 _settle(this, seen)
+        builds.release_ended(this, {
+            uuid: node.instance for uuid, node in listed.items()})
         pool_records.remove(
             this, _replaced(seen, claimed, came.instances))
         counted = {pool.uuid: True for pool in own.found.values()}

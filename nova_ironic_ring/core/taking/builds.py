@@ -248,7 +248,7 @@ def look_at_unclaimed(this: one_pass.Pass) -> None:
                 events.BuildNotEnded, each.node, each.instance, host):
             if not _is_over(this, each):
                 continue
-            if world.nova.end_build(each.instance, host):
+            if world.nova.end_build(each.instance, host, False):
                 this.happened.append(events.BuildEnded(
                     each.node, each.instance, host))
                 world.placement.free(each.instance)
@@ -284,7 +284,8 @@ def end(this: one_pass.Pass, left: observation.LeftBuild, uuid: str,
     """
     nova = this.world.nova
     if not (nova.end_unshelve(uuid) if instance.is_offloaded
-            else nova.end_build(uuid, left.host)):
+            else nova.end_build(
+                uuid, left.host, instance.host is not None)):
         return False
     this.happened.append((
         events.UnshelveEnded if instance.is_offloaded else events.BuildEnded
@@ -296,6 +297,29 @@ def end(this: one_pass.Pass, left: observation.LeftBuild, uuid: str,
             ironic.release(node, uuid)
     this.world.placement.free(uuid)
     return True
+
+
+def release_ended(this: one_pass.Pass, nodes: model.Nodes) -> None:
+    """Take instances whose builds were ended off nodes reserved for them.
+
+    A service that stood still after it had claimed a node reserves the node in
+    Ironic when it goes on, and may die before it sees that the build has
+    ended.
+
+    :param this: the pass
+    :param nodes: the nodes that Ironic shows, and the instance on each
+    """
+    known, owner = this.memory.instances, this.standing.ring.owner
+    if not this.standing.is_trusted:
+        return
+    for node, uuid in nodes.items():
+        instance = None if uuid is None else known.get(uuid)
+        if uuid is not None and instance is not None and (
+                instance.host is None and instance.is_given_up
+                and owner(node) == this.current.me):
+            with this.going_on(
+                    events.BuildNotEnded, node, uuid, this.current.host):
+                this.world.ironic.release(node, uuid)
 
 
 def _settle(this: one_pass.Pass, left: observation.LeftBuild

@@ -250,12 +250,16 @@ class Nova(Protocol):
             with Nova's own driver
         """
 
-    def end_build(self, instance: str, host: str | None) -> bool:
+    def end_build(self, instance: str, host: str | None,
+                  is_claimed: bool = True) -> bool:
         """Set an instance that is being built to ERROR, with the reason.
 
         :param instance: its UUID
         :param host: the name of the service that has died; None if it is not
             known any more
+        :param is_claimed: whether that service had claimed a node for the
+            instance when the instance was read. If not, and it has claimed one
+            since, it lives or has left a node to clean up.
         :returns: False if the instance is deleted, or built after all
         """
 

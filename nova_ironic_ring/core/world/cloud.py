@@ -403,11 +403,12 @@ class Nova:
     def arrived_at(self, instance: str) -> str | None:
         return self.cloud.arrived.get(instance)
 
-    def end_build(self, instance: str, host: str | None) -> bool:
+    def end_build(self, instance: str, host: str | None,
+                  is_claimed: bool = True) -> bool:
         found = self.cloud.instances.get(instance)
         if found is None or not found.is_building or (
                 found.host_name not in (
-                    None, host and model.canonical(host))):
+                    None, host and is_claimed and model.canonical(host))):
             return False
         self.cloud.instances[instance] = dataclasses.replace(
             found, host=None, node=None, is_building=False, task=None,

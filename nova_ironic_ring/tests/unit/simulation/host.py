@@ -129,8 +129,9 @@ class Nova(clouds.Nova):
             self._service, instance, expected)
         return True
 
-    def end_build(self, instance: str, host: str | None) -> bool:
-        if not super().end_build(instance, host):
+    def end_build(self, instance: str, host: str | None,
+                  is_claimed: bool = True) -> bool:
+        if not super().end_build(instance, host, is_claimed):
             return False
         self._service.world.rules.build_ended(self._service, instance)
         return True

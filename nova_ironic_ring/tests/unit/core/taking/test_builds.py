@@ -8,6 +8,8 @@ from oslotest import base
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import ring
+from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.taking import builds
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
@@ -63,9 +65,9 @@ class _Nova(clouds.Nova):
             raise ConnectionError('no answer')
         return super().instances(uuids)
 
-    def end_build(self, instance, host):
+    def end_build(self, instance, host, is_claimed=True):
         self.before()
-        return super().end_build(instance, host)
+        return super().end_build(instance, host, is_claimed)
 
     def end_unshelve(self, instance):
         self.before()
@@ -205,6 +207,36 @@ class BuildsTestCase(base.BaseTestCase):
         self.assertEqual(_Settled(),
                          self._look_again(settled.left))
         self.assertEqual({'new'}, self.cloud.allocations['node'])
+
+    def test_build_that_its_service_claims_meanwhile(self):
+        # It may reserve a node next, and die: then it has the instance.
+        self._allocate(new=SCHEDULED)
+        self._change_before(lambda: self.cloud.instances.update(new=BUILD))
+        settled = self._look()
+        self.assertEqual([], settled.happened)
+        self.assertEqual(BUILD, self.cloud.instances['new'])
+        self.assertEqual({'new'}, self.cloud.allocations['node'])
+
+    def _release(self, instance: model.Instance, owner: str = 'me') -> None:
+        this = self._pass()
+        this.memory.standing = observation.Standing(
+            trust=trust.Trust.FULL, ring=ring.Ring({owner}, 1))
+        this.memory.instances = {'new': instance}
+        self.cloud.nodes['node'] = clouds.Node('new')
+        builds.release_ended(this, {'node': 'new', 'free': None})
+
+    def test_node_that_was_reserved_after_the_build_had_ended(self):
+        self._release(GIVEN_UP)
+        self.assertIsNone(self.cloud.nodes['node'].instance)
+
+    def test_node_that_stays_reserved(self):
+        for instance, owner in (
+                (BUILD, 'me'), (SCHEDULED, 'me'), (GIVEN_UP, 'other'),
+                (model.Instance(None, None), 'me'),
+                (model.Instance('me', 'node', is_given_up=True), 'me')):
+            with self.subTest(instance=instance):
+                self._release(instance, owner)
+                self.assertEqual('new', self.cloud.nodes['node'].instance)
 
     def test_build_that_has_reached_ironic_meanwhile(self):
         # Its service was silent alone, and goes on.

@@ -16,6 +16,9 @@ class CounterTestCase(base.BaseTestCase):
     def test_what_a_service_sends(self):
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         config = self.useFixture(config_fixture.Config(cfg.CONF))
+        # A thread of oslo.messaging tries for so long to reach the socket.
+        config.config(group='oslo_messaging_metrics',
+                      metrics_thread_stop_timeout=1)
         with rpc.Counter(directory) as sent:
             for section, options in sent.options.items():
                 config.config(group=section, **{
