@@ -171,7 +171,9 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
             name = counts[node]
             pool = found.get(name, pooled.pools[name])
             now = _changed(this, pool, node, glance)
-            if now is not pool:
+            # One that was built on and cleaned since the pass is as it was.
+            is_back = glance.instance is None and node in self._released(name)
+            if now is not pool or is_back:
                 found[name] = now
                 known.append(node)
         pooled.pools = {**pooled.pools, **found}

@@ -121,12 +121,15 @@ class PoolsTestCase(pool_base.PoolPassTestCase):
         self.node = min(self.service.nodes())
         self.name = self.service.pool.name
 
-    def look(self):
-        """Look what has changed, and name what is to be updated."""
+    def look(self, released=()):
+        """Look what has changed, and name what is to be updated.
+
+        :param released: the nodes that have lost their instance since
+        """
         service = self.service
         result = reaction.change(
             service.world, service.memory, service.current,
-            pool_places.Pools(), changes.ask(
+            pool_places.Pools(lambda pool: frozenset(released)), changes.ask(
                 service.world.ironic, service.current.scope))
         service.memory = result.memory
         self.nodes = list(result.nodes)
@@ -161,6 +164,14 @@ class PoolsTestCase(pool_base.PoolPassTestCase):
         self.cloud.nodes[self.node].instance = 'it'
         self.assertEqual([], self.look())
         self.assertEqual(before, self.pool.inventory())
+
+    def test_instance_that_came_and_has_gone(self):
+        # What the delete has reserved is free again.
+        self.cloud.nodes[self.node].instance = 'it'
+        self.assertEqual([], self.look())
+        self.cloud.nodes[self.node].instance = None
+        self.assertEqual([self.name], self.look([self.node]))
+        self.assertEqual([self.node], self.nodes)
 
     def test_instance_that_has_gone(self):
         before = self.pool.inventory()
