@@ -17,8 +17,17 @@ class _Alias(importlib.abc.Loader):
     """Fills ``nova.virt.ironic_ring`` with the driver classes."""
 
     def exec_module(self, module: types.ModuleType) -> None:
-        from nova_ironic_ring.compute import driver
-        from nova_ironic_ring.compute import pool_driver
+        try:
+            from nova_ironic_ring.compute import driver
+            from nova_ironic_ring.compute import pool_driver
+        except (ImportError, AttributeError) as error:
+            from nova_ironic_ring.adapters import names
+            lacking = names.missing()
+            if not lacking:
+                raise
+            # The error itself names the first that is not there.
+            raise ImportError(
+                names.refusal(names.release(), lacking)) from error
         module.IronicRingDriver = (  # type: ignore[attr-defined]
             driver.IronicRingDriver)
         module.RingMixin = (  # type: ignore[attr-defined]

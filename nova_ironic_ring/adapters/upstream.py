@@ -3,7 +3,9 @@
 """The private names of Nova that this project uses.
 
 They are all here, behind names of our own, so that a release of Nova that
-changes one breaks this module and its test, and nothing else.
+changes one breaks this module and its test, and nothing else. By the table in
+:mod:`nova_ironic_ring.adapters.names` a service sees at its start whether Nova
+has them.
 """
 
 from collections.abc import (
@@ -533,10 +535,11 @@ def guard_interrupted(source: NovaIronicDriver,
             at[:] = [node]
             yield node
 
-    def looked(context: nova_context.RequestContext, handled: set[str],
-               nodes: Iterable[str]) -> None:
+    def looked(context: nova_context.RequestContext,
+               already_handled_instances: set[str],
+               node_uuids: Iterable[str]) -> None:
         try:
-            look(context, handled, walk(nodes))
+            look(context, already_handled_instances, walk(node_uuids))
         finally:
             at.clear()
         go_on()

@@ -23,6 +23,7 @@ from oslo_reports import guru_meditation_report as gmr
 from oslo_utils import excutils
 
 from nova_ironic_ring.adapters import arrivals
+from nova_ironic_ring.adapters import names
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import changes
 from nova_ironic_ring.compute import evacuations
@@ -48,6 +49,16 @@ _POWER_OFF = upstream.signature('power_off')
 _WITHOUT_MACHINE = frozenset({
     task_states.SHELVING, task_states.SHELVING_OFFLOADING,
     task_states.SOFT_DELETING})
+
+
+def _look_at_nova() -> None:
+    """Refuse a Nova that lacks a name, and doubt one that was not tested."""
+    lacking = names.missing()
+    if lacking:
+        raise exception.NovaException(
+            names.refusal(names.release(), lacking))
+    if not names.is_tested(names.release()):
+        LOG.warning('%s', names.doubt(names.release()))
 
 
 class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
@@ -85,7 +96,11 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         :raises nova.exception.InvalidConfiguration: if there is one, such as a
             peer list that does not name this service, or
             metrics on no address
+        :raises nova.exception.NovaException: if Nova lacks a name that this
+            driver uses
         """
+        # Before any of them is used.
+        _look_at_nova()
         # Not Nova's own init_host, which does nothing but build its own ring.
         ring = self.ring_service
         ring.read_settings()

@@ -4,13 +4,18 @@
 
 from collections.abc import Sequence
 import dataclasses
+import functools
 
 from oslo_upgradecheck import upgradecheck
 
+from nova_ironic_ring.adapters import names
 from nova_ironic_ring.command.checks import table
 from nova_ironic_ring.command.telling import snapshot
 
 _Code, _Result = upgradecheck.Code, upgradecheck.Result
+
+#: The check that goes by the Nova of the host where the command runs.
+NOVA = 'Release of Nova'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +37,7 @@ class CheckResult:
 
 
 class UpgradeChecks(upgradecheck.UpgradeCommands):
-    """One result for each check."""
+    """One result for each check, and before them one for Nova itself."""
 
     def __init__(self, seen: snapshot.Snapshot) -> None:
         """Choose the deployment.
@@ -55,17 +60,35 @@ class UpgradeChecks(upgradecheck.UpgradeCommands):
                 else _Result(_Code.SUCCESS))
         return self._found[check]
 
+    @functools.cached_property
+    def _nova(self) -> upgradecheck.Result:
+        release = names.release()
+        # This imports much of Nova.
+        lacking = names.missing()
+        if lacking:
+            return _Result(_Code.FAILURE, 'On this host: '
+                           + names.refusal(release, lacking))
+        if not names.is_tested(release):
+            return _Result(_Code.WARNING, 'On this host: '
+                           + names.doubt(release))
+        return _Result(_Code.SUCCESS)
+
+    def _run_nova(self) -> upgradecheck.Result:
+        return self._nova
+
     def results(self) -> list[CheckResult]:
         """Run the checks, and return what each says."""
         return [
             CheckResult(
-                check.title,
-                str(upgradecheck.UPGRADE_CHECK_MSG_MAP[result.code]),
+                title, str(upgradecheck.UPGRADE_CHECK_MSG_MAP[result.code]),
                 result.details or '', result.code.name, int(result.code))
-            for check in table.CHECKS for result in [self._run(check)]]
+            for title, result in (
+                (NOVA, self._nova),
+                *((check.title, self._run(check)) for check in table.CHECKS))]
 
     @property
     def _upgrade_checks(self) -> Sequence[tuple]:
         # This makes the library print its table of them.
-        return [(check.title, (UpgradeChecks._run, {'check': check}))
-                for check in table.CHECKS]
+        return [(NOVA, UpgradeChecks._run_nova),
+                *((check.title, (UpgradeChecks._run, {'check': check}))
+                  for check in table.CHECKS)]

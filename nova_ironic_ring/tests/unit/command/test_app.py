@@ -286,10 +286,34 @@ class ReadingTestCase(base.CommandTestCase):
             'upgrade', 'check', '-f', 'value', '-c', 'Result code', status=1))
 
     def test_upgrade_check_runs_all_checks(self):
-        self.assertEqual(
-            list(table.CHECKS),
-            [how['check'] for _, (_, how)
-             in upgrade.UpgradeChecks(make())._upgrade_checks])
+        (title, _), *others = upgrade.UpgradeChecks(make())._upgrade_checks
+        self.assertEqual(upgrade.NOVA, title)
+        self.assertEqual(list(table.CHECKS),
+                         [how['check'] for _, (_, how) in others])
+
+    def test_upgrade_check_of_nova(self):
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.adapters.names.release', return_value='35.0.0'))
+        missing = self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.adapters.names.missing', return_value=[])).mock
+
+        def line(status):
+            return json.loads(self.run_command(
+                'upgrade', 'check', '-f', 'json', status=status))[0]
+        said = line(1)
+        self.assertEqual(('Release of Nova', 'WARNING'),
+                         (said['Check'], said['Result code']))
+        self.assertIn('On this host: Nova 35.0.0 is none', said['Details'])
+        missing.return_value = ['a', 'b']
+        said = line(2)
+        self.assertEqual('FAILURE', said['Result code'])
+        self.assertIn('On this host: Nova 35.0.0 lacks a and b, which',
+                      said['Details'])
+        # It is looked at once for both.
+        missing.reset_mock()
+        self.assertIn('Result: Failure', self.run_command(
+            'upgrade', 'check', status=2))
+        missing.assert_called_once_with()
 
     def test_upgrade_check_that_fails_where_a_cell_does_not_answer(self):
         seen = make(unread={'cell2': 'The database of cell cell2 is away.'})

@@ -40,6 +40,39 @@ class InitHostTestCase(base.DriverTestCase):
         self.assertIn('does not name this service (me)', str(error))
         self.assertFalse(self.me.ring.has_settings)
 
+    def _release(self, release: str) -> None:
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.adapters.names.release', return_value=release))
+
+    def test_nova_that_lacks_names(self):
+        self._release('36.0.0')
+        init = self.me.manager._init_instance
+        for name in 'reset', 'power_update':
+            self.useFixture(fixtures.MonkeyPatch(
+                f'nova.compute.manager.ComputeManager.{name}', None))
+        error = self.assertRaises(exception.NovaException,
+                                  self.driver.init_host, 'me')
+        self.assertEqual(
+            'Nova 36.0.0 lacks ComputeManager.reset() and '
+            'ComputeManager.power_update(instance), which this driver needs: '
+            'use Nova 31 to 34, or a release of the driver that is made for '
+            'this Nova.', str(error))
+        # Nothing was done before, and nothing of Nova replaced.
+        self.assertFalse(self.me.ring.has_settings)
+        self.assertIs(init, self.me.manager._init_instance)
+        self.assertEqual([], self.signal.mock_calls)
+
+    def test_nova_that_is_newer_than_those_tested(self):
+        self._release('35.0.0')
+        self.driver.init_host('me')
+        self.assertEqual(1, self.log.output.count('Nova 35.0.0 is none of'))
+        self.assertTrue(self.me.ring.has_settings)
+
+    def test_nova_that_is_tested(self):
+        self._release('34.0.1')
+        self.driver.init_host('me')
+        self.assertNotIn('is none of', self.log.output)
+
     def test_sigterm_ends_the_heartbeat(self):
         self.useFixture(fixtures.MockPatch(
             'signal.getsignal', return_value=lambda *_: None))
