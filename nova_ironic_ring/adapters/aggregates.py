@@ -116,11 +116,11 @@ class Aggregates:
             self._said = dataclasses.replace(before, at=self._now())
             if not self._complaint:
                 LOG.warning(
-                    'Nova does not tell the host aggregates of %(host)s: '
-                    '%(error)s. Until it does, compute nodes may be missing '
-                    'in availability zones. If the conductor of this cell has '
-                    'no [api_database], give it one, or put their resource '
-                    'providers into aggregates by hand.',
+                    'Cannot read the host aggregates of %(host)s from Nova: '
+                    '%(error)s. Until that works, compute nodes may be '
+                    'missing in availability zones. If the conductor of this '
+                    'cell has no [api_database], give it one, or put the '
+                    'resource providers into aggregates by hand.',
                     {'host': host, 'error': error})
             self._complaint = str(error)
         else:
@@ -138,8 +138,8 @@ class Aggregates:
         try:
             is_so = self._has_service(uuid, members)
         except Exception as error:
-            LOG.warning('Nova does not tell of host aggregate %(uuid)s, which '
-                        'stays as it is in Placement: %(error)s',
+            LOG.warning('Cannot read host aggregate %(uuid)s from Nova, so '
+                        'it stays as it is in Placement: %(error)s',
                         {'uuid': uuid, 'error': error})
             is_so = False
         self._others[uuid] = self._now(), is_so

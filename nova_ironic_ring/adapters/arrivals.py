@@ -37,8 +37,8 @@ def note(context: nova_context.RequestContext, instance: str, host: str
         with compute_utils.EventReporter(context, _COMES, host, instance):
             pass
     except Exception as error:
-        LOG.warning('That the build of instance %(instance)s has come here '
-                    'cannot be noted: %(error)s',
+        LOG.warning('Cannot note that the build of instance %(instance)s has '
+                    'come to this service: %(error)s',
                     {'instance': instance, 'error': error})
 
 

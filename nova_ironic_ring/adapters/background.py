@@ -42,7 +42,8 @@ class Background:
         except RuntimeError as error:
             # The next call has all of them done.
             self._is_busy = False
-            LOG.error('What nothing waits for is done later: %s', error)
+            LOG.error('Cannot start a background thread; its work is done '
+                      'later: %s', error)
 
     def wait(self, seconds: float) -> bool:
         """Wait until nothing is left to do.
@@ -67,5 +68,4 @@ class Background:
                 try:
                     call()
                 except Exception:
-                    LOG.exception('Something that nothing waits for has '
-                                  'failed.')
+                    LOG.exception('Work in the background has failed.')

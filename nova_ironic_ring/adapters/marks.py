@@ -54,7 +54,7 @@ def give_up(context: nova_context.RequestContext, instance: objects.Instance,
             context, instance, error(instance, host))
     except Exception:
         # What else is to be done for it must not wait for that.
-        LOG.exception('Why instance %s is in ERROR cannot be recorded.',
+        LOG.exception('Cannot record why instance %s is in ERROR.',
                       instance.uuid)
 
 

@@ -394,9 +394,9 @@ class Ironic:
         if complaints:
             self._complained[node] = complaints
             LOG.warning(
-                'The properties of node %(node)s in Ironic say what cannot '
-                'be, and what they say is left out: %(complaints)s. Its owner '
-                'is to mend them.', {
+                'Node %(node)s has impossible properties or traits in Ironic, '
+                'which are ignored: %(complaints)s. Correct them, or ask the '
+                'owner of the node to.', {
                     'node': node, 'complaints': '; '.join(
                         complaints[:_MOST_COMPLAINTS])})
         else:

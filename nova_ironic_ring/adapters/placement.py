@@ -108,8 +108,8 @@ class Placement:
                 uuid=node, generation=0, error='')
         except Exception as error:
             LOG.warning(
-                'Placement is not told of node %(node)s that its service is '
-                '%(state)s: %(error)s. It is when the node is updated next.',
+                'Cannot update node %(node)s in Placement, whose service '
+                'is %(state)s: %(error)s. The next update of the node does.',
                 {'node': node, 'error': error,
                  'state': 'enabled' if is_enabled else 'disabled'})
 

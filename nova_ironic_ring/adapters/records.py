@@ -242,8 +242,8 @@ class Nova:
             try:
                 row.save()
             except Exception as error:
-                LOG.warning('Node %(node)s cannot be recorded for this '
-                            'service, and is taken in its next pass: '
+                LOG.warning('Cannot record node %(node)s for this service '
+                            'yet; its next pass takes the node: '
                             '%(error)s', {'node': row.uuid, 'error': error})
                 return None
             return row.uuid

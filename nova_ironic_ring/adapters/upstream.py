@@ -133,8 +133,8 @@ class OwnNodes:
             now = self.ironic_connection.get_node(  # type: ignore
                 node.id, fields=['instance_uuid']).instance_id
         if isinstance(now, str) and now != instance.uuid:
-            LOG.warning('Node %(node)s has instance %(other)s by now: nothing '
-                        'is cleaned up there after instance %(instance)s.', {
+            LOG.warning('Node %(node)s has instance %(other)s now: it is not '
+                        'cleaned up after instance %(instance)s.', {
                             'node': node.id, 'other': now,
                             'instance': instance.uuid})
             return
@@ -254,7 +254,8 @@ def is_deleted(source: NovaIronicDriver, node: str) -> bool:
                 node)
         return source.is_node_deleted(node)
     except NO_ANSWER as error:
-        LOG.error('Ironic does not tell of node %(node)s: %(error)s',
+        LOG.error('Cannot find out whether Ironic has node %(node)s: '
+                  '%(error)s',
                   {'node': node, 'error': error})
         raise exception.VirtDriverNotReady() from error
 
@@ -1507,6 +1508,6 @@ def has_api_version(source: NovaIronicDriver, version: str) -> bool:
     except exception.IronicAPIVersionNotAvailable:
         return False
     except NO_ANSWER as error:
-        LOG.error('Ironic does not tell its API versions: %s', error)
+        LOG.error('Cannot read the API versions of Ironic: %s', error)
         raise exception.VirtDriverNotReady() from error
     return True

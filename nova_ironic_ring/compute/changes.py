@@ -65,8 +65,8 @@ class Changes:
         except Exception as error:
             # Once: it is looked again, and again.
             if not self._is_failing:
-                LOG.warning('What has changed in Ironic is not seen before '
-                            'the next pass just now: %s', error)
+                LOG.warning('Cannot look for changes in Ironic before the '
+                            'next pass: %s', error)
             self._is_failing = True
             return
         for place in places:
@@ -83,6 +83,6 @@ class Changes:
         try:
             upstream.track(self._source, place)
         except Exception as error:
-            LOG.warning('Node %(node)s has changed in Ironic, and cannot be '
-                        'updated before the next pass: %(error)s', {
+            LOG.warning('Node %(node)s has changed in Ironic. Cannot update '
+                        'it before the next pass: %(error)s', {
                             'node': place, 'error': error})

@@ -67,7 +67,7 @@ class RingMixin(shared.OnNodeMixin):
         except Exception as error:
             # The resource tracker refuses the build now, and Nova tries
             # another node.
-            LOG.warning('Node %(node)s cannot be taken for the build of '
+            LOG.warning('Cannot take node %(node)s for the build of '
                         'instance %(instance)s: %(error)s', {
                             'node': node, 'instance': instance,
                             'error': error})

@@ -85,8 +85,8 @@ def settle_at_start(source: upstream.NovaIronicDriver,
     try:
         settle(source, context, instance)
     except Exception:
-        LOG.exception('What an evacuation of instance %s has reserved on '
-                      'another node cannot be freed: see "openstack resource '
+        LOG.exception('Cannot free what an evacuation of instance %s has '
+                      'reserved on another node: see "openstack resource '
                       'provider allocation show".', instance.uuid)
         if instance.task_state == task_states.REBUILDING:
             _end(context, instance)
@@ -102,8 +102,8 @@ def _end(context: nova_context.RequestContext, instance: objects.Instance
     except exception.UnexpectedTaskStateError:
         # The destination has refused it meanwhile.
         instance.refresh()
-    LOG.info('Instance %(instance)s was to be evacuated, which it cannot: it '
-             'stays as it was, %(state)s.', {
+    LOG.info('Instance %(instance)s cannot be evacuated: its state stays '
+             '%(state)s.', {
                  'instance': instance.uuid, 'state': instance.vm_state})
 
 
@@ -124,7 +124,7 @@ def _heal(source: upstream.NovaIronicDriver, instance: objects.Instance
         return False
     instance.save(expected_vm_state=[vm_states.ERROR],
                   expected_task_state=[None])
-    LOG.info('Instance %(instance)s was in ERROR, because it was to be '
-             'evacuated: its machine is deployed, and it is %(state)s again.',
+    LOG.info('Instance %(instance)s was in ERROR because of an evacuation: '
+             'its machine is deployed, and it is %(state)s again.',
              {'instance': instance.uuid, 'state': instance.vm_state})
     return True

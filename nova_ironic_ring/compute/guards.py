@@ -183,8 +183,8 @@ def write_if_mine(uuid: str, call: Call, instance: objects.Instance) -> Any:
     if now is None:
         return call()
     _forbid(instance, now)
-    LOG.warning('Instance %(instance)s is with %(host)s: what was asked for '
-                'here changes nothing more of its state.',
+    LOG.warning('Instance %(instance)s belongs to %(host)s now: this service '
+                'no longer changes its state.',
                 {'instance': uuid, 'host': now.host})
     return None
 
@@ -298,12 +298,12 @@ def is_to_be_unshelved(instance: objects.Instance,
                 return True
         except Exception as error:
             # Nova asks Placement next, and ends the task where that fails.
-            LOG.warning('Placement does not tell what instance %(instance)s '
-                        'has an allocation of: %(error)s', {
+            LOG.warning('Cannot read the allocations of instance %(instance)s '
+                        'from Placement: %(error)s', {
                             'instance': instance.uuid, 'error': error})
             return True
-    LOG.warning('Instance %s is not unshelved here: that was asked for before '
-                'this service was taken for dead.', instance.uuid)
+    LOG.warning('Instance %s is not unshelved here: the request is older '
+                'than the failover of this service.', instance.uuid)
     return False
 
 
@@ -332,8 +332,8 @@ def is_where_it_was(instance: objects.Instance, is_tracked: bool) -> bool:
     if now is None or (is_tracked and (now.host, now.node) == (
             instance.host, instance.node)):
         return True
-    LOG.warning('Instance %(instance)s was rebuilt, and is with %(host)s on '
-                '%(node)s by now: that is left as it is.', {
+    LOG.warning('Instance %(instance)s was rebuilt, and belongs to %(host)s '
+                'on %(node)s now: host and node are not changed.', {
                     'instance': instance.uuid, 'host': now.host,
                     'node': now.node})
     return False

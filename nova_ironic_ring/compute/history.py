@@ -51,8 +51,8 @@ def _record(entry: core_audit.Entry) -> None:
     try:
         actions.record(nova_context.get_admin_context(), entry)
     except Exception as error:
-        LOG.warning('That instance %(instance)s goes from %(source)s to '
-                    '%(target)s cannot be recorded as an action of it: '
+        LOG.warning('Cannot record as an instance action that instance '
+                    '%(instance)s goes from %(source)s to %(target)s: '
                     '%(error)s', {
                         'instance': entry.instance, 'source': entry.source,
                         'target': entry.target, 'error': error})

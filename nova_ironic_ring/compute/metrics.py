@@ -306,10 +306,10 @@ def start(ring: service.Service, recovering: Callable[[], int],
         raise exception.InvalidConfiguration(str(error)) from error
     except OSError as error:
         # The service is worth more than its metrics.
-        LOG.error('There are no metrics, for nobody can listen on %(listen)s '
-                  '(%(error)s): choose another [ironic_ring] metrics_listen, '
-                  'and restart.', {'listen': listen,
-                                   'error': error.strerror or error})
+        LOG.error('This service has no metrics, because it cannot listen on '
+                  '%(listen)s (%(error)s): choose another [ironic_ring] '
+                  'metrics_listen, and restart.', {
+                      'listen': listen, 'error': error.strerror or error})
         return None
     shown = prometheus_client.CollectorRegistry()
     shown.register(Collector(ring, recovering))

@@ -251,7 +251,7 @@ class PoolService(service.Service):
                 pool, pool.inventory(self._recent.released(name)))
         except Exception as error:
             # The resource tracker writes it as well, a little later.
-            LOG.warning('Placement cannot be told yet that node %(node)s of '
+            LOG.warning('Cannot write to Placement yet that node %(node)s of '
                         'pool %(pool)s is not ready: %(error)s', {
                             'node': node, 'pool': name, 'error': error})
 
@@ -276,7 +276,7 @@ class PoolService(service.Service):
             found = pool_places.close_unlisted(self.world, self.memory, names)
         except Exception as error:
             # Nova would give up the rest of its pass.
-            LOG.error('Whether pool %(pool)s is still used cannot be told: '
+            LOG.error('Cannot find out whether pool %(pool)s is still used: '
                       '%(error)s', {'pool': node, 'error': error})
             found = frozenset()
         return {name: name in found for name in names}
@@ -291,8 +291,8 @@ class PoolService(service.Service):
         try:
             return known | self.nova.sizes(wanted - known.keys())
         except Exception as error:
-            LOG.warning('Nova does not tell the flavors of instances: builds '
-                        'are not spread evenly: %s', error)
+            LOG.warning('Cannot read the flavors of instances from Nova, so '
+                        'builds are not spread evenly: %s', error)
             return known
 
 

@@ -65,8 +65,8 @@ class Reactions:
         except Exception as error:
             # Once: it is looked again, and again.
             if not self._is_failing:
-                LOG.warning('The other services cannot be looked at between '
-                            'two passes just now: %s', error)
+                LOG.warning('Cannot look at the other services between two '
+                            'passes: %s', error)
             self._is_failing = True
 
     def track(self, node: str) -> None:
@@ -80,6 +80,6 @@ class Reactions:
         try:
             upstream.update(self._source, node)
         except Exception as error:
-            LOG.warning('Node %(node)s, which is for this service now, cannot '
-                        'be recorded before the next pass: %(error)s', {
+            LOG.warning('Cannot record node %(node)s for this service before '
+                        'the next pass: %(error)s', {
                             'node': node, 'error': error})

@@ -39,8 +39,8 @@ _LONGEST_WAIT = 60
 # How many at a time.
 _THREADS = 8
 
-_NO_THREAD = ('What dead services were doing with their instances waits until '
-              'there can be more threads: %s')
+_NO_THREAD = ('The recovery of instances of dead services waits until this '
+              'process can start a thread: %s')
 
 _RESCUING = frozenset({'rescuing', 'rescue wait', 'unrescuing'})
 _DEPLOYING = frozenset({'deploying', 'wait call-back', 'deploy hold'})
@@ -215,8 +215,8 @@ class Recovery:
             return True
         if instance.task_state != job.taken.task:
             LOG.info('Instance %(instance)s, which was taken over from '
-                     '%(host)s, is left alone: its task was %(before)s then, '
-                     'and is %(now)s now.', {
+                     '%(host)s, is left alone: its task was %(before)s at the '
+                     'takeover, and is %(now)s now.', {
                          'instance': instance.uuid, 'host': job.taken.host,
                          'before': job.taken.task or 'none',
                          'now': instance.task_state or 'none'})
@@ -335,10 +335,10 @@ class Recovery:
         try:
             upstream.abandon_build(self._source, context, instance)
         except Exception:
-            LOG.exception('What is reserved for instance %(instance)s, whose '
-                          'build died with %(host)s, stays so until it is '
-                          'deleted.', {'instance': instance.uuid,
-                                       'host': host})
+            LOG.exception('Cannot free what is reserved for instance '
+                          '%(instance)s, whose build has ended because '
+                          '%(host)s has died: delete the instance.', {
+                              'instance': instance.uuid, 'host': host})
 
     def _provision_state(self, instance: objects.Instance) -> str:
         """Return what Ironic does with the node; ``none`` if it has none."""

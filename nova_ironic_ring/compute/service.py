@@ -229,8 +229,8 @@ class Service:
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 # What oslo.config says ends without a full stop.
-                LOG.error('%s. Until that is mended, what was configured '
-                          'before stays in force.', str(error).rstrip('.'))
+                LOG.error('%s. Until you correct it, the former configuration '
+                          'stays in force.', str(error).rstrip('.'))
         return self._settings
 
     def _say_what_is_raised(self, current: core_settings.Settings) -> None:
@@ -240,7 +240,7 @@ class Service:
         if raised and raised != self._raised:
             LOG.warning(
                 '[ironic_ring] failover_after is %(wanted)d s, and a service '
-                'that ends in order may take %(raised)d s ([DEFAULT] '
+                'may take %(raised)d s to shut down ([DEFAULT] '
                 'graceful_shutdown_timeout): its instances are taken over '
                 'after %(raised)d s. Set failover_after to %(raised)d or '
                 'more, or lower graceful_shutdown_timeout on all services.',
@@ -446,7 +446,7 @@ class Service:
             uuid, node = min(found.strays.items())
             LOG.warning(
                 'Ironic has %(count)d instances on nodes, such as '
-                '%(instance)s on %(node)s, that Nova has deleted and has not '
+                '%(instance)s on %(node)s, that Nova has deleted and did not '
                 'had there: nothing is done with them.', {
                     'count': len(found.strays), 'instance': uuid,
                     'node': node})
@@ -560,8 +560,8 @@ class RingService(Service):
                 standing, self.settings.me)
         except Exception as error:
             # Nothing can be mended there either: the next pass looks again.
-            LOG.debug('Placement does not tell which resource providers there '
-                      'are: %s', error)
+            LOG.debug('Cannot list the resource providers in Placement: %s',
+                      error)
 
     def is_to_update(self, node: str) -> bool:
         """Say whether the resource tracker is to update a listed node.
@@ -608,8 +608,9 @@ class RingService(Service):
             return upstream.say(self._driver, node, change) or (
                 self.nova.say(node, change))
         except Exception as error:
-            LOG.warning('The offer of node %(node)s is left to the resource '
-                        'tracker: %(error)s', {'node': node, 'error': error})
+            LOG.warning('Cannot write the offer of node %(node)s; the '
+                        'resource tracker writes it later: %(error)s',
+                        {'node': node, 'error': error})
             return False
 
     def move(self, node: str) -> bool:
@@ -634,8 +635,8 @@ class RingService(Service):
                 {each: steps[each] for each in chosen},
                 self._to_be_made_of(chosen)))
         except Exception as error:
-            LOG.warning('%(count)d nodes are left to the resource tracker, '
-                        'which takes longer: %(error)s',
+            LOG.warning('Cannot take %(count)d nodes directly; the resource '
+                        'tracker takes them, which is slower: %(error)s',
                         {'count': len(chosen), 'error': error})
             self._moved |= dict.fromkeys(chosen, False)
             return False
@@ -738,8 +739,9 @@ class RingService(Service):
                 instance, node, self.process.now())):
             return True
         LOG.info('Instance %(instance)s is to be built on node %(node)s of '
-                 'this service, be it by a peer that had the node: it is left '
-                 'alone.', {'instance': instance, 'node': node})
+                 'this service, by this service or by a peer that had the '
+                 'node before: this service does not touch it.',
+                 {'instance': instance, 'node': node})
         return False
 
     def lists(self, place: str) -> bool:
@@ -817,7 +819,7 @@ class RingService(Service):
             is_gone = leftovers.is_deleted(this, node)
         except Exception as error:
             # Nova would give up the rest of its pass.
-            LOG.error('Whether node %(node)s is gone cannot be told: '
+            LOG.error('Cannot find out whether node %(node)s is deleted: '
                       '%(error)s', {'node': node, 'error': error})
             return False
         self._tell(this.happened)

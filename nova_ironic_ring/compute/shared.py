@@ -41,9 +41,8 @@ from nova_ironic_ring.process import sigterm
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
-_NOT_CLEANED_UP = ('What instance %s had got to be unshelved cannot be '
-                   'cleaned up: its delete does, or when it is unshelved '
-                   'again.')
+_NOT_CLEANED_UP = ('Cannot clean up after the failed unshelving of instance '
+                   '%s: its delete or its next unshelving does.')
 _POWER_OFF = upstream.signature('power_off')
 # What is done with servers that may have no machine any more.
 _WITHOUT_MACHINE = frozenset({
@@ -153,10 +152,10 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             with self.ring_lock:
                 self.ring_service.end_own()
         except Exception:
-            LOG.exception('What had come to this service before it was '
-                          'started, and had no node yet, is left as it is: '
-                          'delete the servers that stay in BUILD or '
-                          'unshelving.')
+            LOG.exception('Cannot end the builds and unshelvings that this '
+                          'service had before its start, and that had no '
+                          'node yet: delete the servers that stay in BUILD '
+                          'or unshelving.')
 
     def _is_to_unshelve(self, instance: objects.Instance, node: str) -> bool:
         """Say whether an instance is to be unshelved here still.
@@ -210,8 +209,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         if not guards.is_shelved(instance):
             # It was unshelved while this waited for its turn.
             return
-        LOG.warning('Instance %(instance)s is to be unshelved, and still has '
-                    'node %(node)s, which is cleaned up first.', {
+        LOG.warning('Instance %(instance)s is to be unshelved and still has '
+                    'node %(node)s: that node is cleaned up first.', {
                         'instance': instance.uuid, 'node': node})
         mixed.destroy(nova_context.get_admin_context(), placed,
                       instance.get_network_info())
@@ -353,8 +352,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         :param instance: the instance; one that was ever active is left alone
         """
         if guards.was_active(instance):
-            LOG.warning('Instance %(instance)s was not built here, for it has '
-                        'been built before: its node is left alone.',
+            LOG.warning('Instance %(instance)s is not built here, because it '
+                        'was built before: its node is left alone.',
                         {'instance': instance.uuid})
             return
         try:
@@ -362,8 +361,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
                 nova_context.get_admin_context(), instance, None)
         except Exception:
             # Nova tells from the build's own error whether to build again.
-            LOG.exception('What was built of instance %s cannot be cleaned '
-                          'up: its delete does.', instance.uuid)
+            LOG.exception('Cannot clean up after the failed build of instance '
+                          '%s: its delete does.', instance.uuid)
 
     def list_instance_uuids(self) -> list[str]:
         """List the instances on the nodes that this service looks after.

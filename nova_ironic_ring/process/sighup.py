@@ -57,7 +57,7 @@ class Reloader:
         try:
             self.conf.mutate_config_files()
         except cfg.Error as error:
-            LOG.error('The configuration files cannot be read: %s. What was '
-                      'configured before stays in force.', error)
+            LOG.error('Cannot read the configuration files: %s. The former '
+                      'configuration stays in force.', error)
             return False
         return True

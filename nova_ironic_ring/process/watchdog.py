@@ -59,8 +59,8 @@ class Watchdog:
             self._send([])
         elif self._send(['WATCHDOG_USEC=0']):
             self._is_watched = False
-            LOG.warning('The WatchdogSec= of the systemd unit of this service '
-                        'is without effect, for with [DEFAULT] '
+            LOG.warning('WatchdogSec= in the systemd unit of this service has '
+                        'no effect, because with [DEFAULT] '
                         'servicegroup_driver = mc the heartbeats are not in '
                         "Nova's database: remove it from the unit.")
 
@@ -84,8 +84,8 @@ class Watchdog:
                 to.connect(address)
                 to.sendall('\n'.join(words).encode())
         except OSError as error:
-            LOG.warning('systemd cannot be told that this service is well, '
-                        'and may end it: %s', error)
+            LOG.warning('Cannot tell systemd that this service is well, so '
+                        'systemd may end it: %s', error)
             return False
         self._is_ready = True
         return True

@@ -193,8 +193,8 @@ def members(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 (FindingCode.NOT_IN_AGGREGATE, missing,
                  ('not in', 'in Nova: requests for it do not find them'),
                  'wait for two of its passes; if this persists, check whether '
-                 'its log has that Nova does not tell the host aggregates, '
-                 'and configure [api_database] for the conductor of its cell'),
+                 'its log contains "Cannot read the host aggregates", and '
+                 'configure [api_database] for the conductor of its cell'),
                 (FindingCode.LEFT_IN_AGGREGATE, left,
                  ('in', 'not in Nova: requests for it find them'),
                  'wait for some minutes; if this persists, add the host to '

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What happens in a pass and is worth a line in the log, as values.
+"""The events of a pass that are worth a line in the log, as values.
 
-All are named ``events.NodeTaken``, whatever they are about.
+Import all of them from here: ``events.NodeTaken``.
 """
 
 from nova_ironic_ring.core.deciding.events.base import *  # noqa: F401,F403

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What an event is: it knows its text, and how urgent that is."""
+"""The base class of events: an event knows its text and its level."""
 
 from collections.abc import Hashable
 import dataclasses
@@ -9,7 +9,7 @@ import typing
 
 
 class Level(enum.Enum):
-    """How urgent an event is, by the names that logs have for it."""
+    """The level of an event, by the names that logs use."""
 
     DEBUG = enum.auto()
     INFO = enum.auto()
@@ -21,33 +21,33 @@ class Level(enum.Enum):
 class Event:
     """Something that happened.
 
-    :cvar LEVEL: how urgent events of this kind are
+    :cvar LEVEL: the level of events of this kind
     """
 
     LEVEL: typing.ClassVar[Level]
 
     def level(self) -> Level:
-        """Return how urgent this one is."""
+        """Return the level of this event."""
         return self.LEVEL
 
     def text(self) -> str:
-        """Return the line that says it; empty where it is no news."""
+        """Return the line for the log; empty if there is nothing to log."""
         raise NotImplementedError(self)
 
 
 @dataclasses.dataclass(frozen=True)
 class Move(Event):
-    """Something has gone elsewhere, and in a failover much goes at once."""
+    """Something has moved; in a failover, many things move at once."""
 
     LEVEL = Level.INFO
 
     def kind(self) -> Hashable:
-        """Return what is the same in all moves that one line can tell of."""
+        """Return a key that is equal for moves that share one line."""
         raise NotImplementedError(self)
 
     def text_of_many(self, count: int) -> str:
-        """Return the line that tells of this move and others of its kind.
+        """Return the line for this move and others of its kind.
 
-        :param count: how many they are, this one included
+        :param count: the number of moves, including this one
         """
         raise NotImplementedError(self)

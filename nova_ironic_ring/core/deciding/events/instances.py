@@ -12,12 +12,12 @@ from nova_ironic_ring.core.values import plural
 
 @dataclasses.dataclass(frozen=True)
 class InstanceTaken(base.Move):
-    """An instance becomes this service's.
+    """This service takes an instance over.
 
     :ivar node: the UUID of its node
     :ivar instance: the UUID of the instance
     :ivar host: the name of the service that it belonged to
-    :ivar is_dead: whether that one is dead; it has consented otherwise
+    :ivar is_dead: whether that service is dead; if not, it has consented
     """
 
     node: str
@@ -42,7 +42,7 @@ class InstanceTaken(base.Move):
 
 @dataclasses.dataclass(frozen=True)
 class InstanceMoved(base.Move):
-    """An instance of this service is on another compute node of it.
+    """An instance has moved to another compute node of this service.
 
     :ivar instance: the UUID of the instance
     :ivar source: where it was: the name of a pool, or the UUID of a node
@@ -89,11 +89,11 @@ class InstanceNotTaken(base.Event):
 class AllocationNotMoved(base.Event):
     """Placement does not move the allocation of an instance.
 
-    It has no room for it, the allocation rests elsewhere, or another service
-    moves it at the same time.
+    The destination has no room for it, the allocation is on another provider,
+    or another service moves it at the same time.
 
     :ivar instance: the UUID of the instance
-    :ivar target: where it was to go: the name of a pool, or the UUID of a node
+    :ivar target: the destination: the name of a pool, or the UUID of a node
     """
 
     LEVEL = base.Level.WARNING
@@ -103,13 +103,13 @@ class AllocationNotMoved(base.Event):
 
     def text(self) -> str:
         return ('Placement does not move the allocation of instance '
-                f'{self.instance} to {self.target}: it has no room there, or '
-                'has the allocation elsewhere. The next pass tries again.')
+                f'{self.instance} to {self.target}: there is no room, or '
+                'the allocation is elsewhere. The next pass tries again.')
 
 
 @dataclasses.dataclass(frozen=True)
 class InstanceElsewhere(base.Event):
-    """Ironic has an instance on a node that Nova does not have it on.
+    """Ironic has an instance on a node, and Nova does not have it there.
 
     :ivar node: the UUID of the node
     :ivar instance: the UUID of the instance
@@ -145,7 +145,8 @@ class BuildEnded(base.Event):
 
     def text(self) -> str:
         return (f'The build of instance {self.instance} on node {self.node} '
-                f'has ended with {_nova_compute(self.host)}: it is in ERROR.')
+                f'has ended, because {_nova_compute(self.host)} has died: '
+                'the instance is in ERROR.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,8 +193,8 @@ class BuildNotEnded(base.Event):
     def text(self) -> str:
         host = _nova_compute(self.host)
         if self.instance is None:
-            return ('Placement does not tell of the builds for node '
-                    f'{self.node} that {host} has left behind; look for '
+            return ('Cannot read from Placement which builds for node '
+                    f'{self.node} {host} has left behind; look for '
                     f'instances that stay in BUILD: {self.error}')
         return (f'The build of instance {self.instance}, which {host} has '
                 f'left behind, cannot be ended yet: {self.error}')
@@ -205,8 +206,8 @@ class DeploymentFailed(base.Event):
 
     :ivar node: the UUID of the node
     :ivar instance: the UUID of the instance
-    :ivar count: how many have failed on the node, one after the other
-    :ivar until: until when builds try the node after all others
+    :ivar count: the number of deployments on the node that failed in a row
+    :ivar until: builds try the node after all others until this time
     :ivar error: the error
     """
 
@@ -220,9 +221,10 @@ class DeploymentFailed(base.Event):
 
     def text(self) -> str:
         return (f'The deployment of instance {self.instance} on node '
-                f'{self.node} has failed, the last '
-                f'{plural.of(self.count, "deployment")} there: until '
-                f'{self.until.isoformat(timespec="seconds")} builds try this '
+                f'{self.node} has failed '
+                f'({plural.of(self.count, "failed deployment")} in a row on '
+                'this node): until '
+                f'{self.until.isoformat(timespec="seconds")}, builds try this '
                 f'node after all others of its kind: {self.error}')
 
 

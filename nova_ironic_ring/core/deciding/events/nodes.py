@@ -12,10 +12,10 @@ from nova_ironic_ring.core.values import plural
 
 @dataclasses.dataclass(frozen=True)
 class NodeTaken(base.Move):
-    """A free node becomes this service's.
+    """This service takes a free node.
 
     :ivar node: the node's UUID
-    :ivar owner: the name of its owner until now; None if it had none
+    :ivar owner: the name of its former owner; None if it had none
     :ivar decision: the decision
     """
 
@@ -35,7 +35,7 @@ class NodeTaken(base.Move):
 
 @dataclasses.dataclass(frozen=True)
 class NodeOffered(base.Move):
-    """A node of this service may be taken by another.
+    """Another service may take a node of this service.
 
     :ivar node: the node's UUID
     :ivar taker: the canonical name of the other service
@@ -68,10 +68,10 @@ class NodesNotOffered(base.Event):
     error: Exception
 
     def text(self) -> str:
-        return ('Placement does not tell whether something is to be built on '
+        return ('Cannot read from Placement whether builds are under way to '
                 f'{plural.of(len(self.nodes), "free node")} for other '
-                f'services, such as {self.nodes[0]}: nothing is offered until '
-                f'it does: {self.error}')
+                f'services, such as {self.nodes[0]}: these are not offered '
+                f'until it answers: {self.error}')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,11 +79,12 @@ class NodesVanished(base.Event):
     """Too many of a service's nodes are missing to believe them deleted.
 
     :ivar host: the name of the service
-    :ivar is_mine: whether it is this one
+    :ivar is_mine: whether it is this service
     :ivar nodes: UUIDs of the missing nodes, in order
     :ivar total: how many nodes the service has
-    :ivar unnamed: how many more are missing of which the names are not known
-    :ivar in_pools: whether the nodes are counted in pools, and have no records
+    :ivar unnamed: the number of further missing nodes, whose UUIDs are not
+        known
+    :ivar in_pools: whether the nodes count in pools, and have no records
     """
 
     LEVEL = base.Level.ERROR
@@ -116,7 +117,8 @@ class NodesVanished(base.Event):
 class NodeKept(base.Event):
     """A node is missing from Ironic, and Nova has an instance on it.
 
-    Its record is not deleted, for that would take the instance's allocation.
+    Its record is kept, because deleting it would delete the instance's
+    allocation.
 
     :ivar node: the node's UUID
     :ivar instance: the UUID of the instance
@@ -136,18 +138,18 @@ class NodeKept(base.Event):
 
 @dataclasses.dataclass(frozen=True)
 class NodesBack(base.Event):
-    """The nodes that had vanished are there again, or believed deleted."""
+    """No node counts as vanished any more."""
 
     LEVEL = base.Level.INFO
 
     def text(self) -> str:
-        return ('The nodes of this service that had vanished are there again, '
-                'or believed deleted.')
+        return ('No node of this service counts as vanished any more: the '
+                'nodes are back in Ironic, or deleted.')
 
 
 @dataclasses.dataclass(frozen=True)
 class HandoversUnknown(base.Event):
-    """It cannot be seen yet whether builds are left on nodes handed over.
+    """The search for builds on nodes that were handed over has failed.
 
     :ivar error: the error
     """
@@ -157,13 +159,13 @@ class HandoversUnknown(base.Event):
     error: Exception
 
     def text(self) -> str:
-        return ('Whether builds are on their way to former owners of nodes '
-                f'cannot be seen, and is looked at again: {self.error}')
+        return ('Cannot find out whether builds are on their way to former '
+                f'owners of nodes; the next pass tries again: {self.error}')
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordRemoved(base.Event):
-    """The record of a dead service's node was deleted: Ironic has no node.
+    """The record of a dead service's node was deleted, as Ironic has none.
 
     :ivar node: the UUID of the node
     :ivar host: the name of the dead service
@@ -183,9 +185,9 @@ class RecordRemoved(base.Event):
 class RecordNotRemoved(base.Event):
     """The record of a dead service's node could not be deleted.
 
-    :ivar node: the UUID of the node; None if it could not be looked for any
-    :ivar host: the name of the dead service; None if it is that of all
-    :ivar reason: the error, or what stands in the way
+    :ivar node: the UUID of the node; None if the search itself has failed
+    :ivar host: the name of the dead service; None if the search has failed
+    :ivar reason: the error, or what prevents the deletion
     """
 
     LEVEL = base.Level.ERROR
@@ -196,18 +198,18 @@ class RecordNotRemoved(base.Event):
 
     def text(self) -> str:
         if self.node is None:
-            return ('What dead services have left behind cannot be looked '
-                    f'for: {self.reason}')
-        return (f'What is left of node {self.node} of {self.host} cannot be '
-                f'removed: {self.reason}')
+            return ('Cannot look for what dead services have left behind: '
+                    f'{self.reason}')
+        return ('Cannot delete the record or resource provider of node '
+                f'{self.node} of {self.host}: {self.reason}')
 
 
 @dataclasses.dataclass(frozen=True)
 class PassDone(base.Event):
     """A pass is over.
 
-    :ivar counts: how often each decision was made
-    :ivar moves: whether anything moves because of it
+    :ivar counts: the number of nodes for each decision
+    :ivar moves: whether anything moves because of the pass
     """
 
     counts: Mapping[decisions.Decision, int]

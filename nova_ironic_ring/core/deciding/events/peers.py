@@ -16,8 +16,8 @@ from nova_ironic_ring.core.values import model
 class MembersChanged(base.Event):
     """The ring has other members than before.
 
-    :ivar before: canonical names of the members until now
-    :ivar now: what the services are now
+    :ivar before: canonical names of the former members
+    :ivar now: the membership now
     """
 
     LEVEL = base.Level.INFO
@@ -37,11 +37,12 @@ class MembersChanged(base.Event):
 
 @dataclasses.dataclass(frozen=True)
 class TrustChanged(base.Event):
-    """This service goes by what it sees of the others to another degree.
+    """This service trusts its view of the others more or less than before.
 
-    :ivar before: the trust until now
-    :ivar now: the trust from now on
-    :ivar down_time: seconds for which all has to be in time
+    :ivar before: the former trust
+    :ivar now: the new trust
+    :ivar down_time: the time for which all heartbeats have to be in time, in
+        seconds
     """
 
     before: trust.Trust
@@ -54,26 +55,26 @@ class TrustChanged(base.Event):
 
     def text(self) -> str:
         if self.now is trust.Trust.BLACKOUT:
-            return ('Heartbeats of this service have been late, or Nova could '
-                    'not be asked, so those of the others may be late as '
-                    'well: until all has been in time for '
+            return ('Heartbeats of this service have been late, or Nova did '
+                    'not answer, so those of the others may be late as '
+                    'well: until all have been in time for '
                     f'{self.down_time:g} s, the members of the ring stay as '
-                    'they are and no node is taken from a service that looks '
+                    'they are, and no node is taken from a service that looks '
                     'absent.')
         if self.before is trust.Trust.BLACKOUT:
             return (f'All heartbeats have been in time for {self.down_time:g} '
-                    's: services that look absent are believed absent again.')
+                    's: services that look absent count as absent again.')
         return ''
 
 
 @dataclasses.dataclass(frozen=True)
 class PeerListDiffers(base.Event):
-    """The peer list is not what the services say of themselves.
+    """The peer list and the scopes that the services report differ.
 
-    :ivar unlisted: canonical names of live services that say that they have
-        the scope of this one, and are not in the list
-    :ivar elsewhere: canonical names of services in the list that say that they
-        have another scope
+    :ivar unlisted: canonical names of live services that report the scope of
+        this one, and are not in the list
+    :ivar elsewhere: canonical names of services in the list that report
+        another scope
     """
 
     LEVEL = base.Level.WARNING
@@ -89,17 +90,17 @@ class PeerListDiffers(base.Event):
         if self.elsewhere:
             words.append(f'it names {_names(self.elsewhere)}, in another '
                          'conductor group or shard')
-        return ('[ironic] peer_list is not what the services say of '
-                f'themselves: {"; ".join(words)}. The list decides. Correct '
+        return ('[ironic] peer_list does not match what the services report: '
+                f'{"; ".join(words)}. The list decides. Correct '
                 'it, or remove it from all services of the group, and send '
                 'SIGHUP.')
 
 
 @dataclasses.dataclass(frozen=True)
 class SilentOwners(base.Event):
-    """Services that cannot be peers have nodes of this one's scope.
+    """Services that cannot be peers have nodes of this service's scope.
 
-    They say nothing of their scope, as those with Nova's own driver.
+    They report no scope. Services with Nova's own driver never do.
 
     :ivar hosts: their canonical names
     :ivar scope: the scope
@@ -116,19 +117,19 @@ class SilentOwners(base.Event):
             else 'Give them this driver, or set [ironic] peer_list with all '
             'services of the group on each of them until they have it, and '
             'send SIGHUP.')
-        return (f'{_names(self.hosts)} say nothing of the nodes that they '
-                "divide, as services with Nova's own driver, and have nodes "
-                f'of {_name(self.scope)}, which this one is limited to: they '
-                'are no peers of it, and each side takes these nodes from the '
-                f'other. {advice}')
+        return (f'{_names(self.hosts)} do not report a conductor group or '
+                "shard, like services with Nova's own driver, and have nodes "
+                f'of {_name(self.scope)}, which this service is limited to: '
+                'they are not its peers, and each side takes these nodes from '
+                f'the other. {advice}')
 
 
 @dataclasses.dataclass(frozen=True)
 class ListingDiffers(base.Event):
     """Members of the ring do not agree on how to divide the nodes.
 
-    :ivar hosts: canonical names of those that say another ``listing`` than
-        this service has; none if all agree again
+    :ivar hosts: canonical names of members that report another ``listing``
+        than this service has; none if all agree again
     :ivar by_shards: whether this service has ``shards``
     """
 
@@ -168,10 +169,10 @@ class ScopeEmpty(base.Event):
 
 @dataclasses.dataclass(frozen=True)
 class PassesFail(base.Event):
-    """The passes of another service have failed for long, and it lives.
+    """Another service is alive, and its passes have failed for long.
 
     :ivar host: its canonical name
-    :ivar seconds: for how long this service has watched that
+    :ivar seconds: how long this service has seen them fail
     """
 
     LEVEL = base.Level.WARNING
@@ -182,9 +183,9 @@ class PassesFail(base.Event):
     def text(self) -> str:
         return (f'{self.host} is alive, and its passes have failed for '
                 f'{self.seconds:.0f} s or more: its free nodes are taken '
-                'over, its instances stay with it. See its log, whether it '
-                'reaches Ironic and Placement, and its credentials in '
-                '[ironic].')
+                'over, its instances stay with it. Look at its log, check '
+                'that it reaches Ironic and Placement, and check its '
+                'credentials in [ironic].')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,7 +209,7 @@ class TimeoutTooShort(base.Event):
     """The handover timeout is shorter than two passes of a member.
 
     :ivar host: the canonical name of the slowest of the members
-    :ivar needed: how long its two passes take, in seconds
+    :ivar needed: the time that two passes of it take, in seconds
     :ivar timeout: the handover timeout, in seconds
     """
 
@@ -228,7 +229,7 @@ class TimeoutTooShort(base.Event):
 
 @dataclasses.dataclass(frozen=True)
 class DisputeFound(base.Event):
-    """Another service takes back what this one has taken.
+    """Another service takes back nodes that this one has taken.
 
     :ivar host: the canonical name of the other service
     :ivar nodes: UUIDs of the nodes, in order
@@ -269,7 +270,7 @@ class DisputeEnded(base.Event):
         why = {
             disputes.Reason.OPTIONS_CHANGED:
                 'the options of this service have changed',
-            disputes.Reason.STATE_CHANGED: f'{host} is {what} by now',
+            disputes.Reason.STATE_CHANGED: f'{host} is {what} now',
             disputes.Reason.QUIET: 'nothing more was taken back',
         }[self.dispute.reason]
         return f'The dispute with {host} has ended: {why}.'
@@ -277,7 +278,7 @@ class DisputeEnded(base.Event):
 
 @dataclasses.dataclass(frozen=True)
 class LastPassNotSaid(base.Event):
-    """The peers could not be told that this pass was a good one.
+    """This service could not report to its peers that its pass has worked.
 
     :ivar error: the error
     """
@@ -287,13 +288,13 @@ class LastPassNotSaid(base.Event):
     error: Exception
 
     def text(self) -> str:
-        return ('The other services could not be told that the passes of this '
+        return ('Cannot report to the other services that the passes of this '
                 f'one work: {self.error}')
 
 
 @dataclasses.dataclass(frozen=True)
 class ScopeNotSaid(base.Event):
-    """The peers could not be told which nodes this service divides by now.
+    """This service could not report its scope to its peers.
 
     :ivar error: the error
     """
@@ -303,8 +304,8 @@ class ScopeNotSaid(base.Event):
     error: Exception
 
     def text(self) -> str:
-        return ('The other services could not be told which nodes this one '
-                f'divides by now: {self.error}')
+        return ('Cannot report to the other services which conductor group '
+                f'and shard this one is limited to: {self.error}')
 
 
 def _names(hosts: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ class PoolsCounted(base.Event):
 
     :ivar pools: how many pools it has
     :ivar nodes: how many nodes count in them
-    :ivar free: how many of these can be built on
+    :ivar free: the number of these nodes that can be built on
     :ivar changed: whether the pools have other nodes than before
     """
 
@@ -35,7 +35,7 @@ class PoolsCounted(base.Event):
 
 @dataclasses.dataclass(frozen=True)
 class NodesPooled(base.Event):
-    """Nodes count in pools now, and have no records of their own any more.
+    """Nodes count in pools now, and no longer have records of their own.
 
     :ivar nodes: UUIDs of the nodes
     """
@@ -72,11 +72,11 @@ class PoolsTooSmall(base.Event):
 
 @dataclasses.dataclass(frozen=True)
 class PoolsLeftOut(base.Event):
-    """There are more kinds of nodes than a service makes pools.
+    """There are more kinds of nodes than pools that a service may make.
 
     :ivar limit: how many pools without instances it makes at most
     :ivar pools: how many it has
-    :ivar left_out: of how many kinds it does not make a pool
+    :ivar left_out: the number of kinds that it makes no pool of
     :ivar nodes: UUIDs of the nodes of these kinds, in order
     """
 
@@ -88,19 +88,19 @@ class PoolsLeftOut(base.Event):
     nodes: Sequence[str]
 
     def text(self) -> str:
-        return ('There are more kinds of nodes than [ironic_ring] pools_limit '
-                f'lets this service make pools of, which is {self.limit}: '
+        return ('There are more kinds of nodes than this service makes pools '
+                f'of ([ironic_ring] pools_limit is {self.limit}): '
                 f'nothing is built on {plural.of(len(self.nodes), "node")} of '
                 f'{plural.of(self.left_out, "kind")}, such as '
                 f'{self.nodes[0]}. See who has set the traits and '
-                'capabilities of these, and name those that flavors ask for '
-                'in [ironic_ring] pool_traits and pool_capabilities, or raise '
-                'the limit.')
+                'capabilities of these nodes, and name those that flavors ask '
+                'for in [ironic_ring] pool_traits and pool_capabilities, or '
+                'raise the limit.')
 
 
 @dataclasses.dataclass(frozen=True)
 class PoolsWithinLimit(base.Event):
-    """A service makes a pool of each kind again.
+    """A service has a pool of each kind again.
 
     :ivar pools: how many it has
     """
@@ -110,13 +110,13 @@ class PoolsWithinLimit(base.Event):
     pools: int
 
     def text(self) -> str:
-        return ('Of each kind of its nodes this service has a pool again: '
+        return ('This service has a pool of each kind of its nodes again: '
                 f'{plural.of(self.pools, "pool")}.')
 
 
 @dataclasses.dataclass(frozen=True)
 class AllocationsUnknown(base.Event):
-    """Placement does not tell which instances have an allocation of a pool.
+    """This service cannot read which instances have allocations of a pool.
 
     :ivar pool: the name of the pool
     :ivar error: the error
@@ -128,6 +128,6 @@ class AllocationsUnknown(base.Event):
     error: Exception
 
     def text(self) -> str:
-        return ('Placement does not tell who has allocations of pool '
-                f'{self.pool}: each instance in it is believed to have one: '
+        return ('Cannot read from Placement who has allocations of pool '
+                f'{self.pool}: each instance in it counts as having one: '
                 f'{self.error}')

@@ -92,11 +92,12 @@ class DescribeTestCase(IronicTestCase):
         self.ironic.for_nova([NODE])
         self.describe()
         said = [line for line in logged.output.splitlines()
-                if 'cannot be' in line]
+                if 'impossible' in line]
         self.assertEqual([
-            f'The properties of node {NODE} in Ironic say what cannot be, and '
-            'what they say is left out: memory_mb is 1099511627776; cpu_arch '
-            "is ['x86_64']; a capability is '\\n'. Its owner is to mend them."
+            f'Node {NODE} has impossible properties or traits in Ironic, '
+            'which are ignored: memory_mb is 1099511627776; cpu_arch is '
+            "['x86_64']; a capability is '\\n'. Correct them, or ask the "
+            'owner of the node to.'
         ], said)
         # When it says something else that cannot be.
         self.fake.properties[NODE] = {'memory_mb': -1}

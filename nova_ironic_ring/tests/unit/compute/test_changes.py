@@ -119,7 +119,7 @@ class ChangesTestCase(test_updates.WatchedTestCase):
         with mock.patch.object(
                 self.driver, 'get_available_resource', side_effect=ValueError):
             self.look()
-        self.assertIn('cannot be updated before the next pass',
+        self.assertIn('Cannot update it before the next pass',
                       self.log.output)
         self.assertEqual({self.node}, self.changed())
 
@@ -129,7 +129,7 @@ class ChangesTestCase(test_updates.WatchedTestCase):
                 side_effect=exception.VirtDriverNotReady):
             self.look()
             self.look()
-        self.assertEqual(1, self.log.output.count('is not seen before'))
+        self.assertEqual(1, self.log.output.count('look for changes'))
         self.assertIsNone(self.me.ring.memory.confidence.bad_at)
 
     def test_no_lock_while_ironic_is_asked(self):

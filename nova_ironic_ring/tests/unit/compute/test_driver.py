@@ -781,7 +781,7 @@ class ArrivingBuildTestCase(base.DriverTestCase):
         with mock.patch.object(self.driver, 'get_available_resource', lose):
             self.assertRaises(
                 exception.ComputeResourcesUnavailable, self._claim)
-        self.assertIn('cannot be taken', self.log.output)
+        self.assertIn('Cannot take node', self.log.output)
         self.assertIsNone(self.nova.host_of('new'))
 
     def test_node_that_is_allocated_to_another_as_well(self):
@@ -793,7 +793,7 @@ class ArrivingBuildTestCase(base.DriverTestCase):
         read = self.me.placement.get_allocations_for_resource_provider
         read.side_effect = keystone_exceptions.ConnectFailure
         self.assertRaises(exception.ComputeResourcesUnavailable, self._claim)
-        self.assertIn('cannot be taken', self.log.output)
+        self.assertIn('Cannot take node', self.log.output)
 
     def test_instance_that_is_unshelved(self):
         # As Nova says that it is being done before it claims a node.

@@ -289,8 +289,8 @@ class WriteTestCase(LostInstanceTestCase):
         self.assertEqual([None] * 3, self._write())
         for done in self.done:
             done.assert_not_called()
-        self.assertIn('is with other: what was asked for here changes '
-                      'nothing more of its state.', self.log.output)
+        self.assertIn('belongs to other now: this service no longer changes '
+                      'its state.', self.log.output)
         # Nor does anything else that Nova does with this copy.
         self.assertRaises(guards.NotMineError, self.instance.save)
         self.assertFalse(self._free())
@@ -394,7 +394,7 @@ class RebuiltTestCase(LostInstanceTestCase):
     def test_instance_that_was_lost_is_not_taken_back(self):
         self._finish()
         self.write.assert_not_called()
-        self.assertIn('is with other on', self.log.output)
+        self.assertIn('belongs to other on', self.log.output)
 
     def test_instance_that_has_come_into_a_pool(self):
         self.nova.change_instance(

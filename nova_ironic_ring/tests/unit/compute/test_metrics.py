@@ -304,8 +304,8 @@ class ServerTestCase(base.DriverTestCase):
         with socket.create_server(('127.0.0.1', 0)) as taken:
             listen = f'127.0.0.1:{taken.getsockname()[1]}'
             self.assertIsNone(metrics.start(self.me.ring, lambda: 0, listen))
-        self.assertIn(f'nobody can listen on {listen} (Address already in '
-                      'use): choose another', self.log.output)
+        self.assertIn(f'cannot listen on {listen} (Address already in use): '
+                      'choose another', self.log.output)
 
     def test_with_eventlet(self):
         # What a wrong selector would do: stop all greenlets.

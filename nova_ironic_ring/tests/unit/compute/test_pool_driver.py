@@ -628,7 +628,7 @@ class ReserveTestCase(PoolDriverTestCase):
                 nova_driver.IronicDriver, '_unprovision',
                 side_effect=exception.NovaException('no')):
             self.driver.failed_spawn_cleanup(instance)
-        self.assertIn('What was built of instance i cannot be cleaned up',
+        self.assertIn('Cannot clean up after the failed build of instance i',
                       self.log.output)
 
     def test_clean_up_of_a_node_that_another_instance_has_by_now(self):
@@ -645,7 +645,7 @@ class ReserveTestCase(PoolDriverTestCase):
                 exception.InstanceDeployFailure, self.driver.spawn, None,
                 instance, None, [], None, {})
         self.assertEqual('another', self.cloud.nodes[node].instance)
-        self.assertIn('has instance another by now', self.log.output)
+        self.assertIn('has instance another now', self.log.output)
 
     def test_clean_up_of_an_instance_that_was_active(self):
         # Which somebody has asked to be built once more.
@@ -793,7 +793,7 @@ class DestroyTestCase(PoolDriverTestCase):
         write.side_effect = ValueError('no')
         instance, node = self.build()
         self.destroy(instance, node)
-        self.assertIn('cannot be told yet', self.log.output)
+        self.assertIn('Cannot write to Placement yet', self.log.output)
         self.assertEqual((30, 1), self.counted())
 
     def test_instance_without_a_node(self):
@@ -861,7 +861,7 @@ class AbandonTestCase(PoolDriverTestCase):
     def test_ironic_that_does_not_answer(self):
         self.recover(ValueError('no'))
         self.delete.assert_not_called()
-        self.assertIn('stays so until it is deleted', self.log.output)
+        self.assertIn('Cannot free what is reserved', self.log.output)
 
 
 class SpawnTestCase(PoolDriverTestCase):
@@ -927,8 +927,8 @@ class SpawnTestCase(PoolDriverTestCase):
         self.spawn()
         bad, _ = self.tried
         self.assertEqual(1, self.failed_nodes())
-        self.assertIn(f'on node {bad} has failed, the last 1 deployment there',
-                      self.log.output)
+        self.assertIn(f'on node {bad} has failed (1 failed deployment in a '
+                      'row on this node)', self.log.output)
         self.me.run_pass()
         self.assertNotIn(bad, {
             self.build(f'i{number}')[1] for number in range(28)})

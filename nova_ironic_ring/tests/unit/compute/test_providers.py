@@ -280,7 +280,8 @@ class AggregatesTestCase(RealPlacementTestCase):
             self.real.track(self.client, (self.uuid, self.place), self.driver)
         self.assertEqual(3, len(asked))
         self.assertEqual(set(), self.found())
-        self.assertEqual(1, self.log.output.count('Nova does not tell'))
+        self.assertEqual(
+            1, self.log.output.count('Cannot read the host aggregates'))
         self.real.put_in_aggregates(self.uuid, {self.own})
         self.restart()
         self.track(self.place)

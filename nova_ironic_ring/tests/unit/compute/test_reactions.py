@@ -128,7 +128,7 @@ class ReactionsTestCase(base.DriverTestCase):
         self.nova.change_instance('theirs', host='a')
         self.reactions.track(self.node)
         self.assertNotIn(self.node, self.me.tracked)
-        self.assertIn('cannot be recorded before the next pass',
+        self.assertIn('for this service before the next pass',
                       self.log.output)
 
     def test_a_pass_has_come_to_another_decision(self):
@@ -174,7 +174,7 @@ class ReactionsTestCase(base.DriverTestCase):
             self._look()
             self._look()
         self.assertEqual(
-            1, self.log.output.count('cannot be looked at between'))
+            1, self.log.output.count('Cannot look at the other services'))
         self.assertIsNotNone(self.me.ring.memory.confidence.bad_at)
         self._die()
         self._look()
@@ -227,7 +227,7 @@ class OffersTestCase(base.DriverTestCase):
         self.reactions.track(self.node)
         self.assertEqual('a', self.cloud.rows[self.node].owner)
         self.assertNotIn(self.node, self.me.tracked)
-        self.assertIn('cannot be recorded before the next pass',
+        self.assertIn('for this service before the next pass',
                       self.log.output)
 
     def test_while_the_tracker_goes_from_node_to_node(self):

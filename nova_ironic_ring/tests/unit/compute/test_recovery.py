@@ -200,7 +200,7 @@ class RecoveryTestCase(RecoveringTestCase):
         self.states = ['available']
         self.assertEqual(('error', None), self._recover(
             'building', 'networking'))
-        self.assertIn('Why instance instance is in ERROR cannot be recorded.',
+        self.assertIn('Cannot record why instance instance is in ERROR.',
                       self.log.output)
 
     def test_build_with_which_its_service_goes_on(self):

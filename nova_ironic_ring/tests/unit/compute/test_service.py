@@ -153,7 +153,7 @@ class SettingsTestCase(base.DriverTestCase):
                 self.nodes_after_pass()
             self.assertEqual(2, log.output.count(
                 'peer_list does not name'))
-        self.assertEqual(2, log.output.count('. Until that is mended, '))
+        self.assertEqual(2, log.output.count('. Until you correct it, '))
         self.assertNotIn('.. ', log.output)
 
     def test_shards_within_a_shard(self):
@@ -189,8 +189,8 @@ class SettingsTestCase(base.DriverTestCase):
                 self.configure(failover_after=wanted)
                 self.nodes_after_pass()
         self.assertEqual(2, log.output.count(
-            '[ironic_ring] failover_after is 10 s, and a service that ends in '
-            f'order may take {graceful} s'))
+            '[ironic_ring] failover_after is 10 s, and a service may take '
+            f'{graceful} s to shut down'))
         self.assertEqual(3, log.output.count('failover_after is 1'))
         self.assertEqual(3, len(log.output.splitlines()))
         # What the others read of it says both.

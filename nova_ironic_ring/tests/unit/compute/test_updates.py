@@ -325,7 +325,8 @@ class MovesTestCase(WatchedTestCase):
         ask = self.me.placement.get
         ask.side_effect = ValueError('no answer')
         self.assertEqual(self.kill(), self.tracked)
-        self.assertIn('are left to the resource tracker', self.log.output)
+        self.assertIn('nodes directly; the resource tracker takes them',
+                      self.log.output)
 
     def test_node_that_another_takes_meanwhile(self):
         taken = set()
@@ -355,7 +356,7 @@ class MovesTestCase(WatchedTestCase):
                         in self.me.ring.result.plan.steps.items()
                         if step.decision.takes)
             self.driver._is_to_update(node)
-        self.assertIn('cannot be recorded', self.log.output)
+        self.assertIn('Cannot record node', self.log.output)
         self.assertEqual('a', self.cloud.rows[node].owner)
         self.assertIn(node, self.kill())
 

@@ -31,14 +31,14 @@ LINES = [
      'Members of the ring: a, e (before: a, b): e has come, b is forced '
      'down.'),
     (events.TrustChanged(Trust.FULL, Trust.BLACKOUT, 60.0), 'WARNING',
-     'until all has been in time for 60 s'),
+     'until all have been in time for 60 s'),
     (events.PeerListDiffers(frozenset('bc'), frozenset('d')), 'WARNING',
      'it leaves out b, c, alive in the same conductor group; it names d, in '
      'another conductor group or shard. The list decides.'),
     (events.SilentOwners(frozenset('bc'), settings.Scope('rack')), 'WARNING',
-     "b, c say nothing of the nodes that they divide, as services with Nova's "
-     'own driver, and have nodes of conductor group "rack", which this one is '
-     'limited to'),
+     'b, c do not report a conductor group or shard, like services with '
+     'Nova\'s own driver, and have nodes of conductor group "rack", which '
+     'this service is limited to'),
     (events.ScopeEmpty(settings.Scope('rack', 'x')), 'WARNING',
      'Ironic has no node in conductor group "rack" and shard "x", which'),
     (events.PassesFail('b', 240.0), 'WARNING',
@@ -54,13 +54,14 @@ LINES = [
     (events.NodeKept('n1', 'i1'), 'ERROR',
      'Ironic does not show node n1 any more, and Nova has instance i1 on it'),
     (events.NodesNotOffered(['n1', 'n2'], ERROR), 'WARNING',
-     'to be built on 2 free nodes for other services, such as '
-     'n1: nothing is offered until it does: no'),
-    (events.NodesBack(), 'INFO', 'that had vanished are there again'),
+     'builds are under way to 2 free nodes for other services, such as '
+     'n1: these are not offered until it answers: no'),
+    (events.NodesBack(), 'INFO',
+     'No node of this service counts as vanished any more'),
     (events.DisputeFound('a', ['n1', 'n2'], 'me'), 'ERROR',
      'a takes back nodes that me has taken, such as n1 (2 in all)'),
     (_ended(Reason.STATE_CHANGED, membership.State.ABSENT), 'INFO',
-     'The dispute with a has ended: a is absent by now.'),
+     'The dispute with a has ended: a is absent now.'),
     (events.NodeTaken('n1', 'b', Decision.TAKE_OFFERED), 'INFO',
      'Node n1 of b is free and taken with consent of its owner.'),
     (events.NodeOffered('n1', 'b'), 'INFO', 'Node n1 is offered to b.'),
@@ -70,13 +71,13 @@ LINES = [
      'Instance i1 of b cannot be taken over: no'),
     (events.AllocationNotMoved('i1', 'me.CUSTOM_GOLD.01234567'), 'WARNING',
      'Placement does not move the allocation of instance i1 to '
-     'me.CUSTOM_GOLD.01234567: it has no room there'),
+     'me.CUSTOM_GOLD.01234567: there is no room'),
     (events.InstanceElsewhere('n1', 'i1', 'kvm'), 'WARNING',
      'Ironic has instance i1 on node n1, and Nova does not have it there: the '
      'instance stays with kvm.'),
     (events.BuildEnded('n1', 'i1', 'b'), 'INFO',
-     'The build of instance i1 on node n1 has ended with the nova-compute b: '
-     'it is in ERROR.'),
+     'The build of instance i1 on node n1 has ended, because the nova-compute '
+     'b has died: the instance is in ERROR.'),
     (events.UnshelveEnded('n1', 'i1', None), 'INFO',
      'Instance i1, which was to be unshelved on node n1, stays shelved: its '
      'nova-compute has died. Unshelve it again.'),
@@ -84,15 +85,16 @@ LINES = [
      'The build of instance i1, which its nova-compute has left behind, '
      'cannot be ended yet: no'),
     (events.HandoversUnknown(ERROR), 'WARNING',
-     'cannot be seen, and is looked at again: no'),
+     'former owners of nodes; the next pass tries again: no'),
     (events.LastPassNotSaid(ERROR), 'WARNING',
-     'The other services could not be told that the passes of this one work: '
+     'Cannot report to the other services that the passes of this one work: '
      'no'),
     (events.ScopeNotSaid(ERROR), 'WARNING',
-     'could not be told which nodes this one divides by now: no'),
+     'Cannot report to the other services which conductor group and shard '
+     'this one is limited to: no'),
     (events.RecordRemoved('n1', 'b'), 'INFO', 'Node n1 of b, which is absent'),
     (events.RecordNotRemoved('n1', 'b', ERROR), 'ERROR',
-     'What is left of node n1 of b cannot be removed: no'),
+     'Cannot delete the record or resource provider of node n1 of b: no'),
     (events.PoolsCounted(2, 9, 4, True), 'INFO',
      '9 nodes are in 2 pools of this service; 4 of them can be built on.'),
     (events.NodesPooled(['n1', 'n2']), 'INFO',
@@ -105,19 +107,18 @@ LINES = [
     (events.DeploymentFailed(
         'n1', 'i1', 2, datetime.datetime(
             2026, 1, 2, 3, tzinfo=datetime.timezone.utc), ERROR), 'WARNING',
-     'The deployment of instance i1 on node n1 has failed, the last 2 '
-     'deployments there: until 2026-01-02T03:00:00+00:00 builds try this node '
-     'after all others of its kind: no'),
+     'The deployment of instance i1 on node n1 has failed (2 failed '
+     'deployments in a row on this node): until 2026-01-02T03:00:00+00:00, '
+     'builds try this node after all others of its kind: no'),
     (events.PoolsLeftOut(3, 4, 2, ['n1', 'n2', 'n3']), 'WARNING',
-     'There are more kinds of nodes than [ironic_ring] pools_limit lets this '
-     'service make pools of, which is 3: nothing is built on 3 nodes of 2 '
+     'There are more kinds of nodes than this service makes pools of '
+     '([ironic_ring] pools_limit is 3): nothing is built on 3 nodes of 2 '
      'kinds, such as n1.'),
     (events.PoolsWithinLimit(3), 'INFO',
-     'Of each kind of its nodes this service has a pool again: 3 pools.'),
+     'This service has a pool of each kind of its nodes again: 3 pools.'),
     (events.AllocationsUnknown('me.CUSTOM_GOLD.01234567', ERROR), 'WARNING',
-     'Placement does not tell who has allocations of pool '
-     'me.CUSTOM_GOLD.01234567: each instance in it is believed to have one: '
-     'no'),
+     'Cannot read from Placement who has allocations of pool '
+     'me.CUSTOM_GOLD.01234567: each instance in it counts as having one: no'),
     (events.ListingDiffers(frozenset({'a', 'b'}), True), 'WARNING',
      '[ironic_ring] listing is "shards" here and is not on a, b, which are in '
      'the same ring.'),
@@ -129,7 +130,7 @@ LINES = [
 #: The other texts that a kind has.
 MORE = [
     (_ended(Reason.STATE_CHANGED, membership.State.MEMBER), 'INFO',
-     'The dispute with a has ended: a is a member by now.'),
+     'The dispute with a has ended: a is a member now.'),
     (_ended(Reason.OPTIONS_CHANGED), 'INFO',
      'The dispute with a has ended: the options of this service have '
      'changed.'),
@@ -142,8 +143,8 @@ MORE = [
     (events.TrustChanged(Trust.BLACKOUT, Trust.FULL, 60.0), 'INFO',
      'All heartbeats have been in time for 60 s'),
     (events.PeerListDiffers(frozenset('b'), frozenset()), 'WARNING',
-     'say of themselves: it leaves out b, alive in the same conductor group. '
-     'The'),
+     'what the services report: it leaves out b, alive in the same conductor '
+     'group. The'),
     (events.NodesVanished('me', True, ['n1'], 9, 0, True), 'ERROR',
      'Ironic does not show 1 of 9 nodes of this service, such as n1: they are '
      'still counted, and reserved.'),
@@ -155,17 +156,17 @@ MORE = [
     (events.InstanceTaken('n1', 'i1', 'b', False), 'INFO',
      'is taken over from b with its consent.'),
     (events.BuildNotEnded('n1', None, 'b', ERROR), 'WARNING',
-     'Placement does not tell of the builds for node n1 that the nova-compute '
-     'b has left behind'),
+     'Cannot read from Placement which builds for node n1 the nova-compute b '
+     'has left behind'),
     (events.RecordNotRemoved(None, None, ERROR), 'ERROR',
-     'What dead services have left behind cannot be looked for: no'),
+     'Cannot look for what dead services have left behind: no'),
     (events.PoolsCounted(2, 9, 4, False), 'DEBUG', '9 nodes are in 2 pools'),
     (events.PassDone({}, False), 'DEBUG', 'Of 0 nodes, none.'),
     (events.PassDone({Decision.KEEP: 1}, False), 'DEBUG', 'Of 1 node, 1 free'),
     (events.PoolsCounted(1, 1, 0, True), 'INFO', '1 node is in 1 pool of'),
     (events.NodesPooled(['n1']), 'INFO', '1 node is in pools now, such as n1'),
     (events.NodesNotOffered(['n1'], ERROR), 'WARNING',
-     'to be built on 1 free node for other services, such as n1'),
+     'builds are under way to 1 free node for other services, such as n1'),
 ]
 
 
