@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Has nodes be updated between two passes that have changed in Ironic.
+"""Updates nodes that have changed in Ironic between two passes.
 
-In a thread of its own: where Ironic does not answer, nothing else waits, and
-least of all what takes over the instances of dead services.
+It has a thread of its own: if Ironic does not answer, nothing else waits,
+least of all the takeover of instances of dead services.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,10 +17,10 @@ from nova_ironic_ring.compute import service
 
 LOG = logging.getLogger(__name__)
 
-# Seconds after which it is looked whether the configuration has changed, or
-# the service is about to end.
+# Seconds between two checks of whether the configuration has changed, or the
+# service is about to end.
 _LONGEST = 1.0
-# Seconds: never in a loop without a pause.
+# The shortest pause, in seconds, so that no loop runs without one.
 _SHORTEST = 0.2
 
 
@@ -58,12 +58,12 @@ class Changes:
                 _LONGEST, max(_SHORTEST, due)))
 
     def look(self) -> None:
-        """Look once, and have what has changed be updated."""
+        """Look once, and update what has changed."""
         try:
             places = self._look()
             self._is_failing = False
         except Exception as error:
-            # Once: it is looked again, and again.
+            # Log it once, because the look is repeated.
             if not self._is_failing:
                 LOG.warning('Cannot look for changes in Ironic before the '
                             'next pass: %s', error)
@@ -73,7 +73,7 @@ class Changes:
             self._update(place)
 
     def _update(self, place: str) -> None:
-        """Have the resource tracker update a compute node.
+        """Let the resource tracker update a compute node.
 
         :param place: the UUID of the node, or the name of the pool
         """

@@ -16,7 +16,7 @@ from nova_ironic_ring.core.deciding import events
 
 
 class Reservation(enum.Enum):
-    """What can come of the reservation of a node for a build."""
+    """The results of the reservation of a node for a build."""
 
     RESERVED = 'reserved'
     NO_NODE = 'no_node'
@@ -25,7 +25,7 @@ class Reservation(enum.Enum):
 
 @dataclasses.dataclass
 class Counters:
-    """How often something has happened since this process has started.
+    """How often something has happened since this process started.
 
     :ivar nodes_taken: by what was decided on the node
     :ivar instances_taken: by whether the service that had the instance is dead
@@ -33,8 +33,8 @@ class Counters:
     :ivar disputes: services that were found to see another ring
     :ivar reservations: those of nodes for builds, by what has come of them
     :ivar conflicts: nodes that others had when they were to be reserved
-    :ivar recoveries_given_up: instances that were taken over and are not
-        brought to order by this process any more
+    :ivar recoveries_given_up: instances that were taken over, and whose
+        recovery this process has given up
     """
 
     nodes_taken: collections.Counter[decisions.Decision] = dataclasses.field(
@@ -62,7 +62,7 @@ class Counters:
             self.conflicts += conflicts
 
     def gave_up(self) -> None:
-        """Count an instance that is not brought to order any more."""
+        """Count an instance whose recovery was given up."""
         with self._lock:
             self.recoveries_given_up += 1
 

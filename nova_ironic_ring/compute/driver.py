@@ -29,7 +29,7 @@ class RingMixin(shared.OnNodeMixin):
     _SERVICE = service.RingService
 
     def init_host(self, host: str) -> None:
-        """Refuse to start with a configuration that no ring can come of.
+        """Refuse to start if the configuration allows no ring.
 
         :param host: the name of this service
         :raises nova.exception.InvalidConfiguration: if there is one, such as a
@@ -46,13 +46,13 @@ class RingMixin(shared.OnNodeMixin):
         upstream.before_rebuilt(self, self._track_own)
 
     def _before_build(self, instance: str, node: str) -> None:
-        """Take the node of a build, if another service has it by now.
+        """Take the node of a build, if another service has it now.
 
         :param instance: the UUID of the instance
         :param node: the UUID of the node
         """
         ring = self.ring_service
-        # Without the lock, which a pass may have for long.
+        # Without the lock: a pass may hold it for long.
         if ring.process.tracks(node):
             return
         try:
@@ -73,7 +73,7 @@ class RingMixin(shared.OnNodeMixin):
                             'error': error})
 
     def _is_to_update(self, node: str) -> bool:
-        """Say whether the tracker is to update a node that was listed."""
+        """Return whether the tracker is to update a node that was listed."""
         ring = self.ring_service
         if not ring.is_to_update(node):
             return False
@@ -97,7 +97,7 @@ class RingMixin(shared.OnNodeMixin):
         try:
             upstream.track(self, node)
         except exception.ComputeHostNotFound:
-            # Another service has it by now.
+            # Another service has it now.
             return False
         return True
 
@@ -116,11 +116,11 @@ class RingMixin(shared.OnNodeMixin):
             return list(self.ring_service.nodes)
 
     def get_available_resource(self, nodename: str) -> dict[str, object]:
-        """Describe a node, and say who may take it from this service.
+        """Describe a node, and name the service that may take it.
 
         :param nodename: the node's UUID
-        :returns: as Nova's own driver has it; its ``stats`` are saved with
-            the node's record, where the other services read them
+        :returns: as Nova's own driver has it; its ``stats`` are saved with the
+            node's record, where the other services read them
         :raises nova.exception.ComputeHostNotFound: if another service has
             taken the node since it was decided to list it
         """
@@ -141,7 +141,7 @@ class RingMixin(shared.OnNodeMixin):
         return resources
 
     def is_node_deleted(self, nodename: str) -> bool:
-        """Say whether a node is no more, so that its record can go.
+        """Return whether a node is gone, so that its record can be deleted.
 
         :param nodename: the node's UUID
         :returns: False for all nodes while too many of them have vanished,

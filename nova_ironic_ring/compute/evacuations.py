@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Refuses evacuations, and brings to order what they leave behind.
+"""Refuses evacuations, and cleans up after them.
 
 The machine of an instance is its node, for which no other node can stand in,
 and any service can drive it: an instance goes with a takeover instead.
@@ -27,9 +27,9 @@ _REFUSED = ('a server on a node of Ironic cannot be evacuated, and stays as '
 
 
 def refuse(instance: objects.Instance) -> None:
-    """Refuse that an instance is evacuated to this service.
+    """Refuse the evacuation of an instance to this service.
 
-    To Nova there is no room for it: it frees what was reserved here, and
+    Nova takes it for a lack of room: it frees what was reserved here, and
     leaves the state of the instance as it was.
 
     :param instance: the instance
@@ -44,11 +44,11 @@ def refuse(instance: objects.Instance) -> None:
 def settle(source: upstream.NovaIronicDriver,
            context: nova_context.RequestContext,
            instance: objects.Instance) -> bool:
-    """Bring an instance to order that was to be evacuated.
+    """Clean up an instance that was to be evacuated.
 
-    The task of one that nobody has refused yet ends, and what was reserved
-    for it is freed. One in ERROR, as Nova leaves it where it finds no other
-    node, becomes what its machine is.
+    If nobody has refused the evacuation yet, its task ends, and what was
+    reserved for it is freed. If the instance is in ERROR, as Nova leaves it if
+    it finds no other node, its state becomes that of its machine.
 
     :param source: the driver that the manager has
     :param context: with the rights of an administrator
@@ -73,10 +73,10 @@ def settle(source: upstream.NovaIronicDriver,
 def settle_at_start(source: upstream.NovaIronicDriver,
                     context: nova_context.RequestContext,
                     instance: objects.Instance) -> None:
-    """Do the same where the service of an instance has come back.
+    """Do the same when the service of an instance has come back.
 
-    What fails does not keep the service from starting: then the task ends all
-    the same, or Nova would make an ERROR of it.
+    A failure does not keep the service from starting: the task ends
+    nevertheless, because Nova would set the instance to ERROR.
 
     :param source: as above
     :param context: as above
@@ -94,7 +94,7 @@ def settle_at_start(source: upstream.NovaIronicDriver,
 
 def _end(context: nova_context.RequestContext, instance: objects.Instance
          ) -> None:
-    """End the task of an evacuation, if it is that still."""
+    """End the task of an evacuation, if it is still that task."""
     evacuations.fail(context, instance.uuid)
     instance.task_state = None
     try:
@@ -109,13 +109,13 @@ def _end(context: nova_context.RequestContext, instance: objects.Instance
 
 def _heal(source: upstream.NovaIronicDriver, instance: objects.Instance
           ) -> bool:
-    """Have an instance be again what its machine is, if it has one."""
+    """Set an instance to the state of its machine, if it has one."""
     try:
         state = upstream.provision_state(source, instance)
     except exception.InstanceNotFound:
         return False
     if state == 'rescue':
-        # Who evacuates it has set it to ERROR first, as Masakari does.
+        # Whoever evacuates it has set it to ERROR first, as Masakari does.
         instance.vm_state = vm_states.RESCUED
     elif state == 'active':
         is_off = source.get_info(instance).state == power_state.SHUTDOWN

@@ -2,8 +2,8 @@
 
 """Remembers on which nodes builds have failed, for all threads.
 
-This is for the pool driver. The rows of its pools tell the others, the
-command, and this service when it is started again.
+This is for the pool driver. The rows of its pools pass it on to the other
+services, the command, and this service after a restart.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class FailedBuilds:
         self._lock = threading.Lock()
 
     def go_on(self, said: failures.Failures) -> None:
-        """Go on from what this service has said before it was started.
+        """Continue with what this service recorded before it was started.
 
         :param said: what its rows say
         """

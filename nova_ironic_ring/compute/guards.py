@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Refuses what is to be done with an instance that is another service's.
+"""Refuses requests for an instance that belongs to another service.
 
 A service that was frozen, or comes back and finds old messages in its queue,
 does not know yet that its instances have been taken over. But a request that
@@ -28,7 +28,7 @@ from nova_ironic_ring.core.values import model
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
 
-# Of these a build is asked for anew.
+# In these states, a build is an unshelving.
 _SHELVED = (vm_states.SHELVED, vm_states.SHELVED_OFFLOADED)
 
 #: A call of a driver's method that waits for a guard's word.
@@ -37,10 +37,10 @@ Guard = Callable[[objects.Instance, Call], Any]
 
 
 class NotMineError(exception.UnexpectedTaskStateError):
-    """An instance belongs to another service by now.
+    """An instance belongs to another service now.
 
-    To Nova it is the error of a task that another has taken out of its hands,
-    after which it leaves the instance's state alone.
+    Nova treats it as the error of a task that somebody else has changed, and
+    then leaves the instance's state alone.
     """
 
     msg_fmt = ('Instance %(instance_uuid)s was taken over by %(host)s: '
@@ -48,7 +48,7 @@ class NotMineError(exception.UnexpectedTaskStateError):
 
 
 def guarded(guard: Guard, methods: str) -> Callable[[type], type]:
-    """Have a guard decide on each call of some methods of Nova's driver.
+    """Let a guard decide on each call of some methods of Nova's driver.
 
     :param guard: called instead, with the instance and the call that was made;
         what it returns is returned
@@ -58,7 +58,7 @@ def guarded(guard: Guard, methods: str) -> Callable[[type], type]:
     """
     def decorate(mixin: type) -> type:
         for name in methods.split():
-            # An older Nova does not have all of them.
+            # Older releases of Nova do not have all of them.
             if hasattr(upstream.NovaIronicDriver, name):
                 setattr(mixin, name, _method(mixin, name, guard))
         return mixin
@@ -81,13 +81,13 @@ def _method(mixin: type, name: str, guard: Guard) -> Callable[..., Any]:
 
 
 def require_mine(instance: objects.Instance, call: Call) -> Any:
-    """Do something with an instance, if it is still to be done here.
+    """Call something for an instance, if this service is still to do it.
 
-    :param instance: the instance as it was when that was asked for; Nova is
-        asked for what it is now
+    :param instance: the instance as it was at the request; its present state
+        is read from Nova
     :param call: does it
     :raises NotMineError: if the instance belongs to another service, and its
-        task is not the same any more; from then on, its saving raises it too
+        task has changed; from then on, saving it raises the error too
     """
     now = _lost_to(instance)
     if now is not None:
@@ -97,7 +97,7 @@ def require_mine(instance: objects.Instance, call: Call) -> Any:
 
 
 def require_mine_throughout(instance: objects.Instance, call: Call) -> Any:
-    """Do what may take minutes, if the instance is this service's after it.
+    """Call what may take minutes, and check the instance's service after it.
 
     What Nova does next it does unasked: it ends the task after a reboot,
     whatever the task is by then, and unbinds the ports of an instance that it
@@ -112,7 +112,7 @@ def require_mine_throughout(instance: objects.Instance, call: Call) -> Any:
 
 
 def prepare_if_mine(instance: objects.Instance, call: Call) -> Any:
-    """Prepare what a build needs, if the instance is this service's after it.
+    """Prepare what a build needs, and check the instance's service after it.
 
     Nova saves it then as one that is being built, whatever another service has
     made of it meanwhile.
@@ -190,7 +190,7 @@ def write_if_mine(uuid: str, call: Call, instance: objects.Instance) -> Any:
 
 
 def is_lost_there(instance: objects.Instance, node: str) -> bool:
-    """Say whether another service has an instance on a compute node.
+    """Return whether another service has an instance on a compute node.
 
     :param instance: the instance as it was when something was asked for
     :param node: the name of the compute node
@@ -200,7 +200,7 @@ def is_lost_there(instance: objects.Instance, node: str) -> bool:
 
 
 def is_kept_there(instance: objects.Instance, node: str) -> bool:
-    """Say whether an instance needs what it has reserved on a compute node.
+    """Return whether an instance needs what it has reserved on a compute node.
 
     :param instance: the instance as it was when it was to be rebuilt, or to be
         evacuated to the node
@@ -214,7 +214,7 @@ def is_kept_there(instance: objects.Instance, node: str) -> bool:
 
 
 def was_active(instance: objects.Instance) -> bool:
-    """Say whether an instance has a user's data: it was active once.
+    """Return whether an instance has a user's data: it was active once.
 
     :param instance: the instance; Nova is asked for what it is now
     """
@@ -223,7 +223,7 @@ def was_active(instance: objects.Instance) -> bool:
 
 
 def is_shelved(instance: objects.Instance) -> bool:
-    """Say whether an instance has no machine, as it is shelved or deleted.
+    """Return whether an instance has no machine, as it is shelved or deleted.
 
     :param instance: the instance; Nova is asked for what it is now
     """
@@ -263,7 +263,7 @@ def build_once(instance: objects.Instance, call: Call) -> Any:
 
 
 def claim_once(instance: objects.Instance) -> None:
-    """See that a build was not ended before this service has claimed a node.
+    """Check that a build was not ended before this service claimed a node.
 
     The claim writes the whole system metadata as they were read before it has
     waited for the resource tracker, and the mark may be lost by that.
@@ -281,9 +281,9 @@ def claim_once(instance: objects.Instance) -> None:
 
 def is_to_be_unshelved(instance: objects.Instance,
                        is_allocated: Callable[[], bool]) -> bool:
-    """Say whether an instance is to be unshelved still.
+    """Return whether an instance is still to be unshelved.
 
-    Nova does not look what has become of it since that was asked for: it may
+    Nova does not check what has happened since the request: the instance may
     be shelved as before, on its way to another service, or active.
 
     :param instance: the instance as it was when that was asked for; Nova is
@@ -297,7 +297,7 @@ def is_to_be_unshelved(instance: objects.Instance,
             if is_allocated():
                 return True
         except Exception as error:
-            # Nova asks Placement next, and ends the task where that fails.
+            # Nova asks Placement next, and ends the task if that fails.
             LOG.warning('Cannot read the allocations of instance %(instance)s '
                         'from Placement: %(error)s', {
                             'instance': instance.uuid, 'error': error})
@@ -308,7 +308,7 @@ def is_to_be_unshelved(instance: objects.Instance,
 
 
 def is_to_be_built(instance: objects.Instance, error: Exception) -> bool:
-    """Say whether a build that has failed may be tried on another node.
+    """Return whether a build that has failed may be tried on another node.
 
     :param instance: the instance
     :param error: why it has failed
@@ -322,7 +322,7 @@ def is_to_be_built(instance: objects.Instance, error: Exception) -> bool:
 
 
 def is_where_it_was(instance: objects.Instance, is_tracked: bool) -> bool:
-    """Say whether Nova may write host and node of an instance after a rebuild.
+    """Return whether Nova may write an instance's place after a rebuild.
 
     :param instance: the instance as it was when the rebuild began
     :param is_tracked: whether the resource tracker has the compute node that
@@ -347,7 +347,7 @@ def _abort(instance: objects.Instance, taken: objects.Instance
 
 
 def _is_failed(instance: objects.Instance) -> bool:
-    """Say whether a build has failed, and nothing is being done about that.
+    """Return whether a build has failed, and nothing is being done about that.
 
     What was ever active has not: see :func:`was_active`.
     """
@@ -357,7 +357,7 @@ def _is_failed(instance: objects.Instance) -> bool:
 
 def _forbid(instance: objects.Instance, now: objects.Instance
             ) -> NotMineError:
-    """Have Nova save an instance no more, which another service has.
+    """Keep Nova from saving an instance that another service has.
 
     :returns: the error that its saving raises from now on
     """
@@ -368,7 +368,7 @@ def _forbid(instance: objects.Instance, now: objects.Instance
 
 
 def _lost_to(instance: objects.Instance) -> objects.Instance | None:
-    """Return what an instance is now, if nothing is to be done with it here.
+    """Return an instance as it is now, if this service is to leave it alone.
 
     What nobody else has taken up is done, for any service can drive any node.
     """
@@ -398,7 +398,7 @@ def _read(uuid: str) -> objects.Instance | None:
 
 
 def protected(mixin: type) -> type:
-    """Have the guards decide on what Nova's driver does to an instance.
+    """Let the guards decide on what Nova's driver does to an instance.
 
     :param mixin: the class that is mixed in before Nova's driver
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keeps what changes hands: in a log of its own, on the bus, and in Nova.
+"""Records every change of owner: in an audit log, on the bus, and in Nova.
 
 The lines are written at once. What needs the message bus, or conductor, is
 written in the background: a takeover neither waits for it nor fails because of
@@ -25,7 +25,7 @@ _PUBLISHER = 'nova-compute'
 
 
 class History:
-    """What has changed hands by one service."""
+    """The changes of owner that one service makes."""
 
     def __init__(self) -> None:
         """Begin with nothing to write."""
@@ -33,7 +33,7 @@ class History:
 
     def write(self, happened: Iterable[events.Event],
               view: core_audit.View) -> None:
-        """Write what changes hands, and return at once.
+        """Record changes of owner, and return at once.
 
         :param happened: what has happened
         :param view: how the service sees the others

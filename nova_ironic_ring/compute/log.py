@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Writes what happens in a pass into the log, one line an event.
+"""Writes the events of a pass into the log, one line for each event.
 
-It is counted here as well: all events come this way.
+It counts the events as well, because all of them pass through here.
 """
 
 import collections

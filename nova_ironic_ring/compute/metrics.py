@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shows Prometheus how this service is.
+"""Serves metrics of this service to Prometheus.
 
-All values are made when they are asked for, of what the service has in memory:
-nothing is measured while nobody asks.
+All values are computed at a request, from what the service has in memory:
+nothing is measured without a request.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,11 +39,11 @@ class Collector(registry.Collector):
     def __init__(self, ring: service.Service,
                  recovering: Callable[[], int],
                  counted: counters.Counters = counters.COUNTERS) -> None:
-        """Choose what is shown.
+        """Choose the service to show.
 
         :param ring: the service
-        :param recovering: tells how many instances that it has taken over
-            from dead services are not brought to order yet
+        :param recovering: returns the number of instances that it has taken
+            over from dead services, and not recovered yet
         :param counted: what has happened
         """
         self._ring = ring
@@ -154,7 +154,7 @@ class Collector(registry.Collector):
             'trust', {each.name: each is memory.standing.trust
                       for each in trust.Trust})
         age = self._ring.process.heartbeats.age()
-        # Probes take it for the sign that the service has started.
+        # Probes read it as the sign that the service has started.
         if age is not None:
             yield _gauge(
                 'heartbeat_age_seconds',
@@ -286,7 +286,7 @@ class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
 
 def start(ring: service.Service, recovering: Callable[[], int],
           listen: str) -> Server | None:
-    """Begin to show the metrics, if that is wanted.
+    """Begin to serve the metrics, if they are configured.
 
     To be called in the process that runs the service: threads do not survive
     a fork.

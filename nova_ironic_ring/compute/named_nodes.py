@@ -2,9 +2,9 @@
 
 """Builds whose request names the one node that they are for.
 
-Nova sees pools, so who may force a host names a node with a scheduler hint,
-which Nova hands on and looks at no further. It is looked at here, where the
-build is, and with the rights of who has asked for it.
+Nova sees pools, so a user who may force a host names a node with a scheduler
+hint. Nova passes the hint on without a check. This service checks it when it
+builds, with the rights of the user who has asked for the build.
 """
 
 import uuid
@@ -40,7 +40,7 @@ _SENTENCES = {
 
 
 class NamedNodes:
-    """Knows which builds are for one node, for as long as they go on."""
+    """Knows which running builds are for one named node."""
 
     def __init__(self) -> None:
         """Begin without a build."""
@@ -48,9 +48,9 @@ class NamedNodes:
         self._asked: dict[str, upstream.Request] = {}
 
     def begin(self, request: upstream.Request) -> None:
-        """Note what a build was asked for with.
+        """Note the request of a build.
 
-        :param request: that
+        :param request: the request
         """
         if request.hints.get(HINT):
             self._asked[request.instance] = request
@@ -67,8 +67,8 @@ class NamedNodes:
 
         :param instance: the instance
         :returns: the node's UUID; None if any node will do
-        :raises nova.exception.InstanceUnacceptable: if who has asked for it
-            may name none, or it is no UUID; Nova then ends the build
+        :raises nova.exception.InstanceUnacceptable: if the user may not name a
+            node, or the hint is no UUID; Nova then ends the build
         """
         asked = self._asked.get(instance.uuid)
         if asked is None:
@@ -87,7 +87,7 @@ class NamedNodes:
             )) from None
 
     def require(self, instance: objects.Instance) -> None:
-        """See that an instance that Nova has on a node is to be there.
+        """Check that an instance that Nova has on a node is to be there.
 
         :param instance: the instance, with a node of Ironic as its node
         :raises nova.exception.InstanceUnacceptable: if another node was named,

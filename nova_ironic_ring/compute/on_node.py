@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Has Nova's driver find an instance's node where Nova has a pool.
+"""Lets Nova's driver find an instance's node if Nova has a pool.
 
 To Nova's ironic driver ``instance.node`` is the UUID of a node of Ironic. With
-the pool driver it is the name of a pool, and which node it is, Ironic tells.
+the pool driver, it is the name of a pool, and Ironic knows the node.
 """
 
 from collections.abc import Callable
@@ -24,15 +24,16 @@ READERS = (
 #: Those of them that Nova calls before it has given an instance that is being
 #: unshelved a node.
 EARLY = ('get_volume_connector',)
-#: Those of them that clean up, and have nothing to do where there is no node.
+#: Those of them that clean up, and have nothing to do without a node.
 CLEANERS = ('unplug_vifs', 'detach_interface', 'clean_networks_preparation')
 
 
 class OnNode:
     """An instance whose ``node`` is the UUID of its node.
 
-    All else is that of the instance, which is the same object to whoever
-    changes or saves it. Ironic is asked when the node is first read.
+    All other attributes are those of the instance, which stays the same object
+    for whoever changes or saves it. Ironic is asked when the node is first
+    read.
     """
 
     def __init__(self, source: upstream.NovaIronicDriver,
@@ -41,8 +42,8 @@ class OnNode:
 
         :param source: what speaks to Ironic
         :param instance: the instance
-        :param node: what to say of its node before Ironic has the instance on
-            one: the UUID of a node, or the name of a pool
+        :param node: the node to return before Ironic has the instance on one:
+            the UUID of a node, or the name of a pool
         """
         vars(self).update(_source=source, _instance=instance)
         if node is not None:
@@ -82,12 +83,12 @@ class OnNode:
 
 
 def found(mixin: type) -> type:
-    """Have the methods of Nova's driver see an instance on its node.
+    """Let the methods of Nova's driver see an instance on its node.
 
     :param mixin: the class that is mixed in before Nova's driver
     """
     for name in READERS + CLEANERS:
-        # An older Nova does not have all of them.
+        # Older releases of Nova do not have all of them.
         if hasattr(upstream.NovaIronicDriver, name):
             setattr(mixin, name, _method(mixin, name))
     return mixin

@@ -28,7 +28,7 @@ _SPAWN = upstream.signature('spawn')
 
 
 class _CountingMixin(shared.OnNodeMixin):
-    """Has Nova see pools for nodes."""
+    """Makes Nova see pools instead of nodes."""
 
     ring_service: pool_service.PoolService
     _SERVICE = pool_service.PoolService
@@ -39,7 +39,7 @@ class _CountingMixin(shared.OnNodeMixin):
         self.ring_refusals = refusals.Refusals()
 
     def init_host(self, host: str) -> None:
-        """Refuse to start with a configuration that no ring can come of.
+        """Refuse to start if the configuration allows no ring.
 
         :param host: the name of this service
         :raises nova.exception.InvalidConfiguration: as
@@ -49,7 +49,7 @@ class _CountingMixin(shared.OnNodeMixin):
         upstream.skip_allocations(self)
         upstream.watch_requests(self, self._begin_build, lambda instance: None)
         upstream.excuse_builds(self, lambda: self.ring_refusals.is_refused)
-        # The flavors of a pool's instances are more than a column takes.
+        # The sum of the flavors in a pool can exceed what a column takes.
         upstream.bound_records(self, bounds.number)
 
     def get_available_nodes(self, refresh: bool = False) -> list[str]:
@@ -73,7 +73,7 @@ class _CountingMixin(shared.OnNodeMixin):
                 for name in self.get_available_nodes(refresh)}
 
     def node_is_available(self, nodename: str) -> bool:
-        """Say whether this service has a pool.
+        """Return whether this service has a pool.
 
         :param nodename: its name
         """
@@ -84,7 +84,7 @@ class _CountingMixin(shared.OnNodeMixin):
         return nodename in self.ring_service.result.found
 
     def is_node_deleted(self, nodename: str) -> bool:
-        """Say whether a pool is no more, so that its record can go.
+        """Return whether a pool is gone, so that its record can be deleted.
 
         :param nodename: its name
         :returns: False for a pool that has nodes, or that Nova has an instance
@@ -115,7 +115,7 @@ class _CountingMixin(shared.OnNodeMixin):
     def update_provider_tree(
             self, provider_tree: nova_provider_tree.ProviderTree,
             nodename: str, allocations: object = None) -> None:
-        """Say in a tree of providers how many nodes a pool has.
+        """Write the number of a pool's nodes into a tree of providers.
 
         :param provider_tree: the tree
         :param nodename: the name of the pool
@@ -167,17 +167,17 @@ class _CountingMixin(shared.OnNodeMixin):
               instance: objects.Instance, *args: Any, **kwargs: Any) -> None:
         """Deploy an instance, if need be on another node of its pool.
 
-        One bad node does not cost a build. Where volumes are attached, they
-        are so to the node that was reserved, and there is no other try; nor is
-        there one where the request names the node.
+        One bad node does not make a build fail. There is no second try if
+        volumes are attached, because they are attached to the reserved node,
+        or if the request names the node.
 
         :param context: the context of the build
         :param instance: the instance
         :param args: as Nova's own driver has them
         :param kwargs: as Nova's own driver has them
         :raises nova.exception.BuildAbortException: if the deployment on the
-            one node fails that the request names; Nova would try again with
-            each other service
+            node that the request names fails; otherwise Nova would try again
+            with each other service
         """
         deploy = functools.partial(
             super().spawn, context, instance,  # type: ignore[misc]
@@ -207,7 +207,7 @@ class _CountingMixin(shared.OnNodeMixin):
             if node is None:
                 raise
             LOG.info('Node %s is tried instead.', node, instance=instance)
-            # By the guard, for another service may have it by now.
+            # Through the guard, because another service may have it now.
             whole: Any = self
             whole.prepare_networks_before_block_device_mapping(
                 instance, network_info)
@@ -215,7 +215,7 @@ class _CountingMixin(shared.OnNodeMixin):
 
     def _try(self, deploy: Callable[[], None], instance: objects.Instance,
              node: str | None) -> None:
-        """Deploy an instance, and remember what that says of its node."""
+        """Deploy an instance, and remember the result for its node."""
         try:
             deploy()
         except Exception as error:
@@ -226,12 +226,12 @@ class _CountingMixin(shared.OnNodeMixin):
             self.ring_service.note_success(node)
 
     def _begin_build(self, request: upstream.Request) -> None:
-        """Note that this thread goes on with another build."""
+        """Note that this thread begins another build."""
         self.ring_refusals.is_refused = False
 
     def destroy(self, context: nova_context.RequestContext,
                 instance: objects.Instance, *args: Any, **kwargs: Any) -> None:
-        """Destroy an instance, and have nothing built on its node yet.
+        """Destroy an instance, and keep builds off its node for now.
 
         :param context: with the rights of an administrator
         :param instance: the instance

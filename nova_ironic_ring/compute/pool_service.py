@@ -41,12 +41,13 @@ class PoolService(service.Service):
         self._recent = recent_nodes.RecentNodes()
         self._pools = pool_places.Pools(self._recent.released)
         self._failed = failed_builds.FailedBuilds(self.process.wall_time)
-        #: How large the flavors of this service's instances are.
+        #: The sizes of the flavors of this service's instances.
         self._sizes: Mapping[str, pools.Size] = {}
-        #: What has come of the last pass: replaced as a whole, for threads
+        #: The result of the last pass: replaced as a whole, because threads
         #: read it.
         self.result = pool_places.PassResult()
-        #: Whether compute nodes can go that the last pass has not listed.
+        #: Whether compute nodes that the last pass has not listed can be
+        #: deleted.
         self._gone: Mapping[str, bool] = {}
 
     @property
@@ -149,18 +150,18 @@ class PoolService(service.Service):
             'hypervisor_hostname': name, 'disk_available_least': None}
 
     def _consent(self) -> dict[str, str]:
-        """Return what lets others take this service's instances."""
+        """Return the consent to the takeover of this service's instances."""
         ring = self.result.consent
         return stats.consent(self.settings.host, ring) if ring else {}
 
     def _count(self, pool: pools.Pool) -> dict[str, str]:
-        """Return what tells this service after a restart of a pool's nodes."""
+        """Return what this service needs to know of a pool after a restart."""
         counted = self.result.counted(pool)
         return stats.count(self.settings.host, counted) if counted else {}
 
     def update_tree(self, tree: provider_tree.ProviderTree, name: str
                     ) -> None:
-        """Say in a tree of providers what a pool has.
+        """Write the inventory of a pool into a tree of providers.
 
         :param tree: the tree
         :param name: the name of the pool
@@ -226,7 +227,7 @@ class PoolService(service.Service):
             node, instance, failure.count, failure.until(wait), error)])
 
     def note_success(self, node: str) -> None:
-        """Forget the failures on a node, where a deployment has succeeded.
+        """Forget the failures on a node on which a deployment has succeeded.
 
         :param node: the UUID of the node
         """
@@ -263,9 +264,9 @@ class PoolService(service.Service):
         return self._gone[node]
 
     def _look_at_gone(self, node: str) -> Mapping[str, bool]:
-        """Say whether compute nodes that are not listed can go.
+        """Return whether compute nodes that are not listed can be deleted.
 
-        Nova asks for one after the other: all are looked at with the first.
+        Nova asks for one after the other: the first question answers all.
 
         :param node: the name of one of them
         """
@@ -275,7 +276,7 @@ class PoolService(service.Service):
             names -= self.result.found.keys()
             found = pool_places.close_unlisted(self.world, self.memory, names)
         except Exception as error:
-            # Nova would give up the rest of its pass.
+            # Otherwise Nova would give up the rest of its pass.
             LOG.error('Cannot find out whether pool %(pool)s is still used: '
                       '%(error)s', {'pool': node, 'error': error})
             found = frozenset()
@@ -297,7 +298,7 @@ class PoolService(service.Service):
 
 
 def _example(pool: pools.Pool) -> sdk_node.Node:
-    """Return a node as all nodes of a pool are."""
+    """Return an example of the nodes of a pool."""
     kind = pool.kind or pools.Kind('')
     architecture, hidden = kind.architecture, kind.architecture is not None
     if not hidden:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What both drivers add to what is said of a resource provider."""
+"""What both drivers add to the description of a resource provider."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from nova_ironic_ring.adapters import upstream
 
 
 class Providers:
-    """Completes what one service says of its providers."""
+    """Completes the description of a service's resource providers."""
 
     def __init__(self, driver: upstream.NovaIronicDriver) -> None:
         """Choose the service.
@@ -24,12 +24,11 @@ class Providers:
 
     def keep_used(self, tree: provider_tree.ProviderTree, name: str,
                   before: Mapping[str, Any]) -> None:
-        """Keep the classes that servers have, and the driver does not know.
+        """Keep resource classes that servers use and the driver does not know.
 
-        The provider.yaml of another service has added them, from which the
-        compute node or the server has come, or one that is gone. Placement
-        refuses an inventory without them, and Nova's tracker would fail in
-        each pass.
+        They come from a provider.yaml: that of a service which had the compute
+        node or the server before, or one that was deleted. Placement refuses
+        an inventory without them, and Nova's tracker would fail in each pass.
 
         :param tree: the tree, as the driver leaves it
         :param name: the name of the compute node

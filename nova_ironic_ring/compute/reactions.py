@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Has a service look at the others between its passes.
+"""Looks at the other services between two passes.
 
-In a thread of its own, because Nova runs the resource tracker and all other
-periodic tasks one after the other.
+It has a thread of its own, because Nova runs the resource tracker and all
+other periodic tasks one after the other.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Reactions:
-    """Looks at the other services as often as they are heard of."""
+    """Looks at the other services as often as they send heartbeats."""
 
     def __init__(self, source: upstream.NovaIronicDriver,
                  ring: service.Service,
@@ -63,14 +63,14 @@ class Reactions:
             self._nodes[:0] = self._look()
             self._is_failing = False
         except Exception as error:
-            # Once: it is looked again, and again.
+            # Log it once, because the look is repeated.
             if not self._is_failing:
                 LOG.warning('Cannot look at the other services between two '
                             'passes: %s', error)
             self._is_failing = True
 
     def track(self, node: str) -> None:
-        """Have the resource tracker track a compute node before its next pass.
+        """Let the resource tracker track a compute node before its next pass.
 
         :param node: the UUID of the node, or the name of the pool
         """

@@ -2,8 +2,8 @@
 
 """Remembers which nodes were tried or released since the last pass.
 
-A pass counts what Ironic has listed at its beginning; builds and deletes go on
-meanwhile. This is for the pool driver.
+This is for the pool driver. A pass counts the nodes that Ironic listed when it
+began; builds and deletes go on meanwhile.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,8 +13,8 @@ import threading
 class RecentNodes:
     """Remembers which nodes were tried and released, for all threads.
 
-    What happens while a pass is under way may not be in what it has read, and
-    stays until the one after it.
+    A pass may not have read what happens while it runs. So such a node is
+    remembered until the next pass has ended.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class RecentNodes:
                 in self._released.items() if then >= self._pass}
 
     def untried(self, nodes: Iterable[str]) -> Iterator[str]:
-        """Walk nodes, each of which no other thread is given.
+        """Iterate over nodes; each goes to one thread only.
 
         :param nodes: UUIDs, in the order to try them
         """

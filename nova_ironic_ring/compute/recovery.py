@@ -49,8 +49,8 @@ _SHELVING = frozenset({
     # Never with Nova's ironic driver, which makes no image.
     task_states.SHELVING_IMAGE_PENDING_UPLOAD,
     task_states.SHELVING_IMAGE_UPLOADING})
-#: The task by which Nova's recovery does what a user has asked for, by that
-#: with which Nova's API asks for it.
+#: By the task that Nova's API sets: the task by which Nova's recovery does
+#: what the user has asked for.
 _BEGUN = {task_states.REBOOTING: task_states.REBOOT_PENDING,
           task_states.REBOOTING_HARD: task_states.REBOOT_PENDING_HARD,
           task_states.RESTORING: task_states.POWERING_ON,
@@ -79,10 +79,10 @@ class _Job:
 
 
 class Recovery:
-    """Brings instances that were taken over to order, as a restart would.
+    """Recovers instances that were taken over, as a restart would.
 
-    In few threads, none of which waits: what is not finished is looked at
-    again.
+    It uses few threads, and none of them waits: it looks again at what is not
+    finished.
     """
 
     def __init__(self, source: upstream.NovaIronicDriver,
@@ -92,8 +92,8 @@ class Recovery:
 
         :param source: the driver that the manager has
         :param builds: UUIDs of the instances that this service is to build
-        :param track: called with a node that the tracker does not track; says
-            whether the tracker does so by it
+        :param track: called with a node that the tracker does not track; makes
+            the tracker track it, and returns whether it does
         """
         self._track = track
         self._source = source
@@ -113,8 +113,8 @@ class Recovery:
         """Begin to recover instances, and return at once.
 
         :param taken: what was taken over; with the consent of a live service,
-            nothing was being done with it, and nothing is done here. With
-            nothing, those go on that no thread could be started for
+            nothing was being done with it, and nothing is done here. Without
+            any, those continue for which no thread could be started
         """
         now = time.monotonic()
         with self._lock:
@@ -131,7 +131,7 @@ class Recovery:
             LOG.error(_NO_THREAD, error)
 
     def _run(self) -> None:
-        """Have all that is due looked at, until nothing is left."""
+        """Look at all that is due, until nothing is left."""
         while True:
             try:
                 # Its threads never end by themselves, and a failover is rare.
@@ -140,8 +140,8 @@ class Recovery:
                         self._submit(executor, jobs)
                         time.sleep(_POLL)
             except RuntimeError as error:
-                # A thread that could not be started is one of its threads for
-                # ever: another one has to be made.
+                # The executor counts a thread that could not be started for
+                # ever, so a new executor is needed.
                 LOG.error(_NO_THREAD, error)
                 time.sleep(_LONGEST_WAIT)
             with self._lock:
@@ -150,21 +150,21 @@ class Recovery:
                     return
 
     def _left(self) -> list[_Job]:
-        """Return what is to be done still."""
+        """Return what is still to be done."""
         with self._lock:
             self._jobs = [job for job in self._jobs if not job.is_done]
             return list(self._jobs)
 
     def _submit(self, executor: futurist.ThreadPoolExecutor,
                 jobs: Iterable[_Job]) -> None:
-        """Have looked at what is due, and is not being looked at."""
+        """Submit the jobs that are due and not being looked at."""
         now = time.monotonic()
         for job in jobs:
             if job.due <= now and (job.look is None or job.look.done()):
                 job.look = executor.submit(self._try, job)
 
     def _try(self, job: _Job) -> None:
-        """Look at an instance, for all that may stand in the way."""
+        """Look at an instance, and retry later if that fails."""
         try:
             job.is_done = self._look(job)
             job.attempts = 0
@@ -185,16 +185,16 @@ class Recovery:
                 job.is_done = True
 
     def _look(self, job: _Job) -> bool:
-        """Go on with an instance.
+        """Continue with an instance.
 
         :returns: whether nothing is left to do
         """
-        # What the build has begun here, that ends as well.
+        # A build of this service ends what it has begun.
         if job.taken.instance in self._builds:
             return False
-        # A delete, say, wants to know what the node's row is. The tracker gets
-        # to the node in the pass, but for one that needs no update, as where
-        # Ironic does not have the instance on it any more.
+        # A delete, for instance, reads the node's row. The tracker reaches the
+        # node in the pass, unless the node needs no update, for instance
+        # because Ironic no longer has the instance on it.
         node = job.taken.node
         if not upstream.tracks(self._source, node) and (
                 not self._track(node) and time.monotonic() < job.deadline):
@@ -229,8 +229,8 @@ class Recovery:
             # Nova's own recovery does nothing for it.
             upstream.soft_delete(self._source, context, instance)
             return True
-        # Of all these, Nova's recovery would leave a server without a machine
-        # that is said to run, or to be in ERROR.
+        # After all these tasks, Nova's recovery would leave a server without a
+        # machine that Nova shows as running, or in ERROR.
         if instance.vm_state == vm_states.SHELVED_OFFLOADED and (
                 instance.task_state in (None, task_states.SPAWNING)):
             return self._end_unshelving(context, instance, job)
@@ -243,11 +243,11 @@ class Recovery:
 
     def _end_shelving(self, context: nova_context.RequestContext,
                       instance: objects.Instance, job: _Job) -> bool:
-        """Finish what has begun of a shelving, and end what has not.
+        """Finish a shelving that has begun, and end one that has not.
 
-        Nova switches the machine off first. What it does from then on does no
-        harm when it is done once more, and cannot be told from what it has not
-        done: unbind the ports, undeploy the node, detach the volumes, free the
+        Nova switches the machine off first. All steps after that can be
+        repeated without harm, and one cannot see which of them were done:
+        unbind the ports, undeploy the node, detach the volumes, free the
         allocation.
 
         :returns: whether it has come to an end
@@ -275,9 +275,9 @@ class Recovery:
 
     def _end_unshelving(self, context: nova_context.RequestContext,
                         instance: objects.Instance, job: _Job) -> bool:
-        """Wait for Ironic if it is at it, and have it shelved otherwise.
+        """Wait for Ironic if it is deploying; otherwise shelve the instance.
 
-        One without a task was shelved but for the last step.
+        An instance without a task was shelved except for the last step.
 
         :returns: whether it has come to an end
         """
@@ -299,11 +299,11 @@ class Recovery:
 
     def _carry_on_build(self, context: nova_context.RequestContext,
                         instance: objects.Instance, job: _Job) -> bool:
-        """Wait for a deployment that Ironic is at, as its service would have.
+        """Wait for a deployment that Ironic does, as its service would have.
 
-        A build that had not reached Ironic ends in ERROR. Where its node is
-        one of a pool, and it had not come as far as that node, others can be
-        built there then.
+        A build that had not reached Ironic ends in ERROR. If its node is in a
+        pool, and the build had not reached that node, others can be built
+        there then.
         """
         state = 'none'
         if instance.task_state == task_states.SPAWNING:
@@ -349,17 +349,17 @@ class Recovery:
 
     def _recover(self, context: nova_context.RequestContext,
                  instance: objects.Instance) -> None:
-        """Have Nova do what it does with each instance when it starts."""
+        """Let Nova do what it does with each instance at its start."""
         if instance.vm_state in (
                 vm_states.BUILDING, vm_states.SOFT_DELETED) and (
                     instance.task_state == task_states.DELETING):
-            # Nova would see nothing but that state, and forget the delete.
+            # Nova would see only that state, and forget the delete.
             instance.vm_state = vm_states.ERROR
         was = instance.task_state
         upstream.recover(self._source, context, instance)
         if was is None:
             return
-        # Of one that is deleted, this says that nothing is left to do.
+        # If it is deleted, this raises, and nothing is left to do.
         instance.refresh()
         if was == task_states.DELETING:
             raise RuntimeError('Nova has not deleted it: see the log.')
@@ -368,7 +368,7 @@ class Recovery:
             _end_task(instance, instance.vm_state)
 
     def _end_rescue(self, instance: objects.Instance, job: _Job) -> bool:
-        """See what has become of a rescue, which Nova's recovery leaves.
+        """Look at a rescue, which Nova's recovery leaves alone.
 
         :returns: whether the rescue has come to an end
         """
@@ -387,7 +387,7 @@ class Recovery:
 
 
 def _still_waits(job: _Job, state: str) -> bool:
-    """Say that Ironic has not come to an end.
+    """Return that Ironic has not finished, until the deadline.
 
     :param job: what waits for that
     :param state: what Ironic does
@@ -400,10 +400,11 @@ def _still_waits(job: _Job, state: str) -> bool:
 
 
 def _begin(instance: objects.Instance, job: _Job) -> None:
-    """Say of a task that no service has begun that this one begins it.
+    """Mark a task that no service has begun as begun by this one.
 
-    Nova's recovery would take a reboot for done, and reclaim at once what was
-    being restored: who restores it has forgotten when it was deleted.
+    Otherwise Nova's recovery would treat a reboot as done, and would at once
+    reclaim what was being restored, because the restore has removed the time
+    of the delete.
     """
     was = instance.task_state
     instance.task_state = _BEGUN[was]
@@ -414,7 +415,7 @@ def _begin(instance: objects.Instance, job: _Job) -> None:
 
 
 def _end_task(instance: objects.Instance, vm_state: str) -> None:
-    """Say what has become of a task, if it is that task still."""
+    """End a task with a state, if it is still that task."""
     was = instance.task_state
     instance.vm_state = vm_state
     instance.task_state = None

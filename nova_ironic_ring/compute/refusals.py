@@ -6,13 +6,13 @@ import threading
 
 
 class Refusals(threading.local):
-    """Knows whether the build that a thread goes on with was refused.
+    """Knows whether the build that a thread does was refused.
 
-    Nova counts it among the failed builds of the compute node, and sends less
-    builds there. But a pool that has no free node any more, or not the one
-    that was named, has failed in nothing.
+    Nova counts a refused build among the failed builds of the compute node,
+    and sends fewer builds there. But a pool has not failed if it has no free
+    node left, or not the one that was named.
 
-    :ivar is_refused: whether it was
+    :ivar is_refused: whether the build was refused
     """
 
     is_refused = False

@@ -17,11 +17,11 @@ class Report(with_default_views.ModelWithDefaultViews):
 
 
 def make(ring: service.Service, recovering: int = 0) -> Report:
-    """Say how a service is.
+    """Return the section for a service.
 
     :param ring: the service
-    :param recovering: how many instances that it has taken over from dead
-        services are not brought to order yet
+    :param recovering: the number of instances that it has taken over from dead
+        services, and not recovered yet
     """
     memory = ring.memory
     return Report(data={

@@ -56,8 +56,8 @@ from nova_ironic_ring.process import watchdog
 
 LOG = logging.getLogger(__name__)
 
-# So many more nodes are taken at a time: the look at the services between two
-# passes waits for as long.
+# The most nodes to take in addition at a time: the look at the services
+# between two passes waits for them.
 _MOST_MOVED = 99
 
 CONF = nova.conf.CONF
@@ -109,14 +109,14 @@ class Process:
         return upstream.tracked_nodes(self._driver) | self.untracked
 
     def tracks(self, node: str) -> bool:
-        """Say whether Nova's resource tracker tracks a node now.
+        """Return whether Nova's resource tracker tracks a node now.
 
         :param node: the node's UUID
         """
         return upstream.tracks(self._driver, node)
 
     def makes_with(self) -> str:
-        # With an upgrade nodes may be described otherwise.
+        # An upgrade may change how nodes are described.
         return repr((upstream.releases(), self.aggregates(),
                      upstream.provider_configs(self._driver),
                      upstream.describes_with(self._driver)))
@@ -187,9 +187,9 @@ class Service:
         #: What the others read of this service in its nodes' rows.
         self.published: dict[str, str] = {}
         self._complaint = ''
-        #: For which value of failover_after it was said that it is too low.
+        #: The value of failover_after that was logged as too low.
         self._raised = 0.0
-        #: What this service says of its passes, and since when.
+        #: What this service reports of its passes.
         self._work = own_work.Work()
         self._said_at = 0.0
         #: When Ironic was last asked for all nodes, or for those that have
@@ -234,7 +234,7 @@ class Service:
         return self._settings
 
     def _say_what_is_raised(self, current: core_settings.Settings) -> None:
-        """Say once of a value that it is too low to be gone by."""
+        """Log once that the value of failover_after is too low."""
         wanted = current.failover_configured
         raised = wanted if wanted < current.failover_after else 0
         if raised and raised != self._raised:
@@ -258,7 +258,7 @@ class Service:
             configuration
         """
         start = self._asked_ironic = self.process.now()
-        # Nova's tracker may ask for a node where the pass fails.
+        # If the pass fails, Nova's tracker may ask for a node nevertheless.
         self._work = dataclasses.replace(self._work, is_good=False)
         if self.reloader.reload():
             upstream.reset_manager(self._driver)
@@ -281,9 +281,9 @@ class Service:
 
     def _tell(self, happened: Iterable[events.Event], seconds: float = 0.0
               ) -> None:
-        """Write what has happened, where people and programs look for it.
+        """Write events to the log, the audit log and the metrics.
 
-        :param happened: that
+        :param happened: the events
         :param seconds: how long the pass took, if it is one
         """
         happened = list(happened)
@@ -294,7 +294,7 @@ class Service:
     def _look(self, place: places.Places[places.Seen, places.Plan,
                                          places.Passed, places.Reacted]
               ) -> places.Reacted:
-        """Look at the services between two passes, and log what comes of it.
+        """Look at the services between two passes, and log the events.
 
         :param place: what a place is
         """
@@ -311,7 +311,7 @@ class Service:
         return result
 
     def changes_due(self) -> float | None:
-        """Say when Ironic is to be asked for what has changed.
+        """Return when to ask Ironic for what has changed.
 
         :returns: in how many seconds; None if not for now
         """
@@ -331,7 +331,7 @@ class Service:
         return changes.ask(self.ironic, self.settings.scope)
 
     def change(self, nodes: Sequence[str]) -> Reacted:
-        """Say what is to be updated, as nodes have changed in Ironic.
+        """Return what to update, because nodes have changed in Ironic.
 
         :param nodes: their UUIDs
         """
@@ -340,7 +340,7 @@ class Service:
     def _change(self, place: places.Places[places.Seen, places.Plan,
                                            places.Passed, places.Reacted],
                 nodes: Sequence[str]) -> places.ChangeResult:
-        """Say what is to be updated, and remember it.
+        """Return what to update, and remember it.
 
         :param place: what a place is
         :param nodes: the UUIDs of the nodes that have changed
@@ -358,7 +358,7 @@ class Service:
         return result
 
     def _between(self) -> one_pass.Pass:
-        """Return what is shared by what is done at a node between passes."""
+        """Return the pass object for work at a node between passes."""
         return one_pass.Pass(self.world, self.settings, self.memory)
 
     def pause(self) -> float:
@@ -366,12 +366,12 @@ class Service:
         return reaction.pause(self.memory, self.settings)
 
     def _keep(self, memory: observation.Memory) -> None:
-        """Keep what is to be remembered, the gaps in the heartbeats too."""
+        """Keep a memory, with the gaps between heartbeats."""
         self.memory = memory
         self.process.heartbeats.forget_reported()
 
     def said_of_itself(self, node: str) -> dict[str, str]:
-        """Return what the row of a node is to say of this service.
+        """Return what to write about this service into the row of a node.
 
         :param node: the UUID of the node, or of the pool
         """
@@ -381,10 +381,10 @@ class Service:
                 host, self._last_pass(node))
 
     def _last_pass(self, node: str) -> model.LastPass:
-        """Return what the row of a node is to say of the passes.
+        """Return what to write about the passes into the row of a node.
 
-        Nova's tracker goes from node to node, which may take long: while the
-        pass goes on, other rows say so as well.
+        Nova's tracker goes from node to node, which may take long. Meanwhile,
+        other rows contain the time of the pass as well.
         """
         current, now = self.settings, self.process.now()
         if self._work.is_good and (
@@ -414,7 +414,7 @@ class Service:
         return None if found is None else sorted(found)
 
     def known_aggregates(self, found: frozenset[str]) -> frozenset[str]:
-        """Name the aggregates of a provider where Nova does not tell them.
+        """Return the aggregates of a provider if Nova does not answer.
 
         :param found: the UUIDs of those that it is in
         """
@@ -427,10 +427,10 @@ class Service:
 
     def believed(self, own: Iterable[str], nodes: Mapping[str, str]
                  ) -> frozenset[str]:
-        """Say which instances Nova is told of: it reaps those it has deleted.
+        """Return the instances to name to Nova, for it to reap deleted ones.
 
-        To be called only where Nova is told: of very many, others have their
-        turn each time.
+        Call it only to answer Nova: if there are very many, each call returns
+        others of them.
 
         :param own: UUIDs of those on nodes of this service
         :param nodes: the UUIDs of their nodes
@@ -462,7 +462,7 @@ class Service:
         raise NotImplementedError()
 
     def is_interrupted(self, instance: str, node: str) -> bool:
-        """Say of a build at the start whether this service was to do it.
+        """Return whether this service was to do a build, before its start.
 
         :param instance: the UUID of the instance
         :param node: the UUID of the compute node that it has an allocation of
@@ -477,18 +477,18 @@ class Service:
         self._tell(this.happened)
 
     def lists(self, place: str) -> bool:
-        """Say whether a compute node is this service's, as decided last.
+        """Return whether a compute node is this service's, as decided last.
 
         :param place: the UUID of the node, or the name of the pool
         """
         raise NotImplementedError()
 
     def summary(self) -> dict[str, object]:
-        """Say what has come of the last pass, for the report."""
+        """Return the results of the last pass, for the report."""
         raise NotImplementedError()
 
     def is_deleted(self, node: str) -> bool:
-        """Say whether the record of a node that is not listed can go.
+        """Return whether the record of a node that is not listed can go.
 
         :param node: the name of the compute node
         """
@@ -500,16 +500,16 @@ class RingService(Service):
 
     def __init__(self, driver: upstream.NovaIronicDriver) -> None:
         super().__init__(driver)
-        #: What has come of the last pass.
+        #: The result of the last pass.
         self.result = node_places.PassResult()
-        #: Whose turn it is to be updated.
+        #: The turns of the nodes to be updated.
         self.turns = updates.Turns(self.process.now())
-        #: What has become of nodes that were to move without the tracker: None
-        #: where it is to take them.
+        #: The results for nodes that were to move without the tracker; False
+        #: if the tracker is to take them.
         self._moved: dict[str, bool] = {}
         #: How often nodes were updated, and how often that was not needed.
         self.updated = self.skipped = 0
-        #: What this service brings into all its rows: the shards that it
+        #: What this service writes into all its rows: the shards that it
         #: holds, and a fingerprint of all else.
         self._brings: tuple[frozenset[str] | None, str] = (None, '')
         #: What the tracker has written last, by the node's UUID.
@@ -540,8 +540,8 @@ class RingService(Service):
         self._wrote = {node: said for node, said in self._wrote.copy().items()
                        if node in self.result.listed}
         self._check_providers()
-        # Whether the tracker tracks them or not: it may let go of some yet,
-        # where Nova reads from a database that lags behind.
+        # Whether the tracker tracks them or not: it may still drop some, if
+        # Nova reads from a database that lags behind.
         changes = self.result.changes
         self.process.untracked = changes.unchanged | changes.offers
         self._brings = self.memory.held, updates.of_settings(
@@ -550,7 +550,7 @@ class RingService(Service):
         return self.result
 
     def _check_providers(self) -> None:
-        """See that what is not updated is in order."""
+        """Check that the nodes that are not updated are in order."""
         standing = self.memory.standing
         if self.turns.is_checked(standing, self.process.now()):
             return
@@ -559,27 +559,27 @@ class RingService(Service):
                 self.result.changes, self.world.placement.providers(),
                 standing, self.settings.me)
         except Exception as error:
-            # Nothing can be mended there either: the next pass looks again.
+            # Nothing can be corrected then either: the next pass looks again.
             LOG.debug('Cannot list the resource providers in Placement: %s',
                       error)
 
     def is_to_update(self, node: str) -> bool:
-        """Say whether the resource tracker is to update a listed node.
+        """Return whether the resource tracker is to update a listed node.
 
         :param node: the node's UUID
         """
         if node not in self.result.changes.unchanged or self._has_turn(node):
             if node in self.result.changes.changed and (
                     self._wrote.get(node) == self._to_write(node)):
-                # Another has written the row since, which the tracker does
-                # not see.
+                # Another service has written the row since; the tracker does
+                # not see that.
                 upstream.forget(self._driver, node)
             return True
         self.skipped += 1
         return False
 
     def offer(self, node: str) -> Mapping[str, str] | None:
-        """Return what a row is to say where all but its offer is as it was.
+        """Return the content of a row of which only the offer has changed.
 
         :param node: the node's UUID
         :returns: its statistics; None if the tracker has to update the node
@@ -616,7 +616,7 @@ class RingService(Service):
     def move(self, node: str) -> bool:
         """Take a node without the resource tracker, if that is enough.
 
-        What is to be taken with it is taken at once.
+        It takes other nodes of the pass at the same time.
 
         :param node: the node's UUID
         :returns: whether there is nothing left to do: the node is this
@@ -653,10 +653,10 @@ class RingService(Service):
             # The record of its former owner may just be deleted.
             self.turns.doubt(now + self.settings.full_update_interval)
         for node in nodes:
-            # Their former owner has updated them: each waits for its turn.
+            # Their former owner has updated them, so each waits for its turn.
             self.turns.updated(node, now)
         self.process.untracked = self.process.untracked.union(nodes)
-        # Where something is built on one, the tracker takes it from here.
+        # For a build on one, the tracker reads it from here.
         self.result = dataclasses.replace(
             self.result, plan=self.result.plan.having({
                 node: dataclasses.replace(steps[node], claim=planner.Claim(
@@ -672,7 +672,7 @@ class RingService(Service):
                 for node, answer in answers.items()}
 
     def _has_turn(self, node: str) -> bool:
-        """Say whether a node is to be updated, changed or not."""
+        """Return whether a node is to be updated, changed or not."""
         return self.turns.has(
             node, self.process.now(), self.settings.full_update_interval)
 
@@ -694,7 +694,7 @@ class RingService(Service):
             self.turns.failed(node)
 
     def _to_write(self, node: str) -> tuple[object, ...] | None:
-        """Return what tells in a row that it says all that it is to say."""
+        """Return the part of a row that shows that the row is complete."""
         step = self.result.plan.steps.get(node)
         return None if step is None else (
             self.result.answers.get(node), step.in_row, self._brings)
@@ -704,13 +704,14 @@ class RingService(Service):
         return self.process.untracked - upstream.tracked_nodes(self._driver)
 
     def oldest_update(self) -> float:
-        """Say since when, in seconds, a listed node is not updated."""
+        """Return how long ago, in seconds, the oldest update of a node was."""
         return self.turns.oldest(self.result.listed, self.process.now())
 
     def react(self) -> Reacted:
         result = self._look(_NODES)
         if result.steps:
-            # What was to move in the pass may have been another's then.
+            # What was to move in the pass may have belonged to another service
+            # then.
             for node in result.steps:
                 self._moved.pop(node, None)
             self.result = dataclasses.replace(
@@ -774,7 +775,7 @@ class RingService(Service):
         """
         if arrival.node not in self.ironic.found and (
                 self.memory.held is not None):
-            # Its shard may be another's by now.
+            # Its shard may be another's now.
             self.ironic.named(self.settings.scope, [arrival.node])
         nodes = self.ironic.for_nova([arrival.node])
         taken = (arrivals.take(self.world, arrival, self.result.plan)
@@ -804,7 +805,7 @@ class RingService(Service):
         return said
 
     def _made_of(self, node: str, step: planner.Step) -> dict[str, str]:
-        """Return what tells of what the row of a node is made."""
+        """Return the fingerprint of what the row of a node is made of."""
         # Nova's driver may just have read the node itself.
         said = self._driver.node_cache.get(node)
         answer = None if said is None else self.ironic.fingerprint_of(said)

@@ -2,8 +2,8 @@
 
 """The methods that the ring driver and the pool driver share.
 
-They run the pass, the look between passes and the report. What each of the two
-drivers lists is in a module of its own.
+They run the pass, the look between passes and the report. A module for each
+driver has what only that driver does.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -44,7 +44,7 @@ CONF = nova.conf.CONF
 _NOT_CLEANED_UP = ('Cannot clean up after the failed unshelving of instance '
                    '%s: its delete or its next unshelving does.')
 _POWER_OFF = upstream.signature('power_off')
-# What is done with servers that may have no machine any more.
+# Tasks of servers that may no longer have a machine.
 _WITHOUT_MACHINE = frozenset({
     task_states.SHELVING, task_states.SHELVING_OFFLOADING,
     task_states.SOFT_DELETING})
@@ -85,11 +85,11 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         #: Looks for nodes that have changed in Ironic between two passes.
         self.ring_changes = changes.Changes(
             self, self.ring_service, self._look_for_changes)
-        # Nova's driver asks in many threads at once where it has no node.
+        # If it lacks a node, Nova's driver asks in many threads at once.
         self.ring_lock = threading.RLock()
 
     def init_host(self, host: str) -> None:
-        """Refuse to start with a configuration that no ring can come of.
+        """Refuse to start if the configuration allows no ring.
 
         :param host: the name of this service
         :raises nova.exception.InvalidConfiguration: if there is one, such as a
@@ -134,7 +134,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.when_started(self, self.ring_changes.start)
 
     def _track_own(self, node: str) -> bool:
-        """Have the tracker track a node that has not needed an update yet.
+        """Let the tracker track a node that has not needed an update yet.
 
         :param node: the node's UUID, or the name of the pool
         :returns: whether it does by it; with pools there is no such
@@ -142,7 +142,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         return False
 
     def _is_interrupted(self, instance: objects.Instance, node: str) -> bool:
-        """Say of a build at the start whether this service was to do it."""
+        """Return whether this service was to do a build, before its start."""
         with self.ring_lock:
             return self.ring_service.is_interrupted(instance.uuid, node)
 
@@ -158,7 +158,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
                           'or unshelving.')
 
     def _is_to_unshelve(self, instance: objects.Instance, node: str) -> bool:
-        """Say whether an instance is to be unshelved here still.
+        """Return whether this service is still to unshelve an instance.
 
         :param instance: the instance as it was when that was asked for
         :param node: the UUID of the node, or the name of the pool
@@ -196,8 +196,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
                            ) -> None:
         """Take a shelved instance off the node that it still has.
 
-        One that could not be cleaned up stays there, as where Ironic did not
-        answer, and Ironic gives no instance a second node.
+        An instance that could not be cleaned up stays there, for instance if
+        Ironic did not answer; and Ironic gives no instance a second node.
 
         :param placed: the instance, with a node
         """
@@ -216,11 +216,11 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
                       instance.get_network_info())
 
     def _let_go(self, instance: objects.Instance) -> None:
-        """Have an instance that could not be unshelved hold no node.
+        """Free the node of an instance that could not be unshelved.
 
-        Nova leaves the node. After the claim of one, this is done while Nova
-        says still that this service has the instance: if it dies meanwhile,
-        which may take minutes, another goes on with that.
+        Nova leaves the node. After a claim, this is done while the instance
+        still belongs to this service in Nova, and may take minutes: if this
+        service dies meanwhile, another one continues.
 
         :param instance: the instance
         """
@@ -236,9 +236,9 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             LOG.exception(_NOT_CLEANED_UP, instance.uuid)
 
     def _free(self, uuid: str) -> None:
-        """Have an instance that could not be unshelved allocate nothing.
+        """Free the allocation of an instance that could not be unshelved.
 
-        Nova leaves the allocation where it has not come to the claim.
+        Nova leaves the allocation if the claim was not reached.
         """
         mixed: Any = self
         try:
@@ -248,7 +248,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             LOG.exception(_NOT_CLEANED_UP, uuid)
 
     def _look_between_passes(self) -> Sequence[str]:
-        """Take over the instances of services that are dead by now.
+        """Take over the instances of services that are dead now.
 
         :returns: the compute nodes that no pass has listed yet
         """
@@ -265,8 +265,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
 
         :returns: the compute nodes that are to be updated by it
         """
-        # Ironic may not answer for long: without the lock, which takeovers and
-        # builds wait for.
+        # Without the lock, because Ironic may not answer for long, and
+        # takeovers and builds wait for the lock.
         nodes = self.ring_service.ask_for_changes()
         with self.ring_lock:
             reacted = self.ring_service.change(nodes)
@@ -289,7 +289,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
     def update_provider_tree(
             self, provider_tree: nova_provider_tree.ProviderTree,
             nodename: str, allocations: object = None) -> None:
-        """Say in a tree of providers what a node has.
+        """Write the inventory of a node into a tree of providers.
 
         :param provider_tree: the tree
         :param nodename: the node's UUID
@@ -302,7 +302,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
     @contextlib.contextmanager
     def _completing(self, tree: nova_provider_tree.ProviderTree, name: str
                     ) -> Iterator[None]:
-        """Add to what is said of a provider what both drivers have to say.
+        """Complete the description of a provider, for both drivers.
 
         :param tree: the tree of providers
         :param name: the name of the compute node
@@ -326,8 +326,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
     def power_off(self, *args: Any, **kwargs: Any) -> Any:
         """Switch a machine off.
 
-        What is shelved may have none any more, if the service that has shelved
-        it is dead, also if it is to be deleted meanwhile.
+        A shelved instance may no longer have a machine if the service that
+        shelved it is dead, even if it is being deleted meanwhile.
 
         :param args: as Nova's own driver has them
         :param kwargs: as Nova's own driver has them
@@ -360,16 +360,16 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             self.destroy(  # type: ignore[attr-defined]
                 nova_context.get_admin_context(), instance, None)
         except Exception:
-            # Nova tells from the build's own error whether to build again.
+            # Nova decides by the build's own error whether to build again.
             LOG.exception('Cannot clean up after the failed build of instance '
                           '%s: its delete does.', instance.uuid)
 
     def list_instance_uuids(self) -> list[str]:
         """List the instances on the nodes that this service looks after.
 
-        Those among them that another service has are of no concern to it; but
-        one that Nova has deleted while its service was down belongs to nobody,
-        and this is where Nova's periodic task looks for such.
+        Instances of other services among them do not matter. But an instance
+        that Nova deleted while its service was down belongs to nobody, and
+        Nova's periodic task looks for such instances in this list.
 
         :returns: the UUIDs of this service's instances, and of those that
             others have on nodes that the ring maps to this service; none that
@@ -384,8 +384,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
     def get_num_instances(self) -> int:
         """Count the instances of this service.
 
-        Nova is not asked which of them it has deleted: that goes by what it
-        was asked last.
+        It does not ask Nova which of them are deleted, but uses Nova's last
+        answer.
         """
         ring = self.ring_service
         return sum(
@@ -396,7 +396,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
 
 @on_node.found
 class OnNodeMixin(SharedMixin):
-    """Has Nova's driver work on the node of an instance in a pool.
+    """Lets Nova's driver work on the node of an instance in a pool.
 
     With the ring driver these exist while a service changes to that driver.
     """
