@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes entries of the audit log and notifications of the events of a pass.
+"""Makes audit log entries and notifications of the events of a pass.
 
-There is one for each change of owner, of members and of trust, and for the
-beginning and the end of each dispute. Other events have a line in the
-service's log alone.
+There is one entry for each change of owner, of members and of trust, and for
+the beginning and the end of each dispute. Other events only have a line in the
+service's log.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ from nova_ironic_ring.core.values import model
 
 
 class Code(enum.Enum):
-    """What has happened; the names are for programs, and stay."""
+    """What has happened; programs read the names, which never change."""
 
     #: A free node goes from one service to another, or to its first one.
     NODE_TAKEN = enum.auto()
@@ -62,8 +62,8 @@ class Author:
 
     :ivar user: the name of the user of the operating system
     :ivar host: where that was
-    :ivar openstack_user: whom the environment names for OpenStack's clients;
-        None if nobody
+    :ivar openstack_user: the user that the environment names for OpenStack's
+        clients; None if it names none
     :ivar arguments: the command, as it was typed
     """
 
@@ -82,14 +82,14 @@ class Entry:
     """One thing that has happened.
 
     :ivar code: what it is
-    :ivar host: the name of the service that says so, or of the machine that a
-        command runs on
+    :ivar host: the name of the service that reports it, or of the machine that
+        a command runs on
     :ivar service: the name of the service that it is about
     :ivar node: the UUID of the node, or the name of the pool
     :ivar instance: the UUID of the instance
-    :ivar source: who, or what, it was until now
-    :ivar target: who, or what, it is from now on
-    :ivar reason: why: a code, or what a person has said
+    :ivar source: the former owner, or the former value
+    :ivar target: the new owner, or the new value
+    :ivar reason: the reason: a code, or the text that a person has given
     :ivar author: who has run the command
     """
 
@@ -104,7 +104,7 @@ class Entry:
     author: Author | None = None
 
     def values(self) -> dict[str, object]:
-        """Return what it says, by the names that are for programs."""
+        """Return the fields, by the names that programs read."""
         return {
             'event': self.code.name, 'host': self.host,
             'service': self.service, 'node': self.node,
@@ -113,8 +113,8 @@ class Entry:
             'by': dataclasses.asdict(self.author) if self.author else None}
 
 
-#: Why an instance is taken over: its service lets this one have it; or it is
-#: dead, and in no ring by which it could be said why.
+#: Why an instance is taken over: its service consents; or that service is
+#: dead, and is in no ring that would give a reason.
 CONSENT, DEAD = 'CONSENT', 'DEAD'
 
 #: The names of the actions that instances have of these entries.
@@ -137,7 +137,7 @@ class View:
 
 
 def entries(happened: Iterable[events.Event], view: View) -> list[Entry]:
-    """Return the entries that are kept of events.
+    """Return the audit entries of events.
 
     :param happened: the events, in their order
     :param view: how the service sees the others to which this happened
@@ -195,7 +195,7 @@ def _entries(event: events.Event, view: View) -> Iterator[Entry]:
 
 
 def _why_dead(host: str, view: View) -> str:
-    """Say why a service is dead, as far as the ring knows it."""
+    """Return why a service is dead, as far as the ring knows."""
     state = view.membership.states.get(model.canonical(host))
     return state.name if state is not None and state.is_lost else DEAD
 

@@ -63,15 +63,15 @@ class Decision(enum.Enum):
     # Asked of every node in every pass: plain attributes, set below.
     #: Whether the node is reported to Nova as this service's.
     lists: bool
-    #: Whether a free node becomes this service's by it.
+    #: Whether this service takes a free node by it.
     takes: bool
     #: Whether it takes a free node without its owner's consent.
     forces: bool
-    #: Whether an instance becomes this service's by it.
+    #: Whether this service takes an instance by it.
     takes_instance: bool
     #: Whether another service may take the node.
     offers: bool
-    #: Whether time alone changes nothing about it, while nobody dies.
+    #: Whether it stays the same over time as long as no service dies.
     rests: bool
 
 
@@ -93,7 +93,7 @@ for _each in Decision:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Verdict:
-    """A decision, and why it is made: an entry of a table, there once.
+    """A decision and its reason: an entry of a table, created once.
 
     :ivar decision: the decision
     :ivar why: the reason, as the end of the sentence "the node is ..."
@@ -304,7 +304,7 @@ def decide_on_instance(me: str, node: Occupied) -> Verdict:
 
 
 def _leaves(me: str, node: Occupied) -> bool:
-    """Say whether an instance of this service goes with the ring."""
+    """Return whether an instance of this service goes with the ring."""
     return (node.may_follow and node.desired not in (me, None)
             and node.trust is _FULL
             and node.row is not None and node.row.owner_name == me)
@@ -331,15 +331,15 @@ def take_first(is_recorded: bool) -> Verdict:
 
 
 def take_for_build() -> Verdict:
-    """Return what becomes of a node that a build was sent here for."""
+    """Return the verdict on a node for which a build was sent here."""
     return _TAKE_FOR_BUILD
 
 
 def record_first() -> Verdict:
-    """Return what becomes of a node before its instance leaves a pool."""
+    """Return the verdict on a node before its instance leaves a pool."""
     return _RECORD_FIRST
 
 
 def not_taken() -> Verdict:
-    """Return what becomes of an instance that could not be taken over."""
+    """Return the verdict on an instance that could not be taken over."""
     return _LEAVE_LOST

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nodes on which deployments have failed, and how long they come last.
+"""The nodes on which deployments have failed, and how long they come last.
 
 A node that has failed is cleaned, and free again: as a cloud fills, the free
 nodes are those that fail. So builds try such a node after all others for a
-while, which is longer after each failure in a row. Each service tells its
-peers what it knows; so a success has to be known as well, for it ends what
-they tell of the node.
+while, which is longer after each failure in a row. Each service reports what
+it knows to its peers. So a success is recorded as well: it ends what they
+report of the node.
 """
 
 from collections.abc import Iterable, Mapping
 import dataclasses
 import datetime
 
-# The longest wait is so many times the first one.
+# The longest wait, as a multiple of the first one.
 _LONGEST = 16
-# So many nodes are remembered; those of which something was noted last.
+# The most nodes to remember: those with the latest results.
 _MOST = 1000
-# What seems to be of so much later, a clock that is wrong has noted.
+# Entries that are further in the future come from a wrong clock.
 _SKEW = datetime.timedelta(minutes=5)
 # Of two notes, the later one counts.
 _LATER = datetime.timedelta(seconds=1)
@@ -25,9 +25,9 @@ _LATER = datetime.timedelta(seconds=1)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
-    """What has become of the last deployments on a node.
+    """The results of the last deployments on a node.
 
-    :ivar count: how many have failed, one after the other; 0 after a success
+    :ivar count: the number of failures in a row; 0 after a success
     :ivar at: when the last of them has ended, with time zone
     """
 
@@ -35,7 +35,7 @@ class Failure:
     at: datetime.datetime
 
     def until(self, wait: float) -> datetime.datetime:
-        """Say until when builds try a node that has failed after all others.
+        """Return the time until which builds try a node after all others.
 
         :param wait: seconds after the first failure
         """
@@ -43,7 +43,7 @@ class Failure:
         return self.at + datetime.timedelta(seconds=wait * times)
 
     def is_remembered(self, now: datetime.datetime, wait: float) -> bool:
-        """Say whether it matters to what comes next.
+        """Return whether it still matters.
 
         :param now: the time, with time zone
         :param wait: seconds after the first failure
@@ -69,7 +69,7 @@ class Known:
 
     @property
     def all(self) -> Failures:
-        """What it goes by."""
+        """What this service uses: the latest of both."""
         return merged(self.own, self.of_peers)
 
 
@@ -99,7 +99,7 @@ def noted(known: Known, node: str, now: datetime.datetime, wait: float,
 
 def latest(known: Failures, now: datetime.datetime, wait: float
            ) -> dict[str, Failure]:
-    """Return what is not forgotten yet, of so many nodes as are remembered.
+    """Return what is still remembered, for a bounded number of nodes.
 
     :param known: what is known
     :param now: the time, with time zone
@@ -113,7 +113,7 @@ def latest(known: Failures, now: datetime.datetime, wait: float
 
 
 def merged(*said: Failures) -> dict[str, Failure]:
-    """Put together what several services know, the latest of each node.
+    """Merge what several services know: the latest entry of each node.
 
     :param said: what each knows
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Says which instances Nova is told of, so that it reaps those it has deleted.
+"""Chooses the instances to name to Nova, which reaps those it has deleted.
 
 Ironic has them on nodes of this service, or on nodes that are for it. But the
 owner of a node in Ironic can write any UUID there, and to reap a server again
@@ -13,8 +13,8 @@ import dataclasses
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 
-#: So many instances of nobody are looked at when Nova asks. Where there are
-#: more, the others have their turn when it asks again.
+#: The most instances of nobody to look at when Nova asks. If there are more,
+#: the others have their turn when it asks again.
 MOST = 1000
 
 
@@ -32,7 +32,7 @@ class Named:
 
 @dataclasses.dataclass(frozen=True)
 class Believed:
-    """Which instances Nova is told of.
+    """The instances to name to Nova.
 
     :ivar instances: their UUIDs
     :ivar strays: instances that Nova has deleted, and had elsewhere, each with
@@ -44,9 +44,9 @@ class Believed:
 
 
 def believe(nova: ports.Nova, named: Named, turn: int) -> Believed:
-    """Leave out instances that Nova has deleted, and has had elsewhere.
+    """Leave out instances that Nova has deleted and had on another node.
 
-    Those that it has not deleted do no harm: it reaps none of them.
+    Instances that Nova has not deleted do no harm: it reaps none of them.
 
     :param nova: the port
     :param named: what Ironic says

@@ -2,8 +2,8 @@
 
 """The plan of a pass: a step for each node, from what a service sees.
 
-:func:`decide` is the one place where the decision tables are asked. It has no
-state: the same observation, memory and settings give the same plan.
+Only :func:`decide` uses the decision tables. It has no state: the same
+observation, memory and settings give the same plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ Decision = decisions.Decision
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Claim:
-    """What must still be true when Nova's tracker first takes a listed node.
+    """What must still be true when Nova's tracker takes a listed node.
 
     :ivar instance: the UUID of the instance that has to belong to this
         service; None for a free node
@@ -35,12 +35,12 @@ class Claim:
         instead, before it is taken over; None for this service
     :ivar checks_owner: whether the owner of a free node matters
     :ivar owner: the name of the owner that it has to have; None for no row
-    :ivar is_abandoned: whether that owner is lost, so that builds that were on
-        their way to it are to be ended
-    :ivar is_handed_over: whether that owner lives, so that nothing may be on
-        its way to be built there
+    :ivar is_abandoned: whether that owner is lost, so that builds on their way
+        to it have to be ended
+    :ivar is_handed_over: whether that owner is alive, so that no build may be
+        on its way to it
     :ivar basis: the consent by ring that the owner must not have withdrawn;
-        None where the node is not taken with one
+        None if the node is not taken with one
     """
 
     instance: str | None = None
@@ -60,9 +60,9 @@ class Step:
     :ivar why: the reason, as the end of the sentence "the node is ..."
     :ivar offer: the canonical name of the service that may take the node;
         empty if nobody may just now; None to say nothing
-    :ivar claim: what has to be so still when the node is listed; None if it is
-        not listed
-    :ivar by_ring: whether the service's consent by ring says what the offer is
+    :ivar claim: what must still be true when the tracker takes the node; None
+        if the node is not listed
+    :ivar by_ring: whether the service's consent by ring contains the offer
     """
 
     decision: Decision
@@ -73,7 +73,7 @@ class Step:
 
     @property
     def in_row(self) -> str | None:
-        """The offer as the row of the node is to say it."""
+        """The offer to write into the row of the node."""
         return None if self.by_ring else self.offer
 
 
@@ -84,10 +84,10 @@ class Plan:
     :ivar steps: by the node's UUID
     :ivar happened: the events for the log
     :ivar waits: the nodes that are waited for
-    :ivar disputed: what is known of disputes by now
+    :ivar disputed: what is known of disputes now
     :ivar in_use: nodes that a newcomer could not take
     :ivar consent: by which ring others may take free nodes of this service,
-        for the steps that are ``by_ring``; None where there are none
+        for the steps that are ``by_ring``; None if there are none
     """
 
     steps: Mapping[str, Step] = dataclasses.field(default_factory=dict)
@@ -106,7 +106,7 @@ class Plan:
         return dataclasses.replace(self, steps={**self.steps, **steps})
 
     def note_in(self, memory: observation.Memory) -> None:
-        """Have a pass remember what it has planned.
+        """Store the results of a plan in the memory.
 
         :param memory: what is remembered, which is changed
         """
@@ -135,7 +135,7 @@ class Needs:
 
 
 def needs(seen: observation.Observation, current: settings.Settings) -> Needs:
-    """Say what to read beyond what every pass reads.
+    """Return what to read beyond what every pass reads.
 
     :param seen: what was read so far
     :param current: this service's settings
@@ -212,7 +212,7 @@ class _Planner:
                               if row.owner_name == self.me)
         self.ring = consents.fingerprint(seen.standing.ring, current.scope)
         self.rows = self._with_consents()
-        # By a row that names another scope, its peers do not know it.
+        # Its peers do not count a row that names another scope.
         self.is_known = any(current.shares(seen.rows[node].scope)
                             for node in self.mine)
         # The members stay those of the ring; other services only become known.
@@ -222,7 +222,7 @@ class _Planner:
         self.looked = self._look_for_disputes()
         self.disputes = self.looked.known
         self.waits: dict[str, observation.Wait] = {}
-        # Most nodes are as many others are.
+        # Most nodes are in the same circumstances as many others.
         self._without_row = functools.cache(self._decide_without_row)
         self._unknown = functools.cache(self._decide_on_unknown)
         self._unlisted = functools.cache(_unlisted)
@@ -248,7 +248,7 @@ class _Planner:
             frozenset() if self.is_known else self.before.in_use, consent)
 
     def _with_consents(self) -> Mapping[str, model.Row]:
-        """Return the rows as if each said itself what its owner lets do."""
+        """Return the rows, with the offers of consents by ring."""
         seen = self.seen
         if not seen.said:
             return seen.rows
@@ -261,14 +261,14 @@ class _Planner:
             and (said := seen.said.get(row.owner_name)) is not None}}
 
     def _consent(self, steps: dict[str, Step]) -> model.Consent | None:
-        """Say once of all nodes that are offered who may take them.
+        """Make one consent for all nodes that are offered.
 
-        A row that has said so itself goes on doing so, and the rows say it to
-        those who do not know better.
+        A row with an offer of its own keeps it, and members with an older
+        protocol get offers in rows.
 
         :param steps: changed: those that the consent is for
-        :returns: None where a row or two are as well written themselves, or
-            too many would have to be named
+        :returns: None if only a row or two would change, or if the list of
+            exceptions would be too long
         """
         owner, older = self.seen.standing.ring.owner, self.seen.standing.older
         found = {node: step for node, step in steps.items()
@@ -344,7 +344,7 @@ class _Planner:
             is_ending=self.seen.standing.is_ending))
 
     def _wait(self, node: str, row: model.Row) -> observation.Wait:
-        """Say since when a node is waited for."""
+        """Return since when this service waits for a node."""
         before = self.before.waits.get(node)
         # An owner that offers the node to nobody is not silent: the wait
         # starts again. Nor is one that went without this service.
@@ -354,14 +354,14 @@ class _Planner:
         return before
 
     def _may_force(self, row: model.Row) -> bool:
-        """Say whether a node may be taken without its owner's consent."""
+        """Return whether a node may be taken without its owner's consent."""
         return not self.disputes.is_with(
             row.owner_name, self.seen.at) and self._is_seen(row)
 
     def _is_seen(self, row: model.Row) -> bool:
-        """Say whether the ring was made with the owner of a node in mind.
+        """Return whether the owner of a node was known when the ring was made.
 
-        One that should be a member and is not has taken the node since then.
+        A service that should be a member and is not has taken the node since.
         """
         return (row.owner_name in self.members.members
                 or self.members.state(row.owner)
@@ -388,12 +388,13 @@ class _Planner:
 
     def _newcomer(self, verdicts: dict[str, decisions.Verdict]
                   ) -> dict[str, decisions.Verdict]:
-        """Have a newcomer take no more than one node, but that at once.
+        """Let a newcomer take one node at once, and no more.
 
-        Without a row its peers do not see it, and neither do other newcomers,
-        who would take the same nodes as it does. One that comes from another
-        scope says so in the rows that it has, and takes nothing before. Rows
-        that say nothing and are not listed show nobody where it is.
+        Without a row, its peers do not see it, and neither do other newcomers,
+        which would take the same nodes. A newcomer from another scope first
+        writes its new scope into the rows that it has, and takes nothing
+        before. Rows without a scope that are not listed do not make it
+        visible.
         """
         if self.trust is not trust.Trust.FULL or (
                 self.seen.standing.is_ending) or (
@@ -427,7 +428,7 @@ class _Planner:
         return held
 
     def _order(self, node: str) -> bytes:
-        """Order nodes for each service in another way."""
+        """Order nodes differently for each service."""
         return hashlib.sha256(f'{self.me} {node}'.encode()).digest()
 
     # The steps
@@ -450,7 +451,8 @@ class _Planner:
         if instance is not None:
             return Claim(instance)
         row = self.seen.rows.get(node)
-        # A node without a row may be of a service that was deleted with it.
+        # A node without a row may have belonged to a service that was deleted
+        # with the row.
         is_abandoned = decision.takes and (
             row is None or self.members.is_lost(row.owner))
         return Claim(None, True, row.owner if row else None, is_abandoned,

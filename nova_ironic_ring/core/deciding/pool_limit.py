@@ -3,10 +3,10 @@
 """How many pools a service makes.
 
 Each pool costs the resource tracker a record, a provider and some requests in
-each pass, and whoever owns a node in Ironic can make one. So there is a limit,
-and what is new gives way to what is there. Pools with instances do not count:
-there are no more of them than nodes with instances, and they would leave no
-room for free nodes.
+each pass, and whoever owns a node in Ironic can cause one. So there is a
+limit, and existing pools have precedence over new ones. Pools with instances
+do not count: there are no more of them than nodes with instances, and they
+would leave no room for free nodes.
 """
 
 from collections.abc import Collection, Mapping
@@ -29,7 +29,7 @@ class Limited:
 
 
 def is_exceeded(found: Collection[str], most: int) -> bool:
-    """Say whether there may be more pools than a service makes.
+    """Return whether there may be more pools than a service makes.
 
     :param found: the pools of all kinds of its nodes, by name
     :param most: how many pools without instances it makes at most; 0 if there
@@ -42,10 +42,10 @@ def limit(found: Mapping[str, pools.Pool], most: int, used: Collection[str],
           awaited: Collection[str], recorded: Collection[str]) -> Limited:
     """Choose the pools that a service makes.
 
-    Those with instances are made in any case, and do not count. Of the others,
-    those that builds are on their way to are made in any case as well. Then
-    come those that have a record, then those with the most nodes: so who
-    writes something new into a node ends no pool of others.
+    Pools with instances are always made, and do not count. Of the others,
+    pools that builds are on their way to are always made as well. Then come
+    those that have a record, then those with the most nodes: so nobody can end
+    a pool of others by writing something new into a node.
 
     :param found: the pools of all kinds of its nodes, by name
     :param most: how many pools without instances it makes at most; 0 if there

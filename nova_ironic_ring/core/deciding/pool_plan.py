@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The plan of a pass with pools: for each node whether it counts, and takes.
+"""The plan of a pass with pools: which nodes count, and what is taken.
 
 :func:`decide` has no state: the same observation, memory and settings give the
-same plan. Each node is decided once. A node counts whatever the trust, for a
-pool without nodes would go; nothing is taken without full trust.
+same plan. Each node is decided once. A node counts whatever the trust, because
+a pool without nodes would be deleted; nothing is taken without full trust.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class Seen:
     :ivar is_alone: whether this service is the only one of Nova
     :ivar narrowed: the nodes that count for services which are limited to some
         of this one's
-    :ivar unasked: the nodes that Ironic was not asked for any more
+    :ivar unasked: the nodes that Ironic is no longer asked for
     :ivar said: what services that have such free nodes say of their passes,
         and of whom they let take these, by canonical name
     """
@@ -84,16 +84,16 @@ class Wanted:
 
     @property
     def has_to_be_idle(self) -> bool:
-        """Whether the instance is left where something is under way with it.
+        """Whether the instance is left alone while it has a task.
 
-        That goes on with the service and the node that it has read.
+        The task continues with the service and the node that it has read.
         """
         return self.is_own or self.consents
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """What becomes of one node.
+    """What to do with one node.
 
     :ivar counts: the name of the pool of this service in which it counts; None
         if it counts in none
@@ -174,7 +174,7 @@ def decide(seen: Seen, before: observation.Memory,
 
 def steps(seen: Seen, standing: observation.Standing,
           current: settings.Settings) -> dict[str, Step]:
-    """Say what becomes of each node.
+    """Return the step for each node.
 
     :param seen: what this service sees
     :param standing: what it knows of its peers
@@ -197,11 +197,11 @@ class _Planner:
             functools.partial(pools.name, current.host))
 
     def step(self, uuid: str, node: pools.Node) -> Step:
-        """Say what becomes of a node.
+        """Return the step for a node.
 
-        One with an instance counts for the service that has the instance; if
-        nobody has it, for the one that the ring maps the node to, and so it
-        does before that one takes the instance over.
+        A node with an instance counts for the service that has the instance.
+        If no service has it, the node counts for the service that the ring
+        maps it to, even before that service takes the instance over.
         """
         pool = None if node.kind is None else self._name(node.kind)
         if node.instance in self.seen.mine:
@@ -218,13 +218,13 @@ class _Planner:
         ) if decision.takes_instance else _NOTHING
 
     def _own(self, uuid: str, instance: str, pool: str | None) -> Step:
-        """Say what becomes of a node with an instance of this service."""
+        """Return the step for a node with an instance of this service."""
         place = self.seen.places.get(instance)
         if place is not None and pools.is_of(self.current.host, place):
             return Step(place, True)
         if place != uuid or pool is None:
             return _NOTHING
-        # It has its own record yet, and comes into a pool.
+        # The node still has its own record, and comes into a pool.
         return Step(pool, True, Wanted(
             instance, uuid, self.current.host, True))
 
@@ -236,8 +236,7 @@ class _Planner:
         return decisions.decide_on_instance(
             self.current.me, decisions.Occupied(
                 self.owner(uuid), False, host,
-                # A service that consents says of all nodes what an offer says
-                # of one.
+                # A consent covers all nodes, like an offer covers one.
                 model.Row(host, self.current.me)
                 if known.host in self.seen.consenting else None,
                 self.seen.others.fails_over(host, self.current),
@@ -247,11 +246,11 @@ class _Planner:
 
 def consent(standing: observation.Standing, current: settings.Settings
             ) -> str | None:
-    """Say by which ring others may take this service's instances.
+    """Return the ring by which others may take this service's instances.
 
     With the ring driver an offer names the taker of each node. Here all rows
-    of a service say by which ring it goes, which names one taker for each node
-    as well: the service that sees the same ring.
+    of a service contain its ring, which also names one taker for each node:
+    the service that sees the same ring.
 
     :param standing: what this service knows of its peers
     :param current: its settings

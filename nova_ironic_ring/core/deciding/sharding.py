@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which shard each node gets that has none, so that all are equally large.
+"""Chooses shards for nodes without one, so that all are equally large.
 
-The shards that are made so have names by which they are known again: they are
-filled evenly when nodes were enrolled since, and taken away again.
+The shards that it makes have recognizable names: so they can be filled evenly
+when new nodes were enrolled, and removed again.
 """
 
 import collections
@@ -17,7 +17,7 @@ from nova_ironic_ring.core.values import plural
 #: Shards for each service that make a balance of 1.05 or better.
 ADVISED = 20
 
-# Ironic makes the names small that it is asked for, and parts them at commas.
+# In requests, Ironic turns names into lower case and splits them at commas.
 _LETTERS = frozenset(string.ascii_lowercase + '._-')
 _LONGEST_PREFIX = 200
 # Digits of a number, so that names are in the order of the numbers.
@@ -53,7 +53,7 @@ class Names:
     prefix: str = 'ironic-ring-'
 
     def __post_init__(self) -> None:
-        """See whether Ironic can be asked for shards of these names.
+        """Check that Ironic can be asked for shards of these names.
 
         :raises ValueError: if it cannot, or others could have such names
         """
@@ -97,7 +97,7 @@ class Names:
 
 def count(places: Places, names: Names, wanted: int | None, services: int
           ) -> int:
-    """Say into how many shards nodes are divided.
+    """Return the number of shards into which to divide nodes.
 
     :param places: all nodes that there are to divide, by UUID
     :param names: the names of the shards
@@ -149,10 +149,10 @@ def unsharded(places: Places) -> list[str]:
 def divide(places: Places, names: Names, number: int) -> dict[str, str]:
     """Give a shard to each node that has none.
 
-    The shards are equally large in each conductor group, for the services of
-    one list no others, and then in all. What has a shard stays in it. Nodes
-    with instances of one service go into as few shards as that leaves: it goes
-    on to list all of these.
+    The shards are equally large in each conductor group, because its services
+    list no other nodes, and then in total. Nodes that have a shard stay in it.
+    Nodes with instances of one service go into as few shards as possible,
+    because the service has to list all of these.
 
     :param places: all nodes, by UUID
     :param names: the names of the shards
@@ -168,7 +168,7 @@ def divide(places: Places, names: Names, number: int) -> dict[str, str]:
     for _, nodes in sorted(groups.items()):
         sizes_here = collections.Counter(places[node].shard for node in nodes)
         free = [node for node in nodes if places[node].shard is None]
-        # Both kinds by themselves: each shard is to have some to build on.
+        # Each kind separately, so that each shard has nodes to build on.
         for kind in ([node for node in free if places[node].host],
                      [node for node in free if not places[node].host]):
             chosen: list[str] = []
@@ -220,7 +220,7 @@ class Sizes:
 
 
 def sizes(shards: Iterable[str | None], names: Names, number: int) -> Sizes:
-    """Say how large the shards are.
+    """Return how large the shards are.
 
     :param shards: the shard of each node that is in one of these
     :param names: the names of the shards
@@ -232,7 +232,7 @@ def sizes(shards: Iterable[str | None], names: Names, number: int) -> Sizes:
 
 
 def see_unused(names: Collection[str], scopes: Mapping[str, str]) -> None:
-    """See that no service is limited to a shard that is about to change.
+    """Check that no service is limited to a shard that is about to change.
 
     :param names: the names of the shards
     :param scopes: the shard that each service is limited to, by its name; of
@@ -249,7 +249,7 @@ def see_unused(names: Collection[str], scopes: Mapping[str, str]) -> None:
 
 def warnings(places: Places, names: Names, scopes: Mapping[str, str]
              ) -> list[str]:
-    """Say what shards are used for besides.
+    """Return warnings about other uses of shards.
 
     :param places: all nodes, by UUID
     :param names: the names of the shards that are made

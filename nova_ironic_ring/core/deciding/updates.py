@@ -2,13 +2,12 @@
 
 """Which nodes Nova's resource tracker updates in a pass.
 
-The tracker makes some twenty requests for a node, and most nodes are as they
-were. What the tracker last made the record and the resource provider of is
-said in the record itself, as a fingerprint: where a service reads the
-fingerprint that it would write, the node needs no update, also after a
-restart. Each node has its turn all the same, once in
-``[ironic_ring] full_update_interval``, since the tracker also heals what
-others have changed in Placement.
+The tracker makes some twenty requests for a node, and most nodes have not
+changed. The record contains a fingerprint of what the tracker last made the
+record and the resource provider of. If a service reads the fingerprint that it
+would write, the node needs no update, also after a restart. Each node still
+has its turn once in ``[ironic_ring] full_update_interval``, since the tracker
+also heals what others have changed in Placement.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -24,13 +23,12 @@ from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.values import settings
 
-# So many digits of what the settings of a service come to are enough to see
-# that they have changed.
+# Digits of a fingerprint: enough to see that settings have changed.
 _LENGTH = 8
 
 
 def of_settings(current: settings.Settings, process: ports.Process) -> str:
-    """Return a fingerprint of what a service brings into all its rows.
+    """Return a fingerprint of what a service writes into all its rows.
 
     :param current: its settings
     :param process: what it knows of itself
@@ -40,28 +38,28 @@ def of_settings(current: settings.Settings, process: ports.Process) -> str:
 
 
 def made_of(answer: str, decision: decisions.Decision, said: str) -> str:
-    """Return what a row says that the tracker has made of a node.
+    """Return the fingerprint of what the tracker has made of a node.
 
     :param answer: a fingerprint of what Ironic says of the node
     :param decision: what was decided on it
     :param said: the fingerprint of the service's settings
     """
-    # The instance on a node that is recorded first is another's still, so that
-    # Nova does not count it.
+    # The instance on a node that is recorded first still belongs to another
+    # service, so Nova does not count it.
     first = decision is decisions.Decision.RECORD_FIRST
     return f'{answer} {said}{" first" if first else ""}'
 
 
 @dataclasses.dataclass(frozen=True)
 class Circumstances:
-    """What the rows of a service are to say beside what was decided.
+    """What the rows of a service contain in addition to the decisions.
 
     :ivar answers: a fingerprint of what Ironic says of each node, by UUID
-    :ivar said: a fingerprint of what the service brings into all its rows
-    :ivar held: the codes of the shards that the service holds; None where
-        nodes are not divided by their shards
-    :ivar busy: the nodes that have to be updated whatever they say: one says
-        when the last pass was, and of others builds are looked for
+    :ivar said: a fingerprint of what the service writes into all its rows
+    :ivar held: the codes of the shards that the service holds; None if nodes
+        are not divided by their shards
+    :ivar busy: the nodes that have to be updated in any case: one has the time
+        of the last pass in its row, and builds are looked for on the others
     """
 
     answers: Mapping[str, str]
@@ -74,10 +72,9 @@ class Circumstances:
 class Changes:
     """The listed nodes that this service has already.
 
-    :ivar changed: those whose rows do not say what they are to say
-    :ivar offers: those of them whose rows offer them to another service than
-        they are to, or to none, or have a former consent by ring, and say all
-        else
+    :ivar changed: the nodes whose rows are out of date
+    :ivar offers: those of them whose rows are out of date only in their offer,
+        or in a former consent by ring
     :ivar unchanged: those that need no update
     """
 
@@ -88,11 +85,11 @@ class Changes:
 
 def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
          seen: Circumstances) -> Changes:
-    """Say which nodes have changed since their rows were written.
+    """Return the nodes that have changed since their rows were written.
 
     :param steps: what was decided, by the node's UUID
     :param rows: the rows of this service, by the node's UUID
-    :param seen: what else the rows are to say
+    :param seen: what else the rows are to contain
     """
     held = seen.held or frozenset()
     own, changed, offers = set(), set(), set()
@@ -102,7 +99,7 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
             continue
         own.add(node)
         answer, decision = seen.answers.get(node), step.decision
-        # What comes to this service now, Nova does not count there yet.
+        # Nova does not count yet what comes to this service now.
         is_new = decision.takes or decision.takes_instance
         if is_new or answer is None or row.held != held or (
                 row.made_of != made_of(answer, decision, seen.said)):
@@ -119,18 +116,18 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
 
 
 class Turns:
-    """Whose turn it is to be updated, and which updates have failed."""
+    """The turns of nodes to be updated, and the updates that have failed."""
 
     def __init__(self, now: float) -> None:
-        """Begin, as a process does that has updated nothing yet.
+        """Begin without an update.
 
         :param now: the present time of a monotonic clock, in seconds
         """
         self._began = now
-        #: What the services were when it was last seen that what is not
-        #: updated is in order; None before that.
+        #: The states of the services at the last check of the providers that
+        #: are not updated; None before that.
         self._checked: Mapping[str, membership.State] | None = None
-        #: Until when, in seconds, it is looked at in each pass.
+        #: The time, in seconds, until which each pass checks the providers.
         self._doubted = now
         #: When each node was updated last, in seconds.
         self._at: dict[str, float] = {}
@@ -154,21 +151,22 @@ class Turns:
         self._failed.add(node)
 
     def doubt(self, until: float) -> None:
-        """Have the providers be looked at in each pass for some time.
+        """Let each pass check the providers for some time.
 
-        With the record of a service Nova's API deletes, one by one, the
-        providers of the nodes that the service had when that began.
+        When the record of a service is deleted, Nova's API deletes, one by
+        one, the providers of the nodes that the service had at that time.
 
         :param until: the end of that time, in seconds
         """
         self._doubted = max(self._doubted, until)
 
     def is_checked(self, standing: observation.Standing, now: float) -> bool:
-        """Say whether the providers need no look.
+        """Return whether the providers need no check.
 
         While a process was down, they may have been deleted, and the service
-        disabled or enabled. And with the record of a service Nova deletes the
-        providers that it had, of which some may be another's by then.
+        disabled or enabled. And when the record of a service is deleted, Nova
+        deletes the providers that the service had; some may belong to another
+        service then.
 
         :param standing: what the service knows of the others
         :param now: the present time, in seconds
@@ -178,7 +176,7 @@ class Turns:
 
     def check(self, changes: Changes, providers: Mapping[str, bool],
               standing: observation.Standing, me: str) -> None:
-        """Have nodes be updated whose providers are not as they should be.
+        """Update the nodes whose providers are not as they should be.
 
         :param changes: the nodes that need no update otherwise; of those that
             are offered, whoever takes them sees to the scheduler
@@ -203,7 +201,7 @@ class Turns:
         self._failed = self._failed.copy() & set(nodes)
 
     def has(self, node: str, now: float, interval: float) -> bool:
-        """Say whether a node is to be updated, changed or not.
+        """Return whether a node is to be updated, changed or not.
 
         The turns of the nodes are spread over the interval by their UUIDs.
 
@@ -218,7 +216,7 @@ class Turns:
         return _turn(node, last, interval) < _turn(node, now, interval)
 
     def oldest(self, nodes: Collection[str], now: float) -> float:
-        """Say since when the node is not updated that has waited longest.
+        """Return how long ago the oldest update of a node was.
 
         :param nodes: the UUIDs of the nodes
         :param now: the present time, in seconds
