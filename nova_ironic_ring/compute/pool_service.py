@@ -264,7 +264,7 @@ class PoolService(service.Service):
         return self._gone[node]
 
     def _look_at_gone(self, node: str) -> Mapping[str, bool]:
-        """Return whether compute nodes that are not listed can be deleted.
+        """Find out which compute nodes that are not listed can be deleted.
 
         Nova asks for one after the other: the first question answers all.
 
