@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Nova and Ironic say, what operators set, and the ports, as values."""
+"""Records of Nova and Ironic, settings and ports, as values."""

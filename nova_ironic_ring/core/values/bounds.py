@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the owner of a node may say of it, bounded to what can be.
+"""Limits on what the owner of a node may write about it in Ironic.
 
-A member of the project that owns a node may write anything into its
-properties (``baremetal:node:update:properties`` in Ironic's policy), and set
-its traits. Nova reads some of them, and writes what it makes of them into its
-database, or sends it to Placement.
+A member of the project that owns a node may write anything into its properties
+(``baremetal:node:update:properties`` in Ironic's policy), and set its traits.
+Nova reads some of them, and writes the results into its database or to
+Placement.
 """
 
 from collections.abc import Iterable, Mapping
 import dataclasses
 from typing import Any
 
-#: The largest number that a column of Nova's table ``compute_nodes`` takes:
-#: they are signed, and of 32 bits.
+#: The largest number that a column of Nova's table ``compute_nodes`` takes: a
+#: signed integer of 32 bits.
 LARGEST = 2 ** 31 - 1
 
-# Sizes of a node that are believed, far above what there is: 256 TiB of
+# The largest sizes that are accepted, far above real machines: 256 TiB of
 # memory, 16 PiB of disk, 65 536 processors.
 _MOST = {'memory_mb': 2 ** 28, 'local_gb': 2 ** 24, 'cpus': 2 ** 16}
 _LONGEST_WORD = 255
@@ -25,8 +25,9 @@ _MOST_CAPABILITIES = 100
 # JSON they are a part of a column of 65 535 bytes in MySQL
 # (``compute_nodes.stats``).
 _LONGEST_TEXT = 16384
-# What Nova counts itself in the same place: its scheduler takes these for
-# numbers, and fails for all nodes that a server could have where one is none.
+# Statistics that Nova counts itself, in the same column: its scheduler expects
+# numbers, and if one is not a number, it fails for all nodes that a server
+# could have.
 _COUNTED = frozenset(('failed_builds', 'io_workload', 'num_instances',
                       'uptime'))
 _COUNTED_BY = ('num_os_type_', 'num_proj_', 'num_task', 'num_vm_')
@@ -39,10 +40,10 @@ _SHOWN = 40
 
 @dataclasses.dataclass(frozen=True)
 class Properties:
-    """Properties of a node that can be believed.
+    """Properties of a node that can be used.
 
-    :ivar said: by name, as Ironic has them; of those that Nova reads, a size
-        that cannot be is 0, and other values that cannot be are left out
+    :ivar said: by name, as Ironic has them; of those that Nova reads, an
+        impossible size is 0, and other impossible values are left out
     :ivar complaints: what was wrong, each as a part of a sentence
     """
 
@@ -52,9 +53,9 @@ class Properties:
 
 @dataclasses.dataclass(frozen=True)
 class Traits:
-    """Traits of a node that Placement can be told.
+    """Traits of a node that can be written to Placement.
 
-    :ivar said: these, the shortest first where some are left out
+    :ivar said: the traits; if some are left out, the shortest are kept
     :ivar complaints: what was wrong, each as a part of a sentence
     """
 
@@ -63,7 +64,7 @@ class Traits:
 
 
 def traits(said: Iterable[str] | None) -> Traits:
-    """Return the traits of a node without those that are too many.
+    """Return the traits of a node, without those beyond the limit.
 
     :param said: the traits as Ironic has them, if there are any
     """
@@ -81,7 +82,7 @@ def traits(said: Iterable[str] | None) -> Traits:
 
 
 def number(value: int) -> int:
-    """Return the number that is nearest to a number and fits a column of Nova.
+    """Return the nearest number that fits a column of Nova.
 
     :param value: the number
     """
@@ -89,7 +90,7 @@ def number(value: int) -> int:
 
 
 def properties(said: Mapping[str, Any] | None) -> Properties:
-    """Return the properties of a node without those that cannot be.
+    """Return the properties of a node without impossible ones.
 
     :param said: the properties as Ironic has them, if there are any
     """
@@ -112,7 +113,7 @@ def properties(said: Mapping[str, Any] | None) -> Properties:
 
 
 def _size(name: str, value: Any, complaints: list[str]) -> int:
-    """Return a size, as Nova reads it; 0 for one that cannot be."""
+    """Return a size, as Nova reads it; 0 for an impossible one."""
     try:
         found = int(value)
     except (OverflowError, TypeError, ValueError):
@@ -124,7 +125,7 @@ def _size(name: str, value: Any, complaints: list[str]) -> int:
 
 
 def _capabilities(said: str, complaints: list[str]) -> str:
-    """Return capabilities without those that Nova could not take."""
+    """Return capabilities without those that Nova cannot store."""
     kept: dict[str, str] = {}
     before, room = len(complaints), _LONGEST_TEXT
     for capability in said.split(','):
@@ -145,7 +146,7 @@ def _capabilities(said: str, complaints: list[str]) -> str:
 
 
 def _is_word(value: Any) -> bool:
-    """Say whether a value is a text that a log or a table can show."""
+    """Return whether a value is a text that a log or a table can show."""
     return isinstance(value, str) and (
         0 < len(value) <= _LONGEST_WORD) and value.isprintable()
 
@@ -153,7 +154,7 @@ def _is_word(value: Any) -> bool:
 def shown(value: Any) -> str:
     """Return a value as a log can show it, whatever it is.
 
-    :param value: what somebody has said
+    :param value: the value, written by anybody
     :returns: a few printable characters of ASCII
     """
     text = ascii(value)
@@ -161,5 +162,5 @@ def shown(value: Any) -> str:
 
 
 def _complaint(name: str, value: Any) -> str:
-    """Say what cannot be."""
+    """Return the complaint about an impossible value."""
     return f'{name} is {shown(value)}'

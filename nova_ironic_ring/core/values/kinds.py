@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which of the words that a node says in Ironic make its kind.
+"""Which properties and traits of a node in Ironic make its kind.
 
-Whoever owns a node there may write capabilities and traits into it. So
+Whoever owns a node in Ironic may write capabilities and traits into it. So
 operators may name those that count.
 """
 
@@ -17,17 +17,17 @@ _ARCHITECTURE = 'cpu_arch'
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """What makes a kind beside resource class and architecture.
+    """What makes a kind besides resource class and architecture.
 
-    :ivar capabilities: the names of the capabilities that do; None for all
-    :ivar traits: the traits that do; None for all
+    :ivar capabilities: the names of the capabilities that count; None for all
+    :ivar traits: the traits that count; None for all
     """
 
     capabilities: frozenset[str] | None = None
     traits: frozenset[str] | None = None
 
     def kind(self, whole: pools.Kind | None) -> pools.Kind | None:
-        """Return the kind of a node, without what is no part of it.
+        """Return the kind of a node, without what does not count.
 
         :param whole: all that the scheduler could ask of the node; None if
             it has no resource class
@@ -45,7 +45,7 @@ class Rule:
 
     def nodes(self, found: Mapping[str, pools.Node]
               ) -> Mapping[str, pools.Node]:
-        """Return nodes with their kinds, without what is no part of these.
+        """Return nodes with their kinds, without what does not count.
 
         :param found: what Ironic says of the nodes, by UUID
         """

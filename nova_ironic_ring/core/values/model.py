@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Nova and Ironic say, as values: services, rows and instances."""
+"""The records of Nova and Ironic as values: services, rows, instances."""
 
 from collections.abc import Iterable, Mapping
 import dataclasses
@@ -10,12 +10,12 @@ import datetime
 Nodes = Mapping[str, str | None]
 
 
-#: The version of the protocol of services that do not say one.
+#: The version of the protocol of services that report none.
 FIRST_PROTOCOL = 1
 
 
 def canonical(host: str) -> str:
-    """Return a host name as all comparisons use it.
+    """Return a host name in the form that all comparisons use.
 
     :param host: the name of a service, as configured or recorded
     :returns: the name in lower case and without surrounding blanks
@@ -25,7 +25,7 @@ def canonical(host: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """Which of Ironic's nodes a service and its peers divide.
+    """The nodes of Ironic that a service and its peers divide.
 
     :ivar conductor_group: only the nodes of this group, in any case; the empty
         string is Ironic's default group; None for the nodes of all groups
@@ -41,7 +41,7 @@ class Scope:
         return self.conductor_group is not None or bool(self.shard)
 
     def has(self, group: str, shard: str | None) -> bool:
-        """Say whether a node is in this scope.
+        """Return whether a node is in this scope.
 
         :param group: the node's conductor group, in any case
         :param shard: its shard, if it has one
@@ -51,7 +51,7 @@ class Scope:
             not self.shard or self.shard == shard)
 
     def covers(self, other: 'Scope') -> bool:
-        """Say whether all nodes of a scope are in this one.
+        """Return whether all nodes of a scope are in this one.
 
         :param other: that scope
         """
@@ -62,7 +62,7 @@ class Scope:
             not self.shard or self.shard == other.shard)
 
     def is_same(self, other: 'Scope | None') -> bool:
-        """Say whether a scope has the same nodes as this one.
+        """Return whether a scope has the same nodes as this one.
 
         :param other: that scope, if any
         """
@@ -74,10 +74,11 @@ class Scope:
 class Consent:
     """By which ring a service lets others take its free nodes.
 
-    It lets go of all that this ring gives to others, but for some.
+    It lets go of all nodes that this ring gives to others, with some
+    exceptions.
 
-    :ivar ring: a fingerprint of the ring; empty if nobody may take any now
-    :ivar but: UUIDs of the nodes that nobody may take now
+    :ivar ring: a fingerprint of the ring; empty if nobody may take a node now
+    :ivar but: the exceptions: UUIDs of the nodes that nobody may take now
     """
 
     ring: str
@@ -86,16 +87,16 @@ class Consent:
 
 @dataclasses.dataclass(frozen=True)
 class LastPass:
-    """What a service says of its passes, in the rows of its nodes.
+    """What a service reports about its passes, in the rows of its nodes.
 
     :ivar cycle: seconds from the start of a pass to that of the next one, as
         they have lately been
     :ivar at: time of the last good pass, by the service's own clock, and later
-        than that of the one before; None where this is not said
+        than that of the one before; None if this is not said
     :ivar consent: by which ring others may take its free nodes since then;
         None if it says that of each node, or of none
-    :ivar node: the UUID of the node in whose row this is said, where that was
-        looked for
+    :ivar node: the UUID of the node in whose row this is, if that was looked
+        up
     """
 
     cycle: float
@@ -109,7 +110,7 @@ NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
 
 
 def latest(said: Iterable[LastPass | None]) -> LastPass | None:
-    """Return the latest of what the rows of a service say of its passes.
+    """Return the latest report of a service's passes in its rows.
 
     :param said: what each row says
     :returns: None if none says anything
@@ -120,19 +121,19 @@ def latest(said: Iterable[LastPass | None]) -> LastPass | None:
 
 @dataclasses.dataclass(frozen=True)
 class Service:
-    """What Nova's database says of a nova-compute service.
+    """The record of a nova-compute service in Nova.
 
     :ivar host: the service's name
     :ivar last_seen: time of the last heartbeat, by conductor's clock
     :ivar forced_down: whether an operator has forced the service down
     :ivar disabled: whether an operator has disabled the service
     :ivar alive: whether Nova says that the service is alive, where heartbeats
-        are not in the database; None where they are
+        are not in the database; None if they are
     :ivar last_pass: what the service says of its passes; None if it says
-        nothing, as Nova's own driver, or has not been asked
+        nothing, like Nova's own driver, or has not been asked
     :ivar is_asked: whether one of its rows was read for what it says
     :ivar scope: the nodes that it says it is limited to; None if it says
-        nothing, as Nova's own driver, or has not been asked
+        nothing, like Nova's own driver, or has not been asked
     :ivar by_shards: whether it says that it divides nodes by their shards, if
         all do
     :ivar held: the codes of the shards that it says it holds
@@ -159,13 +160,13 @@ class Service:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Counted:
-    """How many nodes there were, as the row of a pool says.
+    """How many nodes there were, according to the row of a pool.
 
-    :ivar nodes: in the pool
-    :ivar listed: in all that its owner lists of Ironic
-    :ivar asked: a fingerprint of what its owner asks Ironic for
-    :ivar gone: how many nodes its owner has lately believed deleted, in all
-    :ivar gone_at: when it has done so last, with time zone; None if it has not
+    :ivar nodes: the number of nodes in the pool
+    :ivar listed: the number of nodes that its owner lists in Ironic
+    :ivar asked: a fingerprint of the owner's requests to Ironic
+    :ivar gone: the number of nodes that its owner has lately believed deleted
+    :ivar gone_at: the last time of that, with time zone; None if never
     """
 
     nodes: int
@@ -177,7 +178,7 @@ class Counted:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What the ``compute_nodes`` row of a node says.
+    """The ``compute_nodes`` row of a node.
 
     :ivar owner: the name of the service that the node is recorded for
     :ivar taker: canonical name of the service that the owner lets take the
@@ -222,16 +223,16 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Instance:
-    """What Nova's database says of an instance that is not deleted.
+    """The record of an instance in Nova that is not deleted.
 
     :ivar host: the name of the service that the instance belongs to; None if
         it has not arrived at one
     :ivar node: the UUID of the node that Nova has it on; None if it has none
     :ivar is_building: whether the instance is not built yet
-    :ivar task: Nova's name for what is being done with it; None for nothing
+    :ivar task: its task state in Nova; None for no task
     :ivar is_given_up: whether its build was ended because its service died
-    :ivar is_deleted: whether it is deleted but for its record, and perhaps its
-        allocation
+    :ivar is_deleted: whether it is deleted, except for its record, and perhaps
+        its allocation
     :ivar is_offloaded: whether it is shelved, and has no machine any more
     """
 
@@ -250,7 +251,7 @@ class Instance:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether no service has it yet, and one is to build or unshelve it.
+        """Whether it has no service yet, and is to be built or unshelved.
 
         Nova claims a node for both in the same way.
         """
@@ -265,12 +266,12 @@ class Instance:
 
     @property
     def is_to_be_built(self) -> bool:
-        """Whether a machine is to be deployed for it, be it once more."""
+        """Whether a machine is to be deployed for it, perhaps again."""
         return self.is_building or self.is_unshelving
 
     @property
     def is_shelving(self) -> bool:
-        """Whether it is being shelved, so that its machine goes or has gone.
+        """Whether it is being shelved, and loses or has lost its machine.
 
         Nova ends the task before it says that the instance has no service.
         """
@@ -279,10 +280,10 @@ class Instance:
 
     @property
     def is_to_be_finished(self) -> bool:
-        """Whether a service has it, and goes on with it without a machine.
+        """Whether a service has it, and continues its task without a machine.
 
-        Of these Ironic may have none on any node, and their service is to
-        finish what it does with them all the same.
+        Ironic may have such an instance on no node, and its service still has
+        to finish the task.
         """
         return self.host is not None and (
             self.is_deleting or self.is_shelving
@@ -291,7 +292,7 @@ class Instance:
 
     @property
     def needs_no_node(self) -> bool:
-        """Whether an allocation of it is left over: nobody builds it."""
+        """Whether its allocation is left over, because nobody builds it."""
         return self.host is None and not self.is_to_be_built and (
             self.is_given_up or (self.is_offloaded and self.task is None))
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Words that people read in logs and in what the command prints."""
+"""Words for logs and for the output of the command."""
 
 
 def of(count: int, one: str, more: str = '') -> str:
-    """Say how many there are.
+    """Return a number with its noun.
 
-    :param count: that
+    :param count: the number
     :param one: what follows the number 1: a noun in the singular, with its
         verb where it has one
     :param more: what follows every other number; empty for ``one`` with an

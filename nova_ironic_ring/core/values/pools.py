@@ -2,8 +2,9 @@
 
 """Pools: the nodes of Ironic that the scheduler cannot tell apart.
 
-With the pool driver a compute node is a pool of one service, and its inventory
-is a count of nodes. What counts where is decided here, from values alone.
+With the pool driver, a compute node is a pool of one service, and its
+inventory is a count of nodes. This module decides which node counts in which
+pool, from values alone.
 """
 
 import collections
@@ -15,7 +16,7 @@ import uuid
 
 from nova_ironic_ring.core.values import model
 
-# A pool of this name has this UUID for ever: never to be changed.
+# Never change it: the UUIDs of pools are made of it.
 _NAMESPACE = uuid.UUID('6f0c9a52-2d2b-4d5e-9a3c-0b8f1d7e4c61')
 _ALLOWED = frozenset(string.ascii_letters + string.digits + '-_')
 # With a resource class of at most 87 characters the name has less than 200.
@@ -34,8 +35,8 @@ class Kind:
     :ivar properties: names and values that a filter may ask for: the
         architecture and the capabilities
     :ivar architecture: the architecture whose images can be used, '' for any;
-        None where the properties tell it, which a capability of the same name
-        may hide
+        None if the properties tell it, which a capability of the same name may
+        hide
     """
 
     resource_class: str
@@ -46,7 +47,7 @@ class Kind:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Size:
-    """How large something is.
+    """The size of something.
 
     :ivar memory: memory in MB
     :ivar disk: disk in GB
@@ -80,16 +81,16 @@ class Node:
 
     @property
     def is_free(self) -> bool:
-        """Whether something can be built on it now."""
+        """Whether an instance can be built on it now."""
         return self.is_ready and self.instance is None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inventory:
-    """What Placement is told of a pool.
+    """The inventory of a pool in Placement.
 
-    :ivar total: how many nodes it has; Placement wants one at least
-    :ivar reserved: how many of them nothing can be built on, not counting
+    :ivar total: the number of nodes; Placement needs at least one
+    :ivar reserved: the number of nodes that cannot be built on, not counting
         those that have an allocation
     """
 
@@ -97,10 +98,10 @@ class Inventory:
     reserved: int = 1
 
     def with_room(self, used: int, more: int = 1) -> 'Inventory':
-        """Return an inventory that has room for some allocations more.
+        """Return an inventory that has room for some more allocations.
 
-        As few nodes less as that takes are reserved; where that is not enough,
-        more are counted.
+        It reserves as many fewer nodes as needed; if that is not enough, it
+        counts more nodes.
 
         :param used: how many nodes are allocated
         :param more: how many allocations are to come
@@ -116,7 +117,7 @@ class Pool:
     """A pool of a service, as it was at one time.
 
     :ivar name: its name, which is the node's name to Nova
-    :ivar kind: its kind; None where no node of it has been seen
+    :ivar kind: its kind; None if no node of it has been seen
     :ivar nodes: the nodes that count, by UUID
     :ivar used: those of them with an instance that has its allocation of the
         pool
@@ -153,8 +154,8 @@ class Pool:
     def inventory(self, released: frozenset[str] = frozenset()) -> Inventory:
         """Count the nodes.
 
-        Nodes are counted, never instances: so a build that has no node yet
-        takes nothing from the pool but what its allocation does.
+        It counts nodes, never instances: so a build that has no node yet takes
+        only its allocation from the pool.
 
         :param released: nodes that have lost their instance since the pool
             was counted
@@ -162,7 +163,7 @@ class Pool:
         total = len(self.nodes) + self.missing
         if not total:
             return Inventory()
-        # A build may have got a node that did not count here.
+        # A build may have got a node that does not count here.
         elsewhere = len(released - self.nodes.keys())
         countable = self.missing_used + len(self.used - released) + len(
             set(self.free) - released) - elsewhere
@@ -195,7 +196,7 @@ def uuid_of(pool: str) -> str:
 
 
 def is_pool(node: str | None) -> bool:
-    """Say whether the name of a compute node is that of a pool.
+    """Return whether the name of a compute node is that of a pool.
 
     :param node: the name of the compute node, if there is one
     """
@@ -205,7 +206,7 @@ def is_pool(node: str | None) -> bool:
 
 
 def is_of(host: str, node: str | None) -> bool:
-    """Say whether the name of a compute node is that of a service's pool.
+    """Return whether the name of a compute node is that of a service's pool.
 
     :param host: the name of the service
     :param node: the name of the compute node, if there is one
@@ -215,7 +216,7 @@ def is_of(host: str, node: str | None) -> bool:
 
 
 def is_class_of(node: str | None, resource_class: str) -> bool:
-    """Say whether the nodes of a pool are counted by a resource class.
+    """Return whether the nodes of a pool are counted by a resource class.
 
     A pool may have more classes in Placement, which others have put there.
 
@@ -228,7 +229,7 @@ def is_class_of(node: str | None, resource_class: str) -> bool:
 
 
 def has(instance: model.Instance, node: str) -> bool:
-    """Say whether Nova has an instance on a node, or in a pool of its service.
+    """Return whether Nova has an instance on a node, or in a pool.
 
     Ironic's word alone is not enough: whoever owns a node there may write any
     instance into it.
@@ -264,15 +265,15 @@ def _digest(text: str) -> str:
 def group(host: str, nodes: Mapping[str, Node], counts: Mapping[str, str],
           named: Iterable[str] = (),
           before: Mapping[str, Pool] | None = None) -> dict[str, Pool]:
-    """Put the nodes of a service into its pools.
+    """Group the nodes of a service into pools.
 
-    A node with an instance is in the pool that Nova has the instance on, also
-    where its kind has changed since. A pool without nodes is there where
-    something names it.
+    A node with an instance is in the pool that Nova has the instance in, even
+    if its kind has changed since. A pool without nodes exists if something
+    names it.
 
-    Who may write capabilities can find some that give the pool the name of
-    another one. Of two such kinds, the one that the pool has had before, or
-    else the one of more nodes, has it; the nodes of the other one are in none,
+    Whoever may write capabilities can find some that give a pool the name of
+    another pool. Of two such kinds, the pool keeps its former kind, or else
+    takes the kind of more nodes. The nodes of the other kind are in no pool,
     unless they have an instance.
 
     :param host: the name of the service

@@ -2,8 +2,9 @@
 
 """What a pass asks of Nova, Ironic, Placement and its own process.
 
-The driver has real services behind them, the simulation and the forecast a
-world in memory. A port raises what its service raises when it does not answer.
+The driver has real services behind these ports; the simulation and the
+forecast have a world in memory. If a service does not answer, its port raises
+the service's error.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping
@@ -25,7 +26,7 @@ class Expected:
     :ivar host: the name of the service that it belongs to
     :ivar node: the UUID of the node, or the name of the pool, that Nova has it
         on
-    :ivar task: what is being done with it, as Nova names it; None for nothing
+    :ivar task: its task state in Nova; None for no task
     """
 
     host: str
@@ -35,10 +36,10 @@ class Expected:
 
 @dataclasses.dataclass(frozen=True)
 class Taking:
-    """The row of a node that is to become this service's.
+    """The row of a node that this service is to take.
 
     :ivar owner: the name of the service that has to have it
-    :ivar made_of: what the row is to say that it was made of
+    :ivar made_of: the fingerprint, to be written, of what the row is made of
     """
 
     owner: str
@@ -47,11 +48,11 @@ class Taking:
 
 @dataclasses.dataclass(frozen=True)
 class Saying:
-    """What a service says of itself in the rows that it takes.
+    """What a service writes about itself into the rows that it takes.
 
     :ivar current: its settings
-    :ivar held: the codes of the shards that it holds; None where nodes are
-        not divided by their shards
+    :ivar held: the codes of the shards that it holds; None if nodes are not
+        divided by their shards
     """
 
     current: settings.Settings
@@ -60,12 +61,12 @@ class Saying:
 
 @dataclasses.dataclass(frozen=True)
 class Glance:
-    """What Ironic says of a node, as far as a build depends on it.
+    """What Ironic has of a node, as far as builds depend on it.
 
     :ivar instance: the UUID of the instance on it, None for a free one
     :ivar is_ready: whether Ironic would deploy it now, if it is free
-    :ivar described: a text that is another one whenever Ironic says something
-        else of its class, traits and properties
+    :ivar described: a text that changes whenever its class, traits or
+        properties change in Ironic
     """
 
     instance: str | None
@@ -75,13 +76,13 @@ class Glance:
 
 @dataclasses.dataclass(frozen=True)
 class Latest:
-    """A node that is among those which Ironic has changed last.
+    """A node that has lately changed in Ironic.
 
     :ivar node: the node's UUID
-    :ivar before: what Ironic has said before, where it says something else of
-        the node now, be it of no concern to builds; None for a node of which
-        nothing is new, and for one that was not listed
-    :ivar now: what Ironic says now; None likewise
+    :ivar before: its former state, if it has changed in any way, even one that
+        does not concern builds; None for a node without a change, and for one
+        that was not listed
+    :ivar now: its present state; None likewise
     """
 
     node: str
@@ -95,8 +96,8 @@ class Nova(Protocol):
     def ring_services(self) -> list[model.Service]:
         """Read the enabled services that have nodes of Ironic.
 
-        :returns: with what each says of itself in one of its rows, which need
-            not be the one where it says when the last good pass was
+        :returns: each with what it reports in one of its rows, which need not
+            be the one with the time of the last good pass
         """
 
     def all_services(self) -> list[model.Service]:
@@ -130,35 +131,35 @@ class Nova(Protocol):
 
     def last_passes(self, hosts: Collection[str]
                     ) -> dict[str, model.LastPass]:
-        """Read what services say of their passes in any of their rows.
+        """Read what services report about their passes in any of their rows.
 
         :param hosts: their names
         :returns: by canonical name, of those that say something
         """
 
     def say_last_pass(self, node: str, said: model.LastPass) -> None:
-        """Write what this service says of its passes into a row of its own.
+        """Write a report of this service's passes into one of its rows.
 
         :param node: the node's UUID
         :param said: what it says
         """
 
     def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
-        """Read which nodes services say they are limited to.
+        """Read the nodes that services report as their limit.
 
         :param hosts: their names
         :returns: by canonical name, of those that have rows; None for one that
-            says nothing, as Nova's own driver
+            says nothing, like Nova's own driver
         """
 
     def say_settings(self, node: str, current: settings.Settings,
                      held: frozenset[str] | None) -> None:
-        """Write what this service goes by into a row of its own.
+        """Write the settings of this service into one of its rows.
 
         :param node: the node's UUID
-        :param current: what it goes by
-        :param held: the codes of the shards that it holds; None where nodes
-            are not divided by their shards
+        :param current: the settings
+        :param held: the codes of the shards that it holds; None if nodes are
+            not divided by their shards
         """
 
     def instances_of(self, host: str) -> frozenset[str]:
@@ -189,7 +190,7 @@ class Nova(Protocol):
         """
 
     def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
-        """Name the services that run another driver.
+        """Return the services that run another driver.
 
         :param hosts: names of services
         :returns: canonical names of those with rows that are not of Ironic's
@@ -199,30 +200,30 @@ class Nova(Protocol):
     def delete_row(self, node: str, owner: str) -> bool:
         """Delete the row of a node, if it still has the owner that was read.
 
-        This is the only change of a row that Nova makes on a condition, and so
-        the one by which of two services only one can win.
+        This is the only conditional change of a row in Nova, so only one of
+        two services can win it.
 
         :param node: the node's UUID
         :param owner: the name of the owner
-        :returns: False if the row has another owner by now, or is gone
+        :returns: False if the row has another owner now, or is gone
         """
 
     def take_rows(self, rows: Mapping[str, Taking], said: Saying
                   ) -> frozenset[str]:
-        """Make rows of others this service's, of free nodes.
+        """Take the rows of free nodes from other services.
 
         :param rows: the rows, by the node's UUID
         :param said: what this service says in them
-        :returns: the nodes whose rows are this service's by it; a row that has
-            another owner by now is left alone, and so is one that fails
+        :returns: the nodes whose rows now belong to this service; a row that
+            has another owner now stays as it is, and so does one that fails
         """
 
     def set_instance_host(self, instance: str, expected: Expected) -> bool:
         """Give an instance to this service.
 
         :param instance: its UUID
-        :param expected: what it has to be like
-        :returns: False if it is not, or is deleted
+        :param expected: what must be true of it
+        :returns: False if that is not true, or it is deleted
         """
 
     def place_instance(self, instance: str, expected: Expected,
@@ -230,20 +231,20 @@ class Nova(Protocol):
         """Give an instance to this service, and to a compute node of it.
 
         :param instance: its UUID
-        :param expected: what it has to be like
+        :param expected: what must be true of it
         :param place: the name of the pool, or the UUID of the node
-        :returns: False if it is not, or is deleted, or this service has no row
-            of the compute node
+        :returns: False if that is not true, or it is deleted, or this service
+            has no row of the compute node
         """
 
     def unclaimed(self) -> dict[str, model.Instance]:
-        """Read the instances that are to be built or unshelved by no service.
+        """Read the instances to build or unshelve that no service has.
 
         :returns: by UUID, of those that no service has claimed a node for
         """
 
     def arrived_at(self, instance: str) -> str | None:
-        """Read which service a build, or an unshelving, has come to last.
+        """Read the service that a build, or an unshelving, has come to last.
 
         :param instance: its UUID
         :returns: None if it has come to none yet, or waits for its turn at one
@@ -264,10 +265,10 @@ class Nova(Protocol):
         """
 
     def end_unshelve(self, instance: str) -> bool:
-        """Have an instance be shelved as before that is being unshelved.
+        """Return an instance that is being unshelved to its shelved state.
 
         :param instance: its UUID
-        :returns: False if a service has it by now, or it is deleted
+        :returns: False if a service has it now, or it is deleted
         """
 
 
@@ -304,20 +305,20 @@ class Ironic(Protocol):
         """
 
     def shards(self, scope: settings.Scope) -> frozenset[str]:
-        """Name the shards that nodes are in.
+        """Return the shards that nodes are in.
 
         :param scope: the nodes that this service and its peers divide
         """
 
     def places(self, nodes: Iterable[str]) -> dict[str, str]:
-        """Say in which shards nodes are that were listed last, with shards.
+        """Return the shards of nodes that were listed last, with shards.
 
         :param nodes: their UUIDs
         :returns: by UUID, of those that are in one
         """
 
     def uuids(self, scope: settings.Scope) -> frozenset[str]:
-        """Name the nodes that other services divide.
+        """Return the nodes that other services divide.
 
         :param scope: which nodes these are
         """
@@ -330,25 +331,24 @@ class Ironic(Protocol):
         """
 
     def is_deleted(self, node: str) -> bool:
-        """Say whether Ironic does not have a node.
+        """Return whether Ironic does not have a node.
 
         :param node: the node's UUID
         """
 
     def fingerprints(self, nodes: Iterable[str]) -> dict[str, str]:
-        """Return a fingerprint of what Ironic says of nodes listed last.
+        """Return a fingerprint of each node, as listed last.
 
         :param nodes: their UUIDs
-        :returns: by UUID; another one whenever Ironic says something else that
-            Nova's driver may go by
+        :returns: by UUID; it changes whenever something changes in Ironic that
+            Nova's driver may use
         """
 
     def latest(self, scope: settings.Scope, after: str | None = None
                ) -> Sequence[Latest]:
-        """List the nodes that were changed last in Ironic: a page of them.
+        """List a page of the nodes that were changed last in Ironic.
 
-        What is new of nodes that were listed is remembered, so that it is told
-        once.
+        A change of a listed node is remembered, so that it is reported once.
 
         :param scope: the nodes that this service and its peers divide
         :param after: the last node of the page before; None for the first page
@@ -356,28 +356,28 @@ class Ironic(Protocol):
         """
 
     def glances(self, nodes: Iterable[str]) -> dict[str, Glance]:
-        """Say what Ironic has told last of nodes.
+        """Return what Ironic has reported last about nodes.
 
         :param nodes: their UUIDs
         :returns: by UUID, of those that were listed
         """
 
     def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
-        """Say what nodes are like that were listed last.
+        """Describe nodes that were listed last.
 
         :param nodes: their UUIDs
         :returns: by UUID
         """
 
     def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
-        """List the nodes that something can be built on now.
+        """List the nodes that can be built on now.
 
         :param scope: the nodes that this service and its peers divide
         :returns: by UUID
         """
 
     def find(self, node: str) -> pools.Node | None:
-        """Say what a node is like now, whatever group or shard it is in.
+        """Describe a node as it is now, whatever its group or shard.
 
         :param node: the node's UUID
         :returns: None if Ironic does not have it
@@ -385,14 +385,14 @@ class Ironic(Protocol):
 
     def reserve(self, node: str, instance: str, kind: pools.Kind,
                 rule: kinds.Rule = kinds.Rule()) -> bool:
-        """Give a node to an instance, if it is free, and at once.
+        """Give a node to an instance at once, if it is free.
 
-        Of all that ask for a node at the same time, one gets it.
+        If several ask for a node at the same time, one gets it.
 
         :param node: the node's UUID
         :param instance: the UUID of the instance
         :param kind: the kind of node that is wanted; the node may be of
-            another by now
+            another now
         :param rule: what makes a kind
         :returns: False if the node is not free, nothing can be built on it, or
             it is of another kind
@@ -400,9 +400,9 @@ class Ironic(Protocol):
         """
 
     def release(self, node: str, instance: str) -> None:
-        """Take an instance off a node that is no more than reserved for it.
+        """Take an instance off a node that is only reserved for it.
 
-        A node that Ironic does anything with is left as it is.
+        If Ironic is working on the node, it stays as it is.
 
         :param node: the node's UUID
         :param instance: the UUID of the instance
@@ -414,13 +414,13 @@ class Placement(Protocol):
     """What Placement has."""
 
     def consumers(self, node: str) -> frozenset[str]:
-        """Read who has allocations of a node.
+        """Read the consumers that have allocations of a node.
 
         :param node: the node's UUID
         """
 
     def providers_of(self, instance: str) -> Collection[str]:
-        """Read on which providers the allocation of an instance rests.
+        """Read the providers that have the allocation of an instance.
 
         :param instance: its UUID
         """
@@ -433,16 +433,16 @@ class Placement(Protocol):
 
     def move(self, instance: str, sources: Collection[str],
              target: str) -> bool:
-        """Have the allocation of an instance rest on another provider.
+        """Move the allocation of an instance to another provider.
 
-        Of all that do so at the same time, one does it. What the instance has
-        of other classes than the one that counts nodes goes with it, as far as
-        the other provider has room for that.
+        If several do so at the same time, one succeeds. Allocations of other
+        resource classes than the one that counts nodes move too, as far as the
+        other provider has room for them.
 
         :param instance: its UUID
-        :param sources: UUIDs of providers, on one of which it has to rest
-        :param target: the UUID of the provider that it is to rest on
-        :returns: whether it rests there now, moved or not; True as well if the
+        :param sources: UUIDs of providers, one of which has to have it
+        :param target: the UUID of the provider that is to have it
+        :returns: whether it is there now, moved or not; also True if the
             instance has none, as after a rebuild that has failed
         """
 
@@ -460,22 +460,22 @@ class Placement(Protocol):
         """
 
     def reread(self, place: str) -> None:
-        """Have an inventory read that others may have written meanwhile.
+        """Read an inventory again that others may have written meanwhile.
 
-        Nothing is written that was written before, as far as this process
-        remembers.
+        Otherwise this process does not write again what it remembers having
+        written.
 
         :param place: the name of the pool, or the UUID of the node
         """
 
     def make_room(self, place: str, pool: str) -> None:
-        """Have the provider of a node, or of a pool, take an allocation.
+        """Make room for an allocation on the provider of a node, or of a pool.
 
-        Where it has room, nothing is done. Where it has none, fewer nodes are
-        reserved, as few as it takes: peers may have reserved all of them, also
-        those with an allocation. Where that is not enough, more are counted:
-        its service does so in its next pass. Other classes than the one that
-        counts nodes stay as they are.
+        If it has room, nothing is done. If it has none, as many fewer nodes
+        are reserved as needed, because peers may have reserved all of them,
+        including those with an allocation. If that is not enough, more nodes
+        are counted: its service does the same in its next pass. Other classes
+        than the one that counts nodes stay as they are.
 
         :param place: the UUID of the node, or the name of the pool
         :param pool: the name of the pool that the allocation is of, whose
@@ -483,22 +483,22 @@ class Placement(Protocol):
         """
 
     def providers(self) -> Mapping[str, bool]:
-        """Name all resource providers.
+        """Return all resource providers.
 
-        :returns: by UUID: whether the scheduler is kept away, as from those
-            whose service is disabled
+        :returns: by UUID: whether the scheduler is kept away, because the
+            service is disabled
         """
 
     def unused(self, nodes: Collection[str]) -> frozenset[str]:
-        """Name the nodes of which nothing is allocated.
+        """Return the nodes without an allocation.
 
-        One that has no provider is not among them.
+        A node without a provider is not among them.
 
         :param nodes: their UUIDs
         """
 
     def disabled(self) -> frozenset[str]:
-        """Name the providers that the scheduler is kept away from.
+        """Return the providers that the scheduler is kept away from.
 
         :returns: the UUIDs of those whose services were disabled
         """
@@ -510,14 +510,14 @@ class Placement(Protocol):
         """
 
     def drop_provider(self, node: str) -> bool:
-        """Delete the provider of a node, unless something rests on it.
+        """Delete the provider of a node, unless it has allocations.
 
         :param node: the node's UUID
         :returns: whether there is none any more
         """
 
     def forget_provider(self, node: str) -> None:
-        """Drop the provider of a node that Nova has in its cache.
+        """Drop the provider of a node from Nova's cache.
 
         :param node: the node's UUID
         """
@@ -530,7 +530,7 @@ class Placement(Protocol):
 
 
 class Process(Protocol):
-    """What this process knows of itself."""
+    """What this process knows about itself."""
 
     def now(self) -> float:
         """Return the time of the monotonic clock, in seconds."""
@@ -547,16 +547,16 @@ class Process(Protocol):
         """
 
     def is_ending(self) -> bool:
-        """Say whether this service is about to end."""
+        """Return whether this service is about to end."""
 
     def tracked(self) -> frozenset[str]:
         """Name the nodes tracked by Nova's resource tracker."""
 
     def makes_with(self) -> str:
-        """Say what goes into records and providers beside what Ironic says.
+        """Return what goes into records and providers besides Ironic's data.
 
-        :returns: another text whenever all of them are to be made again, as
-            after an upgrade
+        :returns: a text that changes whenever all of them are to be made
+            again, as after an upgrade
         """
 
     def waiting_builds(self) -> Container[str]:

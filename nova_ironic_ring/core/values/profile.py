@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a service says of itself to the others.
+"""What a service reports about itself to the others.
 
-Where there is no peer list, services with the same scope make one ring. By the
-rest the other services do not go, for each goes by its own configuration; the
-command compares it.
+Without a peer list, services with the same scope make one ring. The other
+services ignore the rest, because each uses its own configuration; the command
+compares it.
 """
 
 from collections.abc import Iterable
@@ -18,13 +18,14 @@ from nova_ironic_ring.core.values import settings
 # Longer lists are left out: the profile is in the row of each node.
 _MOST_NAMES = 50
 
-#: The version of the protocol that this release speaks: of what services write
-#: into their records for each other. A release whose offers mean something
-#: else than before has the next one. Profiles have no such break, for services
-#: of any two releases have to find each other: a profile only grows.
+#: The version of the protocol that this release speaks: the format of what
+#: services write into their records for each other. It rises with each release
+#: that changes the meaning of offers. Profiles never change in that way,
+#: because services of any two releases have to find each other: a profile only
+#: grows.
 PROTOCOL = 3
 
-#: The version of those that do not say one, as the first releases.
+#: The version of services that report none, like the first releases.
 FIRST_PROTOCOL = model.FIRST_PROTOCOL
 
 #: The version of an offer in the row of a node, and of a consent in the row of
@@ -34,13 +35,13 @@ OFFERS = 2
 #: The version from which on a service goes by a consent by ring.
 BY_RING = 3
 
-# The second says its number, and is the first one otherwise. With the third,
-# an offer to a service that does not know it is what it was.
+# The second version only adds its number to the first one. With the third, an
+# offer to a service that does not know it is as before.
 _SAME_AS_FIRST = 3
 
 
 def understands(reader: int, protocol: int) -> bool:
-    """Say whether a service may go by what another one offers.
+    """Return whether a service may use what another one offers.
 
     :param reader: the version of the protocol that the service speaks
     :param protocol: that of the other one
@@ -130,7 +131,7 @@ def of(current: settings.Settings) -> Profile:
 
 def settings_of(host: str, said: Profile | None, down_time: float
                 ) -> settings.Settings:
-    """Return the settings that a service seems to have.
+    """Return the settings of a service, as far as its profile shows them.
 
     :param host: the name of the service
     :param said: its profile; None if it runs Nova's own driver
@@ -157,7 +158,7 @@ def _listed(names: Iterable[str] | None) -> tuple[str, ...] | None:
 
 
 def fingerprint(*hosts: str) -> str:
-    """Return some letters that stand for hosts, in any order.
+    """Return a fingerprint of hosts, in any order.
 
     :param hosts: canonical host names
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The configuration that a pass goes by, as one value."""
+"""The configuration of a pass, as one value."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -15,7 +15,7 @@ Scope = model.Scope
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a pass goes by.
+    """The settings of a pass.
 
     :ivar host: the name of this service
     :ivar down_time: seconds without a heartbeat after which a service is
@@ -80,10 +80,10 @@ class Settings:
         return model.canonical(self.host)
 
     def shares(self, said: Scope | None) -> bool:
-        """Say whether a service divides the same nodes, by what it says.
+        """Return whether a service divides the same nodes, by its report.
 
         :param said: the nodes that it says it is limited to; None if it says
-            nothing, as Nova's own driver
+            nothing, like Nova's own driver
         :returns: True as well where a list of peers decides instead
         """
         if self.peers is not None:
@@ -94,7 +94,7 @@ class Settings:
 
 def peers(me: str, scope: Scope,
           peer_list: Iterable[str]) -> frozenset[str] | None:
-    """Say which hosts alone may be members, from ``[ironic]`` in nova.conf.
+    """Return the only hosts that may be members, by ``[ironic]``.
 
     :param me: the name of this service
     :param scope: the nodes that this service is limited to; with a shard, or
