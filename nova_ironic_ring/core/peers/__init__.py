@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which services there are, and which nodes are for which of them."""
+"""Which services exist, and which nodes are for which of them."""

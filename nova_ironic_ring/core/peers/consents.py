@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Consent by ring: who may take which free nodes, said once for all of them.
+"""Consent by ring: one entry for all free nodes that others may take.
 
-An owner that sees its nodes go to others says in the row that has its last
-good pass by which ring. Who sees the same ring knows which of the nodes are
-for it. What the row of a node says itself comes first.
+An owner whose nodes go to others writes the ring into the row with its last
+good pass. A service that sees the same ring knows which of the nodes are for
+it. An offer in the row of a node has precedence.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ import hashlib
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.values import model
 
-#: So many nodes are named at most that nobody may take, with some 40 bytes
-#: each. A row has 64 KiB for all statistics, and each peer reads this one in
-#: each pass. Builds on more nodes than that are seldom under way at once.
+#: The most exceptions to name, with some 40 bytes each. A row has 64 KiB for
+#: all statistics, and each peer reads this one in each pass. Builds on more
+#: nodes than that are seldom under way at once.
 MOST = 100
 
 
 def fingerprint(seen: ring.Ring, scope: model.Scope) -> str:
-    """Return what two services have in common that map nodes alike.
+    """Return a text that is equal for services that map nodes alike.
 
     :param seen: the ring that a service sees
     :param scope: the nodes that the service divides
@@ -34,7 +34,7 @@ def fingerprint(seen: ring.Ring, scope: model.Scope) -> str:
 
 def taker(node: str, row: model.Row, said: model.Consent | None,
           seen: str, desired: str | None) -> str | None:
-    """Return who may take a free node, by its row or by its owner's consent.
+    """Return the service that may take a free node.
 
     :param node: the node's UUID
     :param row: its row
@@ -43,7 +43,7 @@ def taker(node: str, row: model.Row, said: model.Consent | None,
     :param desired: the canonical name of the service that the node is for by
         that ring
     :returns: as :class:`~nova_ironic_ring.core.values.model.Row` has it; None
-        as well where the owner goes by another ring, which is no consent
+        as well if the owner goes by another ring, which is no consent
     """
     if row.taker is not None or said is None:
         return row.taker
@@ -64,13 +64,13 @@ class Basis:
     node: str
 
     def holds(self, node: str, rows: Mapping[str, model.Row]) -> bool:
-        """Say whether the owner still lets the node go.
+        """Return whether the owner still lets the node go.
 
         :param node: the UUID of the node that is to be taken
         :param rows: the rows of both nodes, as read last
         """
         row, said = rows.get(node), rows.get(self.node)
-        # Another may have that row by now, and the consent with it is gone.
+        # Another service may have that row now; then the consent is gone.
         if row is None or said is None or said.last_pass is None or (
                 said.owner != row.owner or row.taker is not None):
             return False

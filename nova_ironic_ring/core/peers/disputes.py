@@ -2,9 +2,9 @@
 
 """Nodes that two services take from each other, because they see two rings.
 
-Each is right by its own ring, as with peer lists that differ. The service that
-finds a node taken back which it had taken, takes no more from the other one
-for a time.
+Each is right by its own ring, for instance because their peer lists differ. A
+service that sees a node taken back which it had taken stops taking nodes from
+the other service for a time.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -14,8 +14,8 @@ import enum
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.values import model
 
-# How many times the handover timeout a service takes nothing without consent
-# from one that it is in dispute with, at first.
+# For this multiple of the handover timeout, at first, a service takes nothing
+# without consent from one that it is in dispute with.
 _BACK_OFF = 10
 
 
@@ -32,11 +32,11 @@ class Dispute:
 
 
 class Reason(enum.Enum):
-    """Why a dispute has ended; the names are for programs, and stay."""
+    """Why a dispute has ended; programs read the names, which never change."""
 
     #: This service has other options.
     OPTIONS_CHANGED = enum.auto()
-    #: The other service is something else than it was.
+    #: The state of the other service has changed.
     STATE_CHANGED = enum.auto()
     #: Nothing more was taken back.
     QUIET = enum.auto()
@@ -58,9 +58,10 @@ class Ended:
 
 @dataclasses.dataclass(frozen=True)
 class _BackOff:
-    """For how long this service takes nothing from another without consent.
+    """How long this service takes nothing from another without consent.
 
-    :ivar state: what the other was when it took back what was taken from it
+    :ivar state: the state of the other when it took back what was taken from
+        it
     :ivar seconds: how long this lasts
     :ivar until: when it ends, in seconds
     :ivar is_found: whether the other has taken something back itself; else a
@@ -73,7 +74,7 @@ class _BackOff:
     is_found: bool = True
 
     def end(self, state: membership.State, at: float) -> Reason | None:
-        """Say why the dispute is over, if it is.
+        """Return why the dispute is over, if it is.
 
         :param state: what the other is now
         :param at: the present time, in seconds
@@ -87,7 +88,7 @@ class _BackOff:
 
 @dataclasses.dataclass(frozen=True)
 class Disputes:
-    """What this service took from whom without consent, and what came of it.
+    """What this service took without consent, from whom, and the result.
 
     :ivar taken: the former owners of the nodes that it took, by the node
     :ivar excused: the nodes that a third service had once after that, or a
@@ -116,7 +117,7 @@ class Disputes:
                 for host in self.hosts if self.back_offs[host].is_found]
 
     def is_with(self, host: str, at: float) -> bool:
-        """Say whether nothing may be taken from a service without consent.
+        """Return whether nothing may be taken from a service without consent.
 
         :param host: its canonical name
         :param at: the present time, in seconds
@@ -125,7 +126,7 @@ class Disputes:
         return back_off is not None and at < back_off.until
 
     def forgotten(self) -> 'Disputes':
-        """Forget what was taken.
+        """Return them without what was taken.
 
         Others may have taken it back because they held this service for dead.
         """
@@ -166,7 +167,7 @@ class Evidence:
 
 @dataclasses.dataclass(frozen=True)
 class Looked:
-    """What has come of a look.
+    """The result of a look.
 
     :ivar new: those with whom there was no dispute before
     :ivar ended: the disputes that are over
@@ -180,7 +181,7 @@ class Looked:
 
 def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
          ) -> Looked:
-    """Find who has by now what this service took without consent.
+    """Find the present owners of what this service took without consent.
 
     :param before: what is remembered
     :param seen: who has the nodes now
@@ -212,10 +213,11 @@ def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
                 found.setdefault(owner, []).append(node)
                 parties |= {owner, former}
             else:
-                # A third one may have had good reason, as when the node was
-                # in another conductor group for a moment; and one that is
-                # back takes what it had before its first heartbeat, at the
-                # very moment perhaps. Not twice, though.
+                # A third service may have had a good reason, for instance
+                # because the node was in another conductor group for a moment.
+                # And a service that is back takes what it had before its first
+                # heartbeat, perhaps at this very moment. Both are excused
+                # once.
                 excused.add(node)
         if node not in seen.mine:
             del kept[node]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who is alive, absent or dead, and who is a member of this service's ring.
+"""Which services are alive, absent or dead, and which are ring members.
 
-Service records, the settings and a watch over the heartbeats go in; one state
-a service comes out. Everything else asks these states, and never looks at a
-heartbeat again.
+The input is service records, the settings and a watch over the heartbeats; the
+output is one state for each service. All other code uses these states, and
+never looks at a heartbeat.
 
 A service is *late* when its last heartbeat is older than ``service_down_time``
 by the wall clock, which is what Nova's API shows. A service is *absent* when
@@ -12,9 +12,9 @@ this very process has watched its heartbeat stand still for that long. A
 service is *dead* when an operator has forced it down or deleted it, or when it
 has been absent for ``failover_after``.
 
-A service is *not working* when its heartbeat goes on, and the time of its
-last good pass, which it writes into one of its rows, has been watched to stand
-still for some passes. It keeps its instances, and is no member.
+A service is *not working* when its heartbeat goes on, and the time of its last
+good pass, which it writes into one of its rows, has not changed for some
+passes. It keeps its instances, and is no member.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -26,23 +26,23 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 
 # A peer that has not been heard since this service started, or since an
-# outage, may still be reconnecting: it gets so many times the down time.
+# outage, may still be reconnecting: it gets this multiple of the down time.
 _PATIENCE_AFTER_OUTAGE = 2
 # A service that works and has thousands of nodes may need two passes, and what
 # Ironic takes to list them, until it says again that it works.
 _PATIENT_PASSES = 4
 # Consent takes a pass of the owner, and a pass of the taker shows it.
 _PASSES_OF_A_HANDOVER = 2
-# How much longer than that is waited for a pass that is longer than those
-# before: as long as a service may be silent.
+# The factor by which a pass may be longer than those before it: a service may
+# be silent for as long.
 _MOST_PATIENCE = _PATIENT_PASSES / _PASSES_OF_A_HANDOVER
-# What of a long pass is remembered in the next one: a short one may be
-# followed by a long one, but a single long one must not count for ever.
+# The part of a long pass that still counts in the next one: a long one may
+# follow a short one, but a single long one must not count for ever.
 _FADING = 0.75
 
 
 class State(enum.Enum):
-    """What a service is to this service's ring."""
+    """The state of a service in this service's ring."""
 
     MEMBER = 'member'
     #: An operator has disabled it; it is alive and hands over what it has.
@@ -51,7 +51,7 @@ class State(enum.Enum):
     NOT_WORKING = 'alive, and its passes fail'
     #: Its heartbeat has stood still for the down time.
     ABSENT = 'absent'
-    #: An operator has said that it is down.
+    #: An operator has forced it down.
     FORCED_DOWN = 'forced down'
     #: Not among the peers that are configured; whether it lives is not asked.
     NOT_A_PEER = 'not in the peer list'
@@ -81,7 +81,7 @@ class State(enum.Enum):
 
 def is_late(service: model.Service, now: datetime.datetime,
             down_time: float) -> bool:
-    """Say whether a service is late, as Nova's API sees it.
+    """Return whether a service is late, as Nova's API sees it.
 
     The rule is that of Nova's database servicegroup driver: the distance
     between the last heartbeat and now, in either direction.
@@ -96,7 +96,7 @@ def is_late(service: model.Service, now: datetime.datetime,
 
 
 def patiences(down_time: float) -> tuple[float, float]:
-    """Return after which silences a service may be absent.
+    """Return the silences after which a service counts as absent.
 
     :param down_time: seconds without a heartbeat after which it is
     :returns: in seconds: that, and what it is where nothing was heard of the
@@ -191,7 +191,7 @@ class Watch:
         return 0.0 if heard is None else max(heard.stood, self.silence(host))
 
     def is_absent(self, service: model.Service, down_time: float) -> bool:
-        """Say whether a service is absent.
+        """Return whether a service is absent.
 
         :param service: its record
         :param down_time: seconds of silence after which a service is absent
@@ -208,8 +208,7 @@ class Watch:
                     now: datetime.datetime, down_time: float) -> 'Watch':
         """Return the watch of an observer that looks once.
 
-        The observer takes a late service to be absent since its last
-        heartbeat.
+        To this observer, a late service is absent since its last heartbeat.
 
         :param services: the records of the services
         :param now: the present time, with time zone
@@ -235,8 +234,7 @@ class Watch:
 class WorkWatch:
     """How long this process has seen each last good pass stand still.
 
-    It is a watch over what services say of their passes, in the place of their
-    heartbeats.
+    It watches the pass times that services report, in place of heartbeats.
 
     :ivar cycle: seconds from the start of a pass of this service to that of
         the next one, as they have lately been; 0 before the first
@@ -279,13 +277,12 @@ class WorkWatch:
 
     def handover_timeout(self, host: str, current: settings.Settings
                          ) -> float:
-        """Return how long the consent of a service is waited for.
+        """Return how long to wait for the consent of a service.
 
-        What a service says of its passes is of those that have ended. It may
-        have many more nodes now, as after the death of another service: then
-        what it says stands still for longer than that. What is said by one
-        that is disabled, or runs another driver by now, is not looked at any
-        more, and stands still for ever.
+        A service reports passes that have ended. It may have many more nodes
+        now, as after the death of another service: then its next report takes
+        longer. Reports of a service that is disabled, or runs another driver
+        now, are no longer read.
 
         :param host: its name, in any case
         :param current: this service's settings
@@ -302,7 +299,7 @@ class WorkWatch:
 
     def too_slow(self, hosts: Iterable[str], current: settings.Settings
                  ) -> dict[str, float]:
-        """Name services that may need longer for consent than is waited.
+        """Return the services that may need longer than the timeout.
 
         :param hosts: their canonical names, this service's among them
         :param current: this service's settings
@@ -313,7 +310,7 @@ class WorkWatch:
                 > self.handover_timeout(host, current)}
 
     def _two_passes(self, host: str) -> float:
-        """Return how long two passes take, by the slower of two services."""
+        """Return how long two passes take on the slower of two services."""
         return _PASSES_OF_A_HANDOVER * max(
             self.cycle, self._cycles.get(model.canonical(host), 0))
 
@@ -326,9 +323,7 @@ class WorkWatch:
             self, _watch=self._watch.restarted(self._watch.at, but))
 
     def unanswered(self, at: float) -> 'WorkWatch':
-        """Return the watch after Nova could not be asked.
-
-        How long that goes on is no measure of a pass.
+        """Return the watch after Nova did not answer.
 
         :param at: the present time, in seconds
         """
@@ -345,7 +340,7 @@ class WorkWatch:
 
     def is_failing(self, service: model.Service, current: settings.Settings
                    ) -> bool:
-        """Say whether the passes of a service have failed for long.
+        """Return whether the passes of a service have failed for long.
 
         :param service: its record, with what it says of its passes
         :param current: this service's settings
@@ -357,10 +352,9 @@ class WorkWatch:
                 _PATIENT_PASSES * max(self.cycle, said.cycle)))
 
     def is_late(self, at: float) -> bool:
-        """Say whether the next pass of this service comes late.
+        """Return whether the next pass of this service is late.
 
-        So late that others may have taken its passes for failing, also where
-        none of them has failed.
+        Then others may believe that its passes fail, although none has failed.
 
         :param at: the present time, in seconds
         """
@@ -402,7 +396,7 @@ def _pass_of(service: model.Service) -> model.Service:
 
 @dataclasses.dataclass(frozen=True)
 class Membership:
-    """What the services are to this one's ring at one time.
+    """The states of the services in this service's ring, at one time.
 
     :ivar members: canonical names of the members
     :ivar states: what each known service is, by canonical name
@@ -434,14 +428,14 @@ class Membership:
         return self.states.get(model.canonical(host), State.GONE)
 
     def is_lost(self, host: str) -> bool:
-        """Say whether a service is absent, forced down or not in Nova at all.
+        """Return whether a service is absent, forced down or not in Nova.
 
         :param host: its name, in any case
         """
         return self.state(host).is_lost
 
     def is_dead(self, host: str, failover_after: float) -> bool:
-        """Say whether a service is dead, so that its instances may be taken.
+        """Return whether a service is dead: its instances may be taken.
 
         :param host: its name, in any case
         :param failover_after: seconds of silence after which an absent
@@ -454,7 +448,7 @@ class Membership:
                 and self.silences[model.canonical(host)] >= failover_after)
 
     def fails_over(self, host: str, current: settings.Settings) -> bool:
-        """Say whether the instances of a service are to be taken over.
+        """Return whether the instances of a service are to be taken over.
 
         :param host: its name, in any case
         :param current: this service's settings
@@ -463,16 +457,16 @@ class Membership:
             host, current.failover_after)
 
     def with_state(self, wanted: State) -> frozenset[str]:
-        """Name the services that are something.
+        """Return the services in a state.
 
-        :param wanted: what they are
+        :param wanted: the state
         :returns: canonical names
         """
         return frozenset(host for host, each in self.states.items()
                          if each is wanted)
 
     def working_as(self, before: 'Membership') -> 'Membership':
-        """Return this membership, where passes were not looked at anew.
+        """Return this membership, with the passes as they were last read.
 
         :param before: what the services were when they were
         """
@@ -498,7 +492,7 @@ def state(service: model.Service, current: settings.Settings,
           watch: Watch, work: WorkWatch = WorkWatch()) -> State:
     """Say what a service is to this one's ring.
 
-    One that has not been asked for its scope is taken to have the same.
+    A service whose scope was not read counts as having the same scope.
 
     :param service: its record
     :param current: this service's settings

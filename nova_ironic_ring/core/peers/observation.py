@@ -49,7 +49,7 @@ class Standing:
         return self.trust is Trust.FULL
 
     def is_disabled(self, host: str) -> bool:
-        """Say whether an operator has disabled a service.
+        """Return whether an operator has disabled a service.
 
         :param host: the name of the service
         """
@@ -63,7 +63,7 @@ class Standing:
 
 @dataclasses.dataclass(frozen=True)
 class Others:
-    """All services of Nova, which are read only where they are needed.
+    """All services of Nova, which are read only if they are needed.
 
     :ivar membership: what they are
     :ivar is_alone: whether this service is the only one
@@ -126,7 +126,7 @@ class Observation:
 
 @dataclasses.dataclass(frozen=True)
 class Wait:
-    """A node that is waited for.
+    """A node that this service waits for.
 
     :ivar owner: the name of the owner that is to let go of it
     :ivar since: since when, in seconds
@@ -136,13 +136,13 @@ class Wait:
     since: float
 
 
-#: How often to look for a build that Nova does not know as an instance yet.
+#: How often to look for a build that is not an instance in Nova yet.
 LOOKS = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class LeftBuild:
-    """What was allocated of a node when its service died.
+    """The allocations of a node when its service died.
 
     :ivar node: the node's UUID
     :ivar host: the name of that service; None if it is not known any more
@@ -174,7 +174,7 @@ class Unclaimed:
 
 @dataclasses.dataclass
 class Handovers:
-    """What services may still be about to build on nodes they handed over.
+    """Builds that may still reach services for nodes they handed over.
 
     :ivar givers: the names of the services that have handed over nodes since
         the last pass, by the node's UUID
@@ -191,7 +191,7 @@ class Handovers:
 
 @dataclasses.dataclass
 class Cleaning:
-    """The search for what is left of nodes of dead services.
+    """The search for leftovers of nodes of dead services.
 
     :ivar looked_at: when it was last looked, in seconds; None if never
     :ivar guards: how many nodes of each dead service have vanished
@@ -237,7 +237,7 @@ class Pooled:
 
 @dataclasses.dataclass(frozen=True)
 class OwnWork:
-    """What this service says of its passes, and whether that arrives.
+    """What this service reports of its passes, and whether that arrives.
 
     :ivar shown: the time of the last good pass that its rows have shown last;
         None if they have shown none
@@ -257,7 +257,7 @@ class OwnWork:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """Of which shards Ironic was asked for the nodes.
+    """The shards whose nodes Ironic was asked for.
 
     :ivar names: these shards
     :ivar used: those of them in which this service has nodes or instances
@@ -269,7 +269,7 @@ class Asked:
 
 @dataclasses.dataclass(frozen=True)
 class Silent:
-    """What services have of this one's scope that say nothing of theirs.
+    """Nodes of this scope that services which report no scope have.
 
     :ivar nodes: in how many passes in a row each node was recorded for such a
         service, by the node's UUID
@@ -319,9 +319,9 @@ class Memory:
     :ivar shards: those that were asked for last, and of these the ones in
         which this service has nodes or instances
     :ivar held: the codes of the shards that this service says it holds; None
-        where nodes are not divided by their shards
+        if nodes are not divided by their shards
     :ivar held_before: the codes of the shards that it said it held in the pass
-        before; None where nodes were not divided by their shards
+        before; None if nodes were not divided by their shards
     :ivar changed: nodes that have changed since the last pass, and that the
         tracker is to update before the next one, in their turn
     :ivar silent: what services have that cannot be peers
@@ -376,7 +376,7 @@ class Memory:
         vars(self).update(vars(before))
 
     def forget_instances(self, uuids: Container[str]) -> None:
-        """Forget whose instances are: that has changed.
+        """Forget the services of instances, because they have changed.
 
         :param uuids: their UUIDs
         """
@@ -385,7 +385,7 @@ class Memory:
             if uuid not in uuids}
 
     def fail(self, at: float) -> None:
-        """Note that Nova could not be asked.
+        """Note that Nova did not answer.
 
         :param at: the present time, in seconds
         """

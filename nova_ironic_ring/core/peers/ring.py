@@ -14,10 +14,10 @@ from nova_ironic_ring.core.peers import shards
 @functools.lru_cache(maxsize=2)
 def _hashed(members: frozenset[str], partitions: int
             ) -> tuple[hashring.HashRing, dict[str, str]]:
-    """Return a ring of the library, and what it has answered.
+    """Return a ring of the library, and a cache of its answers.
 
-    A ring never changes, so that what it has answered once stays true. Who
-    asks for all services of a cloud makes the same ring many times.
+    A ring never changes, so its answers stay true. A caller that asks for all
+    services of a cloud makes the same ring many times.
     """
     return hashring.HashRing(members, partitions=partitions), {}
 
@@ -25,9 +25,9 @@ def _hashed(members: frozenset[str], partitions: int
 class Ring:
     """Maps nodes to members, the same on every service that builds it alike.
 
-    A joining or leaving member moves only the nodes that it gains or loses.
-    Where the shards are dealt, a node is for the member that its shard is for,
-    and the nodes without a shard are mapped by their names, as all are else.
+    A joining or leaving member moves only the nodes that it gains or loses. If
+    shards are dealt, a node is for the member that its shard is for. All other
+    nodes are mapped by their UUIDs.
     """
 
     def __init__(self, members: Iterable[str], partitions: int,
@@ -37,7 +37,7 @@ class Ring:
 
         :param members: canonical host names
         :param partitions: points on the ring for each member
-        :param deal: the shards, and who of the members holds them; None where
+        :param deal: the shards, and who of the members holds them; None if
             nodes are not mapped by their shards
         :param places: the shards of nodes, by the node's UUID
         """
@@ -68,7 +68,7 @@ class Ring:
 
         :param members: canonical host names
         :param partitions: points on the ring for each member
-        :param deal: the shards, and who holds them; None where nodes are not
+        :param deal: the shards, and who holds them; None if nodes are not
             mapped by their shards
         """
         dealt = deal.among(members) if deal else None
@@ -86,7 +86,7 @@ class Ring:
         return Ring(members, self.partitions, self.deal, self.places)
 
     def placed(self, places: Mapping[str, str]) -> 'Ring':
-        """Return the ring, which knows the shards of nodes.
+        """Return the ring with the shards of nodes.
 
         :param places: the shards, by the node's UUID
         """
@@ -129,7 +129,7 @@ class Ring:
         return found
 
     def successors(self, node: str) -> Iterator[str]:
-        """Name those whom the node would go to, one after the other.
+        """Return the services that the node would go to, one after the other.
 
         :param node: the node's UUID
         :returns: the canonical host names of all members: the desired owner,

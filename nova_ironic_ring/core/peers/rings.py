@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""All rings that services make, as one sees them who looks once.
+"""All rings of services, as an observer sees them that looks once.
 
 A service knows its own ring, and watches its peers all the time. The command
-sees every ring, and only once: it goes by what the services say of themselves,
-and takes a late service to be absent.
+sees every ring, but only once: it uses what the services report about
+themselves, and counts a late service as absent.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -48,7 +48,7 @@ class Key:
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """A service, and what it says of itself.
+    """A service, and what it reports about itself.
 
     :ivar record: what Nova says of it, with what it says of its passes
     :ivar cell: the name of its cell
@@ -83,7 +83,7 @@ class Rings:
     """The services of all rings, at one time.
 
     :ivar keys: the ring that each service is in, by the canonical name of the
-        service; None where nobody can tell
+        service; None if nobody can tell
     :ivar states: what each service is to its ring, likewise
     """
 
@@ -107,11 +107,11 @@ class Rings:
         self.keys = {host: self._key(peer) for host, peer in peers.items()}
 
     def _key(self, peer: Peer) -> Key | None:
-        """Say which ring a service is in.
+        """Return the ring that a service is in.
 
-        One that says nothing is taken to be in the ring whose peer lists name
-        it, or in the only ring of its cell. One that says nothing and has
-        nodes is in no ring of those that go by what services say.
+        A service that reports nothing counts in the ring whose peer lists name
+        it, or in the only ring of its cell. If it has nodes, it is in no ring
+        that uses reports.
         """
         if peer.key is not None:
             return peer.key
@@ -160,7 +160,7 @@ class Rings:
             {host: peer.held for host, peer in members.items()}), places)
 
     def partitions(self, key: Key) -> int:
-        """Return the points for each member, as most services have it.
+        """Return the points for each member that most services have.
 
         :param key: the ring
         """
@@ -223,7 +223,7 @@ class Desired:
                 if (owner := self.owner(node)) is not None}
 
     def successors(self, node: str) -> Iterator[str]:
-        """Name those who would have a node, one after the other.
+        """Return the services that would have a node, one after the other.
 
         :param node: the node's UUID
         :returns: the canonical names of the members of its ring; the desired

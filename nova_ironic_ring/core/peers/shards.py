@@ -2,10 +2,11 @@
 
 """Which member each shard of Ironic's nodes is for.
 
-Each service says in its rows which shards it holds, and all deal them by what
-all say. A member keeps what it holds, but for what is too much, and what
-nobody holds goes by consistent hashing to those that have room. So nobody gets
-more than the even share, rounded up, and no shard moves that does not have to.
+Each service writes into its rows which shards it holds, and all services deal
+the shards by these rows. A member keeps what it holds, except for what exceeds
+its share. Shards that nobody holds go by consistent hashing to members that
+have room. So nobody gets more than the even share, rounded up, and no shard
+moves unless it has to.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,7 +18,7 @@ CODE_LENGTH = 8
 
 
 def code(shard: str) -> str:
-    """Return what stands for a shard in a row, however long its name is.
+    """Return the short code of a shard in a row.
 
     :param shard: its name
     :returns: eight hexadecimal digits
@@ -27,7 +28,7 @@ def code(shard: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Deal:
-    """The shards, and who holds them by what the members say.
+    """The shards, and their holders as the members report them.
 
     :ivar names: the shards that nodes are in
     :ivar held: the codes of those that each member says it holds, by its
@@ -37,7 +38,7 @@ class Deal:
     names: frozenset[str] = frozenset()
     held: Mapping[str, frozenset[str]] = dataclasses.field(
         default_factory=dict)
-    # A deal never changes, so that what came of it once stays true.
+    # A deal never changes, so its result stays true.
     _owners: dict[str, str] = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False)
 
@@ -61,11 +62,11 @@ class Deal:
                          if owner == member)
 
     def to_say(self, member: str) -> frozenset[str]:
-        """Say what a member is to say that it holds.
+        """Return the shards that a member is to report as held.
 
-        Of what is for it, it leaves out what another says that it holds: that
-        one lets go first. So what all say changes nothing of whom the shards
-        are for, in whichever order they say it.
+        It leaves out shards that are for it and that another reports as held:
+        the other one lets go first. So the reports do not change the deal,
+        whatever their order.
 
         :param member: its canonical name
         :returns: codes
@@ -129,10 +130,10 @@ def deal(names: Collection[str], held: Mapping[str, Collection[str]]
 
 def _hands(names: Collection[str], held: Mapping[str, Collection[str]]
            ) -> tuple[dict[str, list[str]], list[str]]:
-    """Say what each member holds, and what nobody does.
+    """Return what each member holds, and what nobody holds.
 
-    Of several that say so of a shard, as those that did not see each other
-    for a while, hashing chooses one.
+    If several report the same shard, because they did not see each other for a
+    while, hashing chooses one.
     """
     holders: dict[str, list[str]] = {}
     for member, shards in held.items():
@@ -151,5 +152,5 @@ def _hands(names: Collection[str], held: Mapping[str, Collection[str]]
 
 
 def _rank(*words: str) -> bytes:
-    """Order things at random, and everywhere in the same way."""
+    """Order things as if at random, but everywhere in the same way."""
     return hashlib.sha256('\n'.join(words).encode()).digest()

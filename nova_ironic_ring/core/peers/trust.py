@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Whether what this service sees of the others is to be believed.
+"""Whether this service can trust what it sees of the others.
 
-When nova-conductor, RabbitMQ or the database stands still, or this service
-does, the heartbeats of all services grow old together. As they start again in
-turn, a service whose own is fresh would take the others for dead. So a service
-watches its own heartbeat: it goes through the same conductor, queue and
-database as those of the others, and where it is late, theirs may be late too.
+When nova-conductor, RabbitMQ, the database or this service stands still, the
+heartbeats of all services grow old together. Then they start again one after
+the other, and a service with a fresh heartbeat would regard the others as
+dead. So a service watches its own heartbeat: it goes through the same
+conductor, queue and database as those of the others, and if it is late, theirs
+may be late too.
 """
 
 import dataclasses
@@ -19,7 +20,7 @@ from nova_ironic_ring.core.values import settings
 
 
 class Trust(enum.Enum):
-    """How far this service may go by what it sees of the others."""
+    """How far this service may trust what it sees of the others."""
 
     #: It has only started, and its peers do not see it as alive yet.
     STARTING = 'starting'
@@ -45,7 +46,7 @@ class Heartbeat:
 class Confidence:
     """What is remembered of this service's own heartbeat.
 
-    :ivar trust: how far to go by what is seen
+    :ivar trust: how far to trust what is seen
     :ivar is_started: whether a heartbeat of this process has been seen
     :ivar first: the heartbeat that an earlier process of this service left
     :ivar bad_at: when something was last not in time, in seconds; None if
@@ -58,7 +59,7 @@ class Confidence:
     bad_at: float | None = None
 
     def failed(self, at: float) -> 'Confidence':
-        """Return the confidence after Nova could not be asked.
+        """Return the confidence after Nova did not answer.
 
         :param at: the present time, in seconds
         """
@@ -66,9 +67,9 @@ class Confidence:
 
 
 def longest_gap(current: settings.Settings) -> float:
-    """Return the longest time between two heartbeats that is in order.
+    """Return the longest normal time between two heartbeats.
 
-    It is half way from a heartbeat that is in time to one that is too late.
+    It is halfway between a heartbeat in time and one that is too late.
 
     :param current: this service's settings
     :returns: seconds
@@ -78,7 +79,7 @@ def longest_gap(current: settings.Settings) -> float:
 
 def look(before: Confidence, own: Heartbeat, watch: membership.Watch,
          current: settings.Settings) -> Confidence:
-    """Say how far to trust, from this service's own heartbeat.
+    """Return how far to trust, by this service's own heartbeat.
 
     :param before: what is remembered
     :param own: this service's heartbeat
@@ -86,7 +87,7 @@ def look(before: Confidence, own: Heartbeat, watch: membership.Watch,
     :param current: this service's settings
     """
     if own.record is None:
-        # Without a record it is nobody's peer, as when it starts.
+        # Without a record it is nobody's peer, as at its start.
         return dataclasses.replace(before, trust=Trust.STARTING)
     first = before.first or own.record.last_seen
     is_started = before.is_started or (

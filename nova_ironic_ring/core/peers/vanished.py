@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 import dataclasses
 import itertools
 
-#: So many nodes may vanish, whatever the percentage, unless that is 0.
+#: The number of nodes that may always vanish, unless the percentage is 0.
 _HANDFUL = 5
 
 
@@ -47,7 +47,7 @@ class Guard:
     def is_closed(self) -> bool:
         """Whether no node is believed deleted now.
 
-        Ironic may have shown the nodes when it was looked, and not any more.
+        Ironic may have shown the nodes at the last look, and no longer now.
         """
         return self.has_too_many or self.left <= 0
 
@@ -67,7 +67,7 @@ class Guard:
     def note_unnamed(self, count: int, at: float) -> None:
         """Note that nodes without a name are believed deleted.
 
-        The look that has let them go has counted them already.
+        The look that released them has counted them already.
 
         :param count: how many they are
         :param at: when that was, in seconds
