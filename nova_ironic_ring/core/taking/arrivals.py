@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Decides on a build that arrives for a node that another service has by now.
+"""Decides on a build for a node that another service has now.
 
 The scheduler chooses a node, allocates it in Placement, and sends the build to
 the service that the node was recorded for. Meanwhile another service may have
-taken the node. Only one instance can have the allocation, so the build is safe
-with whoever it was sent to: that service takes the node back, and hands it
-over once more when the instance is gone.
+taken the node. Only one instance can have the allocation, so the service that
+the build was sent to can safely do it: it takes the node back, and hands it
+over again when the instance is gone.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ class Arrival:
 
 @dataclasses.dataclass(frozen=True)
 class Taken:
-    """What has come of a build for which this service takes a node.
+    """The result of a build for which this service takes a node.
 
     :ivar plan: what was decided in the last pass, and now on the node
     :ivar happened: the event for the log
@@ -61,9 +61,9 @@ def take(world: ports.Ports, arrival: Arrival, before: planner.Plan
 
 
 def decide(world: ports.Ports, arrival: Arrival) -> planner.Step | None:
-    """Say whether this service takes a node for a build.
+    """Decide whether this service takes a node for a build.
 
-    To be asked for a node that is not tracked.
+    Call it only for a node that is not tracked.
 
     :param world: the ports
     :param arrival: the build

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Settles what was on its way to a node when the node's service died.
+"""Settles the builds of a node whose service has died.
 
-What had no service yet ends here, be it a build or an unshelving. What had
-one, and needs no machine any more or none yet, becomes this service's, whose
-recovery goes on with it.
+Builds and unshelvings that no service had yet end here. An instance that had a
+service, and no longer or not yet needs a machine, is taken over by this
+service, whose recovery continues with it.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -22,8 +22,8 @@ from nova_ironic_ring.core.values import ports
 #: Seconds in which a build comes to a service, or to its turn at one with
 #: Nova's own driver.
 PATIENCE = 1800.0
-#: Seconds in which one that has come to a service comes to its turn there. A
-#: service with Nova's own driver that is restarted does not build it any more.
+#: Seconds in which a build that has come to a service has its turn there.
+#: After a restart, a service with Nova's own driver no longer builds it.
 LONGEST = 86400.0
 
 
@@ -37,7 +37,7 @@ def look(this: one_pass.Pass, node: str, host: str | None
     :param this: the pass, or the last look at the node
     :param node: the node's UUID
     :param host: the name of its owner; None if it is not known any more
-    :returns: what is to be looked at again
+    :returns: the builds to look at again
     """
     consumers: frozenset[str] = frozenset()
     with this.going_on(events.BuildNotEnded, node, None, host):
@@ -55,7 +55,7 @@ def look_again(this: one_pass.Pass) -> None:
     for each in this.memory.left_builds:
         each = dataclasses.replace(each, looks=each.looks - 1)
         kept = [each] if each.looks > 0 else []
-        # What was taken for the others has to be looked after.
+        # What was taken for the others has to be recovered.
         with this.going_on(
                 events.BuildNotEnded, each.node, None, each.host):
             kept = _settle(this, each)
@@ -67,14 +67,14 @@ def look_at_handover(this: one_pass.Pass, node: str) -> None:
     """Look for builds of the service that has handed over a node.
 
     The scheduler may have chosen that service before the node's record
-    changed. To be called some time after that, once for each node.
+    changed. Call it some time after that, once for each node.
 
     :param this: the last look at the node
     :param node: the node's UUID
     """
     handovers = this.memory.handovers
     giver = handovers.givers.get(node)
-    # Where Placement has not answered, the next pass looks for them, and not
+    # If Placement has not answered, the next pass looks for them, instead of
     # each node again.
     if giver is None or handovers.is_unanswered:
         return
@@ -106,7 +106,7 @@ def _look_at_handovers(this: one_pass.Pass, listed: Container[str]) -> None:
 
 def not_deployed(builds: tuple[observation.LeftBuild, ...],
                  nodes: model.Nodes) -> tuple[observation.LeftBuild, ...]:
-    """Return builds without those that Ironic has on their nodes by now.
+    """Return the builds that Ironic does not have on their nodes now.
 
     :param builds: the builds
     :param nodes: the instance that Ironic has on each node
@@ -146,7 +146,7 @@ def look_at_givers(this: one_pass.Pass, nodes: model.Nodes,
 
 def of_live_givers(nova: ports.Nova, builds: Sequence[observation.LeftBuild]
                    ) -> tuple[observation.LeftBuild, ...]:
-    """Return the builds that live services have still to hand to Ironic.
+    """Return the builds that live services still have to send to Ironic.
 
     :param nova: the port
     :param builds: those that they had, on nodes that they have handed over
@@ -170,12 +170,12 @@ def of_live_givers(nova: ports.Nova, builds: Sequence[observation.LeftBuild]
 
 
 def is_interrupted(this: one_pass.Pass, found: observation.Unclaimed) -> bool:
-    """Say what becomes of a build that was under way when a service starts.
+    """Decide on a build that was under way when a service starts.
 
-    Nova takes each on a node of this service for one that this very service
-    was to build before it ended. But it may be a peer's: one that handed over
-    the node when the scheduler had chosen it already. Such a build is
-    remembered, and looked at again; and so is one that has come nowhere yet.
+    Nova believes that this service had each build on a node of this service
+    before its start. But a peer may have it: one that handed over the node
+    after the scheduler had chosen it. Such a build is remembered, and looked
+    at again; and so is one that has come to no service yet.
 
     :param this: what is remembered, and the ports
     :param found: the build
@@ -203,8 +203,8 @@ def is_interrupted(this: one_pass.Pass, found: observation.Unclaimed) -> bool:
 def end_own(this: one_pass.Pass) -> None:
     """End what had come to this service before it was started.
 
-    Of builds Nova finds those on nodes that the service lists, and of
-    unshelvings none. To be called before anything can come to it.
+    Nova finds only builds on nodes that the service lists, and no unshelvings.
+    Call it before anything can come to the service.
 
     :param this: what is remembered, and the ports
     """
@@ -220,11 +220,11 @@ def end_own(this: one_pass.Pass) -> None:
 
 
 def look_at_unclaimed(this: one_pass.Pass) -> None:
-    """End the builds that no service is to claim any more.
+    """End the builds that no service will claim.
 
-    One that has come to a peer waits for its turn there, a day at most and for
-    as long as the peer lives. An error here does not fail the pass: instances
-    may have been taken over.
+    A build that has come to a peer waits for its turn there: at most a day,
+    and as long as the peer is alive. An error here does not fail the pass:
+    instances may have been taken over.
 
     :param this: the pass
     """
@@ -257,7 +257,7 @@ def look_at_unclaimed(this: one_pass.Pass) -> None:
 
 
 def _is_over(this: one_pass.Pass, each: observation.Unclaimed) -> bool:
-    """Say whether no service is to build what none has claimed."""
+    """Return whether no service will build what none has claimed."""
     host, waits = each.host, this.world.process.now() - each.since
     if waits >= LONGEST:
         return True
@@ -271,16 +271,16 @@ def _is_over(this: one_pass.Pass, each: observation.Unclaimed) -> bool:
 
 def end(this: one_pass.Pass, left: observation.LeftBuild, uuid: str,
         instance: model.Instance) -> bool:
-    """End the build of an instance, or have it be shelved as before.
+    """End the build of an instance, or return it to its shelved state.
 
-    Its allocation goes then, and so does the reservation of a node in Ironic.
+    That deletes its allocation, and the reservation of a node in Ironic.
 
     :param this: the pass, or the last look at a node
     :param left: what the service that has died was to build, and where: on a
         node, or in a pool
     :param uuid: the UUID of the instance
     :param instance: what was read of it: it is to be built
-    :returns: False if that is not so any more
+    :returns: False if that is no longer so
     """
     nova = this.world.nova
     if not (nova.end_unshelve(uuid) if instance.is_offloaded
@@ -324,9 +324,9 @@ def release_ended(this: one_pass.Pass, nodes: model.Nodes) -> None:
 
 def _settle(this: one_pass.Pass, left: observation.LeftBuild
             ) -> list[observation.LeftBuild]:
-    """Settle what was allocated of a node when its service died.
+    """Settle the allocations of a node when its service died.
 
-    :returns: what is to be looked at again
+    :returns: the builds to look at again
     """
     world, consumers = this.world, set(left.consumers)
     here = world.process.waiting_builds()
@@ -344,8 +344,9 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
                     this.taken.append(model.Takeover(
                         left.node, uuid, instance.host, instance.task, True))
             elif instance.is_to_be_built:
-                # Its service may be at it again since the nodes were listed.
-                # On another node, its owner may have written that there.
+                # Its service may have begun it again since the nodes were
+                # listed. If it is on another node, that node's owner may have
+                # written it.
                 if any(node == left.node or pools.has(instance, node)
                        for node in world.ironic.nodes_of([uuid])) or (
                            not end(this, left, uuid, instance)):

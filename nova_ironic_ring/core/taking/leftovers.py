@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Removes the records of dead services' nodes that Ironic has no more.
+"""Removes records of dead services' nodes that Ironic no longer has.
 
-Of its own nodes each service does so in Nova's resource tracker. What dead
-services have left in pools is settled here as well, for a service with the
-ring driver has no other use for pools; and so is what they have to finish
-with instances that Ironic has on no node, and Placement has freed.
+For its own nodes, each service does so in Nova's resource tracker. This module
+also settles what dead services have left in pools, because a service with the
+ring driver has no other use for pools. And it settles tasks of dead services
+with instances that Ironic has on no node, and that have no allocation.
 """
 
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 
-# Passes between two looks: each reads the rows of all lost services, and what
-# they have left does no harm for some minutes.
+# Passes between two looks: each look reads the rows of all lost services, and
+# leftovers do no harm for some minutes.
 _PASSES = 10
 
 
 def clean(this: one_pass.Pass, own: pool_return.Own) -> None:
-    """Remove the records, where it is time to look for them.
+    """Remove the records, if it is time to look for them.
 
     An error here does not fail the pass.
 
@@ -65,7 +65,7 @@ def _clean(this: one_pass.Pass, own: pool_return.Own) -> None:
         for service in services if membership.state(
             service, current, memory.watch).is_lost}
     for host in memory.cleaning.guards:
-        # What was removed of others counts all the same.
+        # Records of others that were removed stay removed.
         with this.going_on(events.RecordNotRemoved, None, host):
             lost = _Lost(host, _rows(this, host),
                          members.fails_over(host, current))
@@ -79,7 +79,7 @@ def _clean(this: one_pass.Pass, own: pool_return.Own) -> None:
 class _There:
     """What Ironic has, for all lost services.
 
-    Where nodes are divided by their shards, nobody lists all of them.
+    If nodes are divided by their shards, no service lists all of them.
     """
 
     def __init__(self, this: one_pass.Pass, nodes: model.Nodes) -> None:
@@ -88,7 +88,7 @@ class _There:
         self._uuids: frozenset[str] | None = None
 
     def rows(self, lost: '_Lost') -> dict[str, model.Row]:
-        """Return the records of nodes that are looked for here."""
+        """Return the records of the nodes to look for."""
         rows, ring = pools.rows_of_nodes(lost.rows), self._this.standing.ring
         if ring.deal is None:
             return rows
@@ -96,9 +96,9 @@ class _There:
                 if ring.by_name(node) == self._this.current.me}
 
     def missing(self, rows: Mapping[str, model.Row]) -> dict[str, model.Row]:
-        """Return those of records whose nodes Ironic was not seen to have.
+        """Return the records whose nodes were not listed by Ironic.
 
-        Where they are many, all nodes are named once.
+        If they are many, all nodes are listed once.
         """
         this, found = self._this, {
             node: row for node, row in rows.items()
@@ -128,8 +128,8 @@ class _Lost:
 def _rows(this: one_pass.Pass, host: str) -> dict[str, model.Row]:
     """Read the records of a lost service, if it was a peer.
 
-    It may as well have had another driver, and its rows are not of Ironic's
-    nodes then. What it has said in them tells whether it was a peer.
+    It may have had another driver; then its rows are not of Ironic's nodes.
+    The reports in its rows show whether it was a peer.
     """
     return {node: row for node, row in this.world.nova.rows_of(host).items()
             if this.current.shares(row.scope)}
@@ -139,14 +139,14 @@ def _settle_pools(this: one_pass.Pass, lost: _Lost, own: pool_return.Own
                   ) -> None:
     """Settle what is in the pools of one lost service, and on no node.
 
-    Of each pool, the service does so that the ring maps the pool to.
+    For each pool, the service that the ring maps the pool to does so.
     """
     found = pools.recorded(lost.rows)
     pool_return.take_back(this, own, found)
     deployed = frozenset(uuid for uuid in own.nodes.values() if uuid)
     for pool in found:
         if this.standing.ring.owner(pools.uuid_of(pool)) == this.current.me:
-            # What was taken out of others has to be looked after all the same.
+            # What was taken out of others has to be recovered nevertheless.
             with this.going_on(events.RecordNotRemoved, pool, lost.host):
                 pool_takeover.settle(this, pool_takeover.Left(
                     pool, model.canonical(lost.host), lost.fails_over, None),
@@ -157,7 +157,7 @@ def _end_reserved(this: one_pass.Pass, lost: _Lost, nodes: model.Nodes
                   ) -> None:
     """End the unshelvings for which a lost service had reserved a node.
 
-    To Nova they have no service before it has claimed the node, and to Ironic
+    In Nova they have no service before the claim of the node, and in Ironic
     the node is not free: nobody takes it.
     """
     nova, owner = this.world.nova, this.standing.ring.owner
@@ -172,9 +172,9 @@ def _end_reserved(this: one_pass.Pass, lost: _Lost, nodes: model.Nodes
             continue
         with this.going_on(events.BuildNotEnded, node, uuid, lost.host):
             if instance.task is None:
-                # It has ended, but for that.
+                # It has ended except for that.
                 this.world.ironic.release(node, uuid)
-            # Else the owner of the node may have written it there.
+            # Otherwise the owner of the node may have written it there.
             elif instance.is_unshelving and (
                     uuid in this.world.placement.consumers(node)):
                 builds.end(this, observation.LeftBuild(
@@ -185,15 +185,16 @@ def _take_unfinished(this: one_pass.Pass, host: str, nodes: model.Nodes
                      ) -> None:
     """Take over what a dead service has to finish without a machine.
 
-    Whoever takes its node does so by the allocation; there may be none. Of
-    each, the service does so that the ring maps the node to.
+    Whoever takes its node finds the instance by its allocation, but there may
+    be none. For each instance, the service that the ring maps its node to does
+    so.
     """
     nova, owner = this.world.nova, this.standing.ring.owner
     instances = nova.instances_of(host)
     found = {
         uuid: instance for uuid, instance
         in (nova.instances(instances) if instances else {}).items()
-        # On other hypervisors services die as well.
+        # Services with other hypervisors die as well.
         if instance.is_to_be_finished
         and nodes.get(str(instance.node), uuid) != uuid
         and owner(str(instance.node)) == this.current.me}
@@ -205,7 +206,7 @@ def _take_unfinished(this: one_pass.Pass, host: str, nodes: model.Nodes
                 if uuid in found and pools.has(found[uuid], node)}
     for uuid, instance in found.items():
         node, host = str(instance.node), str(instance.host)
-        # What was taken before it has to be looked after all the same.
+        # What was taken before has to be recovered nevertheless.
         with this.going_on(events.InstanceNotTaken, uuid, host):
             if uuid not in deployed and nova.set_instance_host(
                     uuid, ports.Expected(host, node, instance.task)):
@@ -248,7 +249,7 @@ def _remove(this: one_pass.Pass, node: str, row: model.Row) -> bool:
         if live:
             this.happened.append(events.NodeKept(node, min(live)))
             return False
-        # Without the record, nobody would look for the provider again.
+        # Without the record, no service would look for the provider again.
         world.placement.delete_provider(node)
         if world.nova.delete_row(node, row.owner):
             this.happened.append(events.RecordRemoved(node, row.owner))
@@ -257,11 +258,11 @@ def _remove(this: one_pass.Pass, node: str, row: model.Row) -> bool:
 
 
 def is_deleted(this: one_pass.Pass, node: str) -> bool:
-    """Say whether the record of a node that is not listed can go.
+    """Return whether the record of a node that is not listed can go.
 
-    A node that Nova has an instance on never goes, whatever Ironic says: a
-    slip of its policy hides nodes as well. That a node goes, or that it was
-    kept, is remembered.
+    The record of a node with an instance in Nova is never deleted, whatever
+    Ironic says: a mistake in its policy hides nodes as well. The memory notes
+    whether a record can go or is kept.
 
     :param this: what is remembered, and the ports
     :param node: the node's UUID, or the name of a pool that this service has
@@ -287,6 +288,6 @@ def is_deleted(this: one_pass.Pass, node: str) -> bool:
 
 
 def _instances_of(world: ports.Ports, node: str) -> frozenset[str]:
-    """Name the instances that Nova has on a node, or is to build there."""
+    """Return the instances that Nova has on a node, or is to build there."""
     return world.nova.instances_on(node) | world.nova.instances(
         world.placement.consumers(node)).keys()

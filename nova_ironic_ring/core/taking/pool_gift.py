@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Gives an instance in a pool of one service that lives to that of another.
+"""Moves an instance from a pool of a live service to another service's.
 
-An operator does so. Where this ends before the instance is changed, the
-service that has the allocation gives it back in its next pass.
+Operators use it. If it ends before the instance is changed, the service that
+has the allocation gives it back in its next pass.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from nova_ironic_ring.core.values import ports
 
 @dataclasses.dataclass(frozen=True)
 class Gift:
-    """What is given to whom.
+    """An instance to move, and its destination.
 
     :ivar instance: the UUID of the instance
     :ivar host: the name of the service that has it
@@ -35,9 +35,9 @@ def give(nova: ports.Nova, placement: ports.Placement, gift: Gift) -> bool:
 
     :param nova: the port, in the name of the service that is to have it
     :param placement: the port
-    :param gift: what is given
-    :returns: False if something is being done with it by now, or others have
-        been faster; all is as before then
+    :param gift: the instance and its destination
+    :returns: False if it has a task now, or others were faster; then nothing
+        has changed
     """
     wanted = transfer.Transfer(
         gift.instance, model.Instance(gift.host, gift.source),

@@ -2,10 +2,10 @@
 
 """The records of nodes that a service with pools finds.
 
-A node has a record of its own where a service has the ring driver, or had it
-before. As long as another service has the record, the node is that one's: it
-comes into a pool as it would come to a service with the ring driver, by the
-same decisions, and its record goes then.
+A node has a record of its own if a service has the ring driver, or had it
+before. As long as another service has the record, that service owns the node:
+the node comes into a pool by the same decisions as it would come to a service
+with the ring driver, and then its record is deleted.
 """
 
 from collections.abc import Collection, Mapping
@@ -53,7 +53,7 @@ def remove(this: one_pass.Pass, rows: Mapping[str, model.Row]) -> None:
     """Remove the records of nodes that are in pools, with their providers.
 
     The provider goes first: without the record, nobody would look for it
-    again. One that something rests on stays, and so does the record.
+    again. A provider with allocations stays, and so does its record.
 
     :param this: the pass
     :param rows: the records

@@ -2,12 +2,11 @@
 
 """Brings instances out of pools, back to records of their nodes.
 
-A service with the ring driver finds instances in pools where it has had the
-pool driver before, or where another service that has it is dead. First the
-node is recorded for this service: Nova's resource tracker makes record and
-provider, and reserves the provider, because there is an instance on the node.
-Then the instance is transferred
-(:mod:`nova_ironic_ring.core.taking.transfer`).
+A service with the ring driver finds instances in pools if it had the pool
+driver before, or if another service that has it is dead. First the node is
+recorded for this service: Nova's resource tracker makes record and provider,
+and reserves the provider, because there is an instance on the node. Then the
+instance is transferred (:mod:`nova_ironic_ring.core.taking.transfer`).
 """
 
 from collections.abc import Collection, Mapping
@@ -40,8 +39,8 @@ class Own:
 def close(this: one_pass.Pass, own: Own) -> None:
     """Keep builds out of pools that this service has had.
 
-    A build that is sent to one would not arrive. An error here does not fail
-    the pass.
+    A build that is sent to such a pool would not arrive. An error here does
+    not fail the pass.
 
     :param this: the pass
     :param own: what this service knows of its nodes
@@ -78,7 +77,7 @@ def take_back(this: one_pass.Pass, own: Own, left: Collection[str]) -> None:
                     not instance.is_idle or node is None
                     or node not in own.rows):
                 continue
-            # Where it fails, the next pass sees how far it has come.
+            # If it fails, the next pass sees how far it has come.
             with this.going_on(
                     events.InstanceNotTaken, uuid, str(instance.host)):
                 if transfer.make(this, transfer.Transfer(
@@ -89,16 +88,16 @@ def take_back(this: one_pass.Pass, own: Own, left: Collection[str]) -> None:
 
 def take_over(this: one_pass.Pass, plan: planner.Plan,
               seen: observation.Observation) -> planner.Plan:
-    """Take over what was decided on, and is in pools of dead services.
+    """Take over, as decided, instances in pools of dead services.
 
-    The record of a node is what two takers cannot both have. An error here
-    does not fail the pass: others may have been taken over.
+    Two takers cannot both have the record of a node. An error here does not
+    fail the pass: others may have been taken over.
 
     :param this: the pass
     :param plan: what was decided
     :param seen: what it was decided from
-    :returns: the plan, corrected where a takeover has failed, or where a node
-        is to be recorded for this service first
+    :returns: the plan, corrected if a takeover has failed, or if a node is to
+        be recorded for this service first
     """
     tried = takeover.in_pools(takeover.wanted(plan, seen), seen)
     if not tried:

@@ -8,8 +8,8 @@ last one. Room for all instances that come into a pool is made at once, after
 the pool counts their nodes.
 
 An instance on a node that has a record of its own, as with the ring driver,
-comes into a pool in the same way, be it a dead service's or this one's. The
-node's record goes after that.
+comes into a pool in the same way, whether a dead service or this one has it.
+After that, the node's record is deleted.
 
 An error does not fail the pass: instances may have been taken over.
 """
@@ -49,12 +49,12 @@ class Own:
 
     def make_room(self, placement: ports.Placement, name: str, needed: int
                   ) -> None:
-        """Have a pool take some allocations.
+        """Make room in a pool for some allocations.
 
-        Their nodes are counted, and reserved: for as long as it takes they are
-        not, or Placement refuses the allocations. Builds on nodes that do not
-        count here, and what was not cleaned up, take room as well: so it is
-        made beside all that is allocated.
+        Their nodes count, and are reserved. For the time of the takeover they
+        are not reserved, or Placement would refuse the allocations. Builds on
+        nodes that do not count here, and leftovers, take room as well: so the
+        room is added to all that is allocated.
 
         :param placement: the port
         :param name: the name of the pool
@@ -68,7 +68,7 @@ class Own:
         ).with_room(used, needed))
 
     def having(self, instances: Collection[str]) -> 'Own':
-        """Return the pools, where the nodes of some instances are used.
+        """Return the pools, with the nodes of some instances in use.
 
         :param instances: UUIDs of those that have come with an allocation; the
             nodes of the others stay reserved
@@ -94,7 +94,7 @@ class Came:
 
 def take_over(this: one_pass.Pass, seen: pool_plan.Seen, own: Own,
               wanted: Wanted) -> Came:
-    """Take over what is wanted.
+    """Take over the wanted instances.
 
     :param this: the pass
     :param seen: what was read
@@ -120,7 +120,7 @@ def take_over(this: one_pass.Pass, seen: pool_plan.Seen, own: Own,
         # Without a row there is no compute node to put an instance on: the
         # resource tracker makes it after this pass.
         if name in seen.recorded:
-            # Nothing of it is half done but what another pass finishes.
+            # Another pass finishes what is half done.
             with this.going_on(events.InstanceNotTaken,
                                batch[0].instance, batch[0].host):
                 taking.take_into(name, batch)
@@ -144,10 +144,10 @@ def _without(this: one_pass.Pass, wanted: Wanted,
 
 def _sources(this: one_pass.Pass, seen: pool_plan.Seen, hosts: Iterable[str]
              ) -> frozenset[str]:
-    """Name the providers of the pools that something is taken over from.
+    """Return the providers of the pools to take instances over from.
 
-    A service that has died in a takeover has allocations of instances that are
-    another's still.
+    A service that died in a takeover has allocations of instances that still
+    belong to another.
     """
     dead = set(hosts) | {
         host for host in seen.others.states
@@ -161,9 +161,9 @@ def _sources(this: one_pass.Pass, seen: pool_plan.Seen, hosts: Iterable[str]
 
 
 def _forget(memory: observation.Memory, wanted: Wanted) -> None:
-    """Forget whose instances are that were to be taken over.
+    """Forget the services of instances that were to be taken over.
 
-    They are this service's now, or another was faster.
+    This service has them now, or another one was faster.
     """
     gone = {each.instance for batch in wanted.values() for each in batch}
     memory.forget_instances(gone)
@@ -189,12 +189,12 @@ class _Taking:
 
     @functools.cached_property
     def _in_sources(self) -> frozenset[str]:
-        # Asked once, however many pools there are to take into.
+        # Asked only once for all pools.
         return frozenset[str]().union(*map(
             self._this.world.placement.consumers, sorted(self._sources)))
 
     def take_into(self, name: str, wanted: Sequence[pool_plan.Wanted]) -> None:
-        """Take over what is wanted into one pool.
+        """Take over the wanted instances into one pool.
 
         :param name: the name of the pool
         :param wanted: the instances; those beyond the limit of a pass are left
@@ -219,7 +219,7 @@ class _Taking:
 
     def _readable(self, wanted: Sequence[pool_plan.Wanted]
                   ) -> list[tuple[pool_plan.Wanted, model.Instance]]:
-        """Name what Nova still has where it was seen."""
+        """Return the instances that Nova still has where they were seen."""
         found = self._this.world.nova.instances(
             each.instance for each in wanted)
         return [(each, instance) for each in wanted
@@ -229,12 +229,12 @@ class _Taking:
                 and (instance.is_idle or not each.has_to_be_idle)]
 
     def _has_allocation(self, each: pool_plan.Wanted) -> bool:
-        """Say whether an instance has an allocation to be moved.
+        """Return whether an instance has an allocation to be moved.
 
-        There are instances that have none, as after a rebuild that has failed.
+        An instance may have none, for instance after a failed rebuild.
         """
         return each.instance in self._in_sources or (
-            # Where one with the ring driver has it, or has brought it.
+            # The node has it if its service has, or had, the ring driver.
             each.instance in self._this.world.placement.consumers(each.node))
 
     def _note(self, each: pool_plan.Wanted, name: str, task: str | None
@@ -253,11 +253,11 @@ class _Taking:
 
 def give_back(this: one_pass.Pass, names: Iterable[str],
               having: consumers.Consumers, expected: frozenset[str]) -> None:
-    """Give back what this service has half taken over into its pools.
+    """Give back instances that were only half taken over into the pools.
 
-    It has moved allocations to a pool and has ended before the next step; the
-    service of the instances has come back since, or another is to take them. A
-    service with the ring driver had the pool driver then.
+    This service moved allocations to a pool and ended before the next step.
+    The service of the instances has come back since, or another one is to take
+    them. A service with the ring driver had the pool driver then.
 
     :param this: the pass
     :param names: the names of this service's pools
@@ -288,10 +288,10 @@ def _give_back(this: one_pass.Pass, pool: str,
         with this.going_on(
                 events.InstanceNotTaken, uuid, str(instance.host)):
             if instance.host is None:
-                # Who has ended the build has ended before this.
+                # Whoever ended the build ended before this step.
                 placement.free(uuid)
             # Its service reserves a node whose instance has no allocation, and
-            # others reserve all of a lost one's.
+            # others reserve all nodes of a lost service.
             elif not transfer.turn_back(placement, transfer.Transfer(
                     uuid, instance, (), pool)):
                 this.happened.append(events.AllocationNotMoved(
@@ -299,10 +299,10 @@ def _give_back(this: one_pass.Pass, pool: str,
 
 
 def reclaim(this: one_pass.Pass, seen: pool_plan.Seen, own: Own) -> None:
-    """Take back what another has half taken over from this service.
+    """Take back instances that another service has half taken over.
 
-    A service has moved allocations that took this one for dead, and has ended
-    before the next step.
+    A service that believed this one dead moved allocations, and ended before
+    the next step.
 
     :param this: the pass
     :param seen: what was read
@@ -326,10 +326,10 @@ def reclaim(this: one_pass.Pass, seen: pool_plan.Seen, own: Own) -> None:
     if in_pools is None:
         return
     for name, held in missing.items():
-        # Where it fails, the next pass tries again.
+        # If it fails, the next pass tries again.
         with this.going_on(events.AllocationsUnknown, name):
-            # Or it rests on the node, for this service was about to have the
-            # ring driver. There are instances that have none at all.
+            # Or the node has it, because this service was about to change to
+            # the ring driver. Some instances have none at all.
             instances = [
                 instance for uuid, instance in held.items()
                 if instance in in_pools
@@ -347,14 +347,14 @@ def reserve_unused(world: ports.Ports, names: Iterable[str],
                    ) -> frozenset[str]:
     """Reserve the pools that have neither instances nor allocations.
 
-    They are looked at again then: the scheduler may have sent a build there
-    since the first look.
+    After that they are looked at again: the scheduler may have sent a build
+    there since the first look.
 
     :param world: the ports
     :param names: the names of pools
     :param in_use: names the compute nodes that Nova has instances on; it is
         asked once, when nothing more can come into the pools
-    :returns: the names of those that have none, and get none
+    :returns: the names of those that have none, and will get none
     """
     empty = [name for name in names
              if not world.placement.consumers(pools.uuid_of(name))]
@@ -374,7 +374,7 @@ class Left:
     :ivar host: the canonical name of the service
     :ivar is_dead: whether its instances may be taken
     :ivar target: the name of a pool of this service; None if it has none, as
-        one with the ring driver
+        with the ring driver
     """
 
     pool: str
@@ -384,26 +384,27 @@ class Left:
 
 
 def settle(this: one_pass.Pass, left: Left, deployed: frozenset[str]) -> None:
-    """Settle what is not on a node of Ironic in the pool of a lost service.
+    """Settle instances in the pool of a lost service that have no node.
 
-    A build that was on its way there ends, and so does an unshelving. What was
-    being deleted or shelved, and has lost its node already, or was about to
-    get one when it was unshelved, becomes this service's, which finishes that.
-    An error with one of them does not keep the others from it.
+    A build that was on its way there ends, and so does an unshelving. An
+    instance that was being deleted or shelved and has lost its node already,
+    or that was about to get one by an unshelving, is taken over by this
+    service, which finishes the task. An error with one of them does not affect
+    the others.
 
     :param this: the pass
     :param left: the pool
     :param deployed: instances that Ironic has on a node
     """
     world = this.world
-    # Nothing more is to be built there when the service comes back.
+    # Nothing is to be built there when the service comes back.
     world.placement.reserve_all(left.pool)
     having = world.placement.consumers(pools.uuid_of(left.pool))
     own = world.nova.instances_of(left.host)
-    # No node is reserved before the service has the build. Where Ironic says
-    # so of another, that is the word of a node's owner.
+    # No node is reserved before the service has the build. If Ironic has
+    # another instance on one, the node's owner may have written it.
     having -= own & deployed
-    # The allocation may have been freed before the service has died.
+    # The allocation may have been freed before the service died.
     waiting = having | (own - deployed)
     found = world.nova.instances(waiting) if waiting else {}
     for uuid, instance in found.items():
@@ -434,7 +435,7 @@ def _settle(this: one_pass.Pass, left: Left, uuid: str,
                 left.target or left.pool, uuid, left.host, instance.task,
                 True))
     elif instance.needs_no_node:
-        # Who has ended the build has ended before this.
+        # Whoever ended the build ended before this step.
         this.world.placement.free(uuid)
     else:
         builds.end(this, observation.LeftBuild(
@@ -443,7 +444,7 @@ def _settle(this: one_pass.Pass, left: Left, uuid: str,
 
 def _take(nova: ports.Nova, left: Left, uuid: str, instance: model.Instance
           ) -> bool:
-    """Make an instance this service's that Ironic has on no node."""
+    """Take an instance over that Ironic has on no node."""
     expected = ports.Expected(
         str(instance.host), str(instance.node), instance.task)
     if left.target is None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Has inventories read anew that others may have written.
+"""Reads inventories again that others may have written.
 
-The others reserve all pools of a service that they take for lost, or whose
-passes fail, or come as late as if they did.
+The others reserve all pools of a service that they believe lost, or whose
+passes fail or are so late that they seem to fail.
 """
 
 from collections.abc import Iterable
@@ -12,15 +12,15 @@ from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import pools
 
-# One of the others may be in a pass that began before this one was back: so
-# they are read in two passes.
+# Another service may be in a pass that began before this one was back: so the
+# inventories are read in two passes.
 _REREADS = 2
-# Each inventory is read anew in one of so many passes in any case.
+# Each inventory is read again once in this number of passes.
 _TURNS = 5
 
 
 def notice(this: one_pass.Pass) -> None:
-    """Have inventories read anew where others may have written them.
+    """Read inventories again if others may have written them.
 
     :param this: the pass, or the look between two
     """
@@ -35,10 +35,10 @@ def notice(this: one_pass.Pass) -> None:
 
 
 def reread(this: one_pass.Pass, names: Iterable[str]) -> None:
-    """Have inventories read anew, and note that they are.
+    """Read inventories again, and note that.
 
-    One of the others may have taken this service for lost alone, which this
-    one does not notice: so each inventory has its turn every few passes.
+    A single service may believe this one lost, which this one does not notice:
+    so each inventory has its turn every few passes.
 
     :param this: the pass
     :param names: the names of this service's pools

@@ -2,8 +2,8 @@
 
 """The reservation of a node for an instance that is to be built in a pool.
 
-Ironic gives a node to one instance, whoever asks. So it does no harm that two
-services take a node for free: one of them goes on to the next.
+Ironic gives a node to one instance, whoever asks. So it does no harm if two
+services regard a node as free: one of them tries the next node.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -18,13 +18,13 @@ from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
 
 
-# Ironic fails for some nodes where a conductor has died. While it fails for
-# all, a build would wait for each of thousands.
+# Ironic fails for some nodes if a conductor has died. If it fails for all, a
+# build must not try thousands.
 _MOST_FAILURES = 3
 
 
 class Refusal(enum.Enum):
-    """Why the one node that is wanted cannot be had."""
+    """Why the node that a build names cannot be used."""
 
     UNKNOWN = 'Ironic does not have it'
     HAS_INSTANCE = 'it has an instance'
@@ -36,7 +36,7 @@ class Refusal(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What is wanted.
+    """The node that a build needs.
 
     :ivar instance: the UUID of the instance
     :ivar kind: the kind of the pool that the scheduler has chosen; None if it
@@ -61,10 +61,10 @@ class Wanted:
 
 @dataclasses.dataclass(frozen=True)
 class Reserved:
-    """What has come of a reservation.
+    """The result of a reservation.
 
     :ivar node: the UUID of the node; None if there is none
-    :ivar conflicts: how many nodes were tried that others had by then
+    :ivar conflicts: the number of nodes tried that others already had
     :ivar had: the UUID of a node that the instance has from before, which is
         cleaned up first; None if it has none
     :ivar refused: why the one node that is wanted cannot be had; None if it
@@ -81,16 +81,15 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
             scope: settings.Scope) -> Reserved:
     """Reserve a node.
 
-    Those of this service's share come first, for its peers do not try them as
-    long as they have others. Then come all others of the same kind: with few
-    services the scheduler has no other service to try, for it leaves out those
-    that it has tried.
+    The nodes of this service's share come first, because its peers do not try
+    them as long as they have others. Then come all others of the same kind:
+    with few services, the scheduler may have no other service left to try.
 
     :param ironic: the port
     :param wanted: what is wanted
     :param scope: the nodes that this service and its peers divide
     :raises Exception: if Ironic fails for several nodes, or has given one that
-        nothing can be built on, and does not take it back
+        cannot be built on, and does not take it back
     """
     # Its clean-up comes first: it may be deployed by another service, which
     # was silent for so long that it has lost the build.
@@ -116,8 +115,8 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
             continue
         if is_reserved:
             return Reserved(node, len(tried) - failures - 1)
-        # Ironic gives no second node to an instance that has one: such as one
-        # whose answer was lost.
+        # Ironic gives no second node to an instance that has one, for instance
+        # because an answer was lost.
         if (failures or len(tried) == 1) and (
                 had := ironic.nodes_of([wanted.instance])):
             given = tried.intersection(had)
@@ -127,7 +126,7 @@ def reserve(ironic: ports.Ironic, wanted: Wanted,
 
 def _reserve_named(ironic: ports.Ironic, wanted: Wanted, node: str,
                    scope: settings.Scope) -> Refusal | None:
-    """Reserve one node and no other, or say why it cannot be had."""
+    """Reserve one node and no other, or return why that is not possible."""
     said = ironic.find(node)
     if said is None:
         return Refusal.UNKNOWN
@@ -146,7 +145,7 @@ def _reserve_named(ironic: ports.Ironic, wanted: Wanted, node: str,
 
 def _to_try(ironic: ports.Ironic, wanted: Wanted, scope: settings.Scope,
             tried: Container[str]) -> Iterator[str]:
-    """Name the nodes to try, one after the other."""
+    """Return the nodes to try, one after the other."""
     for node in wanted.own:
         if node not in tried and node not in wanted.avoid:
             yield node
@@ -160,7 +159,7 @@ def _to_try(ironic: ports.Ironic, wanted: Wanted, scope: settings.Scope,
 
 
 def in_turn(nodes: Iterable[str], instance: str) -> list[str]:
-    """Put nodes into an order that is another for each instance.
+    """Put nodes into an order that differs for each instance.
 
     Many builds at once then do not all try the same node first.
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Takes free nodes whose records change in nothing but their owner.
+"""Takes free nodes of whose records only the owner changes.
 
 Nova's resource tracker makes some twenty requests for a node that comes to a
-service. Where Ironic says of the node what its record was made of, and both
-services make records in the same way, all but the owner is as it is to be: the
+service. If the node in Ironic has not changed since its record was made, and
+both services make records in the same way, only the owner has to change: the
 last look and one write are enough. The tracker tracks the node when its turn
 comes, or when something is built on it.
 """
@@ -19,14 +19,14 @@ from nova_ironic_ring.core.values import ports
 
 Decision = decisions.Decision
 
-# The first one of a newcomer is recorded whole, and so is one that a build
+# The first node of a newcomer is recorded in full, and so is one that a build
 # waits for.
 _DECISIONS = frozenset((Decision.TAKE_OFFERED, Decision.TAKE_ABANDONED,
                         Decision.TAKE_SILENT))
 
 
 def can_move(step: planner.Step | None) -> bool:
-    """Say whether a node may become this service's without the tracker.
+    """Return whether this service may take a node without the tracker.
 
     :param step: what was decided on it, if anything
     """
@@ -36,7 +36,7 @@ def can_move(step: planner.Step | None) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """Nodes that are to become this service's.
+    """Nodes that this service is to take.
 
     :ivar steps: what was decided, by the node's UUID
     :ivar made_of: what the record of each is to say that it was made of
@@ -48,9 +48,9 @@ class Wanted:
 
 @dataclasses.dataclass(frozen=True)
 class Moved:
-    """What has become of them.
+    """The result for these nodes.
 
-    The tracker is to take those that are in neither.
+    The tracker is to take nodes that are in neither field.
 
     :ivar taken: those that are this service's now
     :ivar lost: those that another service has taken meanwhile, or whose owner
@@ -87,15 +87,15 @@ def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
     chosen = {node: each for node, each in chosen.items() if node in unused}
     kept_away = world.placement.disabled() & chosen.keys()
     for node in chosen:
-        # Its former owner may have changed what Nova's cache has of it.
+        # Its former owner may have changed the provider since Nova cached it.
         world.placement.forget_provider(node)
     taken = world.nova.take_rows(
         chosen, ports.Saying(this.current, this.memory.held))
-    # Else the scheduler leaves out what comes from a disabled service.
+    # Otherwise the scheduler would leave out nodes of a disabled service.
     world.placement.admit(sorted(taken & kept_away))
     for node in sorted(taken):
         claim = wanted.steps[node].claim
         if claim is not None and claim.is_handed_over and claim.owner:
-            # The builds are looked for that it may still get for the node.
+            # Look later for builds that it may still get for the node.
             this.memory.handovers.givers[node] = claim.owner
     return Moved(taken, frozenset(lost | (chosen.keys() - taken)))

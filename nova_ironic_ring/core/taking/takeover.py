@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Makes instances of other services, and their nodes, this service's.
+"""Takes over instances of other services, and their nodes.
 
 Each step is safe to be the last one: whoever looks next sees how far the
 takeover has come, and finishes it.
@@ -19,14 +19,14 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 
-#: At most so many in a pass: all go by one look at the services, which grows
-#: old, and each takes some calls.
+#: The most takeovers in a pass: all rely on one look at the services, which
+#: grows old, and each takes some calls.
 MOST = 500
 
 
 def wanted(plan: planner.Plan, seen: observation.Observation
            ) -> list[model.Takeover]:
-    """Name the instances that are to be taken over.
+    """Return the instances that are to be taken over.
 
     :param plan: what was decided
     :param seen: what it was decided from
@@ -57,12 +57,12 @@ def in_pools(found: Iterable[model.Takeover], seen: observation.Observation
 
 def take_over(this: one_pass.Pass, plan: planner.Plan,
               seen: observation.Observation) -> planner.Plan:
-    """Take over what was decided on, but for what is in pools.
+    """Take over instances as decided, except for those in pools.
 
     :param this: the pass
     :param plan: what was decided
     :param seen: what it was decided from
-    :returns: the plan, corrected where a takeover has failed
+    :returns: the plan, corrected if a takeover has failed
     """
     every = wanted(plan, seen)
     apart = in_pools(every, seen)
@@ -80,8 +80,8 @@ def take_over(this: one_pass.Pass, plan: planner.Plan,
 def _follow(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     """Take over the instances of services that consent.
 
-    A consent names one taker, so there is no other. The row follows in the
-    resource tracker, as that of a free node does.
+    A consent names one taker, so there is no other. The resource tracker moves
+    the row, as it does for a free node.
     """
     for each in tried:
         with this.going_on(
@@ -94,9 +94,9 @@ def _follow(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
 def _fail_over(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     """Take over the instances of dead services.
 
-    Two services cannot both do so with one: the first step is to delete the
-    node's row on condition that it still has the owner that was read. The
-    resource tracker brings the very row back in the same pass.
+    Two services cannot both take one instance: the first step is to delete the
+    node's row, on the condition that it still has the owner that was read. The
+    resource tracker restores the same row in the same pass.
     """
     nova, before = this.world.nova, this.memory.without_row
     this.memory.without_row = {}
@@ -117,7 +117,7 @@ def _fail_over(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     found = nova.instances(each.instance for each in batch)
     this.memory.without_row = without_row
     for each in batch:
-        # Where it fails, the next pass sees how far it has come.
+        # If it fails, the next pass sees how far it has come.
         with this.going_on(
                 events.InstanceNotTaken, each.instance, each.host):
             instance = _take(nova, each, rows.get(each.node),
@@ -155,6 +155,6 @@ def _change(nova: ports.Nova, each: model.Takeover,
 
 def _is_as_wanted(each: model.Takeover, instance: model.Instance | None
                   ) -> bool:
-    """Say whether Nova has an instance where this service takes it from."""
+    """Return whether an instance in Nova is still as it was planned."""
     return instance is not None and (instance.host, instance.node) == (
         each.host, each.node)

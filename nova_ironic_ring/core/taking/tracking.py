@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Looks at a listed node once more when Nova's resource tracker comes to it.
+"""Looks at a listed node again when Nova's resource tracker reaches it.
 
-The tracker goes from node to node, which may take long: what a pass has
-decided may not hold any more. The pass is in
+The tracker goes from node to node, which may take long: the decisions of the
+pass may no longer hold. The pass is in
 :mod:`nova_ironic_ring.core.passing.passes`.
 """
 
@@ -19,12 +19,12 @@ from nova_ironic_ring.core.values import model
 class NodeLostError(Exception):
     """Another service has taken a node since it was decided to list it.
 
-    Or its owner does not let go of it any more.
+    Or its owner has withdrawn its consent.
     """
 
 
 class NodeInUseError(NodeLostError):
-    """The owner of a node is to build on it, and does not give it away."""
+    """The owner of a node is to build on it, and keeps it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Listed:
 def look(this: one_pass.Pass, listed: Listed) -> bool:
     """Look at a node once more before Nova's tracker records it.
 
-    Of a node that is tracked already, the builds are looked for that the
-    service is still to get which has handed over the node.
+    For a node that is tracked already, it looks for builds that the service
+    which handed over the node may still get.
 
     :param this: the last look
     :param listed: the node
@@ -74,14 +74,14 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step
           ) -> list[observation.LeftBuild]:
     """Look at a node once more before Nova's tracker takes it.
 
-    The tracker takes every node that is listed, whoever has it. To be asked
-    for a node that is not tracked yet.
+    The tracker takes every listed node, whoever has it. Call this only for a
+    node that is not tracked yet.
 
     :param this: the pass, or the last look
     :param node: the node's UUID
     :param step: what was decided
-    :returns: what is to be looked at again of the builds that a dead owner has
-        left behind
+    :returns: the builds that a dead owner has left behind, and that have to be
+        looked at again
     :raises NodeInUseError: if something is to be built on the node by its
         owner, which lives
     :raises NodeLostError: if another service has taken the node meanwhile, or

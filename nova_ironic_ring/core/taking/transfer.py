@@ -2,20 +2,21 @@
 
 """The transfer of an instance into a place: a pool, or a node's record.
 
-The steps, in this order, and what a service leaves that dies after each:
+The steps, in this order, and the state after each if the service dies:
 
-1. The place gets room for one allocation more. Its service writes the
-   inventory anew in its next pass.
-2. The allocation is moved. Of all that move the same allocation at the same
-   time, Placement lets one do so, and this one goes on. The service that has
-   the place finishes the transfer, or gives the allocation back; if that
-   service is dead, the next taker moves the allocation on.
+1. The place gets room for one more allocation. Its service writes the
+inventory again in its next pass.
+2. The allocation is moved. If several services move the same allocation at the
+   same time, Placement lets one do so, and that one continues. The service
+   that has the place finishes the transfer, or gives the allocation back; if
+   that service is dead, the next taker moves the allocation on.
 3. Host, node and compute node of the instance are changed together. Nothing
    is left to do.
 
 Placement can write the first two steps at once, by a reshape. Nova's client
-has no public call for that but the one of the resource tracker, which wants
-all inventories and allocations of a tree: others may change these meanwhile.
+has only one public call for that, which the resource tracker uses and which
+needs all inventories and allocations of a tree: others may change these
+meanwhile.
 """
 
 from collections.abc import Collection
@@ -30,11 +31,11 @@ from nova_ironic_ring.core.values import ports
 
 
 class Outcome(enum.Enum):
-    """What has come of a transfer."""
+    """The result of a transfer."""
 
     #: The instance is in its place.
     DONE = enum.auto()
-    #: The allocation rests elsewhere by now: all is as before.
+    #: The allocation is elsewhere now, and nothing was changed.
     NOT_MOVED = enum.auto()
     #: The allocation was moved, and the instance has changed meanwhile.
     LOST = enum.auto()
@@ -45,12 +46,12 @@ class Transfer:
     """An instance, and where it is to be.
 
     :ivar instance: its UUID
-    :ivar expected: what was read of it, which has to be so still
-    :ivar sources: UUIDs of the providers that its allocation may rest on
+    :ivar expected: what was read of it, and must still be true
+    :ivar sources: UUIDs of the providers that may have its allocation
     :ivar place: the name of the pool, or the UUID of the node's record, that
         it is to be in
     :ivar pool: the name of the pool whose class the room is made of, which is
-        the one that the instance comes from or comes into; None where room was
+        the one that the instance comes from or comes into; None if room was
         made for many at once
     """
 
@@ -67,7 +68,7 @@ def transfer(nova: ports.Nova, placement: ports.Placement, wanted: Transfer
 
     :param nova: the port, in the name of the service that is to have it
     :param placement: the port
-    :param wanted: what is to be where
+    :param wanted: the transfer
     """
     if not move(placement, wanted):
         return Outcome.NOT_MOVED
@@ -81,10 +82,10 @@ def transfer(nova: ports.Nova, placement: ports.Placement, wanted: Transfer
 
 
 def make(this: one_pass.Pass, wanted: Transfer) -> bool:
-    """Transfer an instance in a pass, and say where that is not possible.
+    """Transfer an instance in a pass, and log it if that is not possible.
 
     :param this: the pass
-    :param wanted: what is to be where
+    :param wanted: the transfer
     :returns: whether the instance is in its place
     """
     outcome = transfer(this.world.nova, this.world.placement, wanted)
@@ -110,8 +111,8 @@ def move(placement: ports.Placement, wanted: Transfer) -> bool:
     """Move the allocation of an instance, with room for it.
 
     :param placement: the port
-    :param wanted: what is to be where
-    :returns: False if it rests on none of the sources, and not in the place
+    :param wanted: the transfer
+    :returns: False if neither the sources nor the place have it
     """
     place = wanted.place
     if wanted.pool is not None:

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nova, Ironic and Placement in memory, and what services would do in them."""
+"""Nova, Ironic and Placement in memory, and a forecast of services in them."""

@@ -2,8 +2,8 @@
 
 """A Nova, an Ironic and a Placement in memory, behind the ports of a pass.
 
-The forecast of the command and the simulation run passes on them. What Nova's
-resource tracker does with the nodes that are listed is here as well.
+The forecast of the command and the simulation run passes on them. This module
+also does what Nova's resource tracker does with listed nodes.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping
@@ -115,7 +115,7 @@ class Row:
         self.last_pass = said
 
     def says_more_than(self, other: 'Row') -> bool:
-        """Say whether it tells more of its owner's passes than another row.
+        """Return whether it tells more of its owner's passes than another row.
 
         :param other: the other row of the same owner
         """
@@ -513,7 +513,7 @@ class Ironic:
     def reserve(self, node: str, instance: str, kind: pools.Kind,
                 rule: kinds.Rule = kinds.Rule()) -> bool:
         found = self.cloud.nodes.get(node)
-        # As Ironic, which has each instance on one node.
+        # Like Ironic, which has each instance on one node only.
         if found is None or not found.said().is_free or (
                 rule.kind(found.kind) != kind or self.nodes_of([instance])):
             return False
@@ -688,14 +688,14 @@ class Tracker:
         self.turns = updates.Turns(process.now())
 
     def drop(self) -> None:
-        """Let go of the nodes that another service has by now."""
+        """Let go of the nodes that another service has now."""
         self.process.tracked_nodes &= self.world.nova.rows_of(
             self.current.host).keys()
 
     def track(self, result: node_places.PassResult) -> None:
         """Do with all nodes what the tracker does after a pass.
 
-        :param result: what has come of the pass
+        :param result: the result of the pass
         """
         self.drop()
         self.check(result)
@@ -703,9 +703,9 @@ class Tracker:
             self.take(node, result)
 
     def check(self, result: node_places.PassResult) -> None:
-        """See once that what is not updated after a start is in order.
+        """Check once the nodes that are not updated after a start.
 
-        :param result: what has come of the pass
+        :param result: the result of the pass
         """
         self.turns.keep(result.listed)
         self.process.untracked = (
@@ -718,7 +718,7 @@ class Tracker:
 
     def look(self, listed: tracking.Listed
              ) -> Sequence[model.Takeover] | None:
-        """Look at a node once more, and remember what comes of it.
+        """Look at a node once more, and remember the result.
 
         :param listed: the node
         :returns: instances that have become this service's by it; None if
@@ -732,7 +732,7 @@ class Tracker:
         """Record a listed node for the service, and write what it says there.
 
         :param node: the node's UUID
-        :param result: what has come of the pass
+        :param result: the result of the pass
         :returns: instances that have become this service's by it
         """
         if not self.is_to_update(node, result) or self.moves(node, result):
@@ -772,7 +772,7 @@ class Tracker:
         """Take a node without the tracker, if that is enough.
 
         :param node: the node's UUID
-        :param result: what has come of the pass
+        :param result: the result of the pass
         :returns: whether there is nothing left to do
         """
         step = result.plan.steps[node]
@@ -798,18 +798,18 @@ class Tracker:
                     nodes).items()}
 
     def is_to_update(self, node: str, result: node_places.PassResult) -> bool:
-        """Say whether a listed node is to be updated.
+        """Return whether a listed node is to be updated.
 
         :param node: the node's UUID
-        :param result: what has come of the pass
+        :param result: the result of the pass
         """
         return node not in result.changes.unchanged or self.turns.has(
             node, self.process.now(), self.current.full_update_interval)
 
     def count(self, result: pool_places.PassResult) -> None:
-        """Record the pools of a pass, and remove those that are no more.
+        """Record the pools of a pass, and remove those that are gone.
 
-        :param result: what has come of the pass
+        :param result: the result of the pass
         """
         host, nova = self.current.host, self.world.nova
         for name in sorted(pool_places.close_unlisted(

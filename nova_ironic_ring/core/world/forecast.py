@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What all services of a ring would do, until nothing moves.
+"""A forecast of what all services of a ring would do.
 
-Every service runs real passes, in turn, on a copy of a cloud in memory. So the
-forecast has no rule of its own. Of allocations it knows those that it is
-given: they are read for a single node, and not for all.
+Every service runs real passes, in turn, on a copy of a cloud in memory, until
+nothing moves. So the forecast has no rule of its own. It knows only the
+allocations that it is given: they are read for a single node, and not for all.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -32,14 +32,14 @@ _MOST_ROUNDS = 40
 class Forecast:
     """What the services would do.
 
-    :ivar owners: whom each node is recorded for in the end, or in whose pools
-        it counts, by its UUID
+    :ivar owners: the service that each node is recorded for in the end, or in
+        whose pools it counts, by its UUID
     :ivar hosts: the service of each instance in the end, by its UUID
     :ivar moves: how often each node changes its owner, by its UUID
     :ivar is_settled: whether nothing moves in the end, and no service has
         taken back what another had taken
-    :ivar listed: of how many nodes Ironic tells each service in its last pass,
-        by the canonical name of the service
+    :ivar listed: the number of nodes that Ironic lists to each service in its
+        last pass, by the canonical name of the service
     """
 
     owners: Mapping[str, str]
@@ -99,7 +99,7 @@ def first_count(cloud: clouds.Cloud, current: settings.Settings
 
 def listed(cloud: clouds.Cloud, services: Sequence[settings.Settings],
            pooled: Container[str] = ()) -> dict[str, int]:
-    """Say of how many nodes Ironic tells each service in a pass.
+    """Return the number of nodes that Ironic lists to each service.
 
     :param cloud: the cloud, at the time 0
     :param services: the settings of the services that live
@@ -135,7 +135,7 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
     step = max((each.pass_interval for each in services), default=0)
     leap = max((max(each.handover_timeout, each.failover_after)
                 for each in services), default=0)
-    # They go on to be heard of, also those that run no passes here.
+    # All of them keep sending heartbeats, even those that run no passes here.
     alive = [each.host for each in cloud.services.values() if not any(
         membership.is_late(each, clouds.EPOCH, current.down_time)
         for current in services)]
@@ -144,12 +144,13 @@ def run(cloud: clouds.Cloud, services: Sequence[settings.Settings],
     state = _state(cloud, counted)
     quiet = rounds = 0
     rests: dict[str, bool] = {}
-    # Twice: after the first time, all that is waited for is overdue.
+    # Twice: after the first time, everything waited for is overdue.
     while quiet < 2 and rounds < _MOST_ROUNDS and not (
             quiet and all(rests.values()) and _is_at_rest(cloud, trackers)):
         rounds += 1
         quiet += 1
-        # After each pass: what one takes, another may take back at once.
+        # After each pass, because another service may take back at once what
+        # one has taken.
         for host, tracker in trackers.items():
             if host in pooled:
                 _count(tracker, counted)
@@ -197,10 +198,10 @@ def _connect(cloud: clouds.Cloud, current: settings.Settings
 
 def _is_at_rest(cloud: clouds.Cloud, trackers: Mapping[str, clouds.Tracker]
                 ) -> bool:
-    """Say whether time alone moves nothing, where nothing has moved.
+    """Return whether time alone moves nothing, if nothing has moved.
 
-    That is not known of what a service has that runs no passes here, nor of
-    one that learns in a pass of which shards it is to ask in the next.
+    That is not known for the nodes of a service that runs no passes here, nor
+    for a service that learns in a pass which shards to list in the next.
 
     :param trackers: those of the services that run passes
     """
