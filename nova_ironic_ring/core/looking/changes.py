@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which nodes have changed in Ironic since they were listed.
+"""The nodes that have changed in Ironic since they were listed.
 
-A listing of all nodes costs Ironic by their number. Between two passes it is
-asked for those that it has changed last, whatever is new of them, a page at a
-time. Ironic's own stamps alone are compared, by Ironic itself, which sorts by
-them: it does not tell them with the fields that are asked for. It stamps a
-node also when a conductor locks it, or a ramdisk sends a heartbeat; so what is
-told of each node is compared with what was told before.
+The cost of a listing of all nodes grows with their number. So between two
+passes, Ironic is asked for the nodes that it has changed last, a page at a
+time. Only Ironic compares their time stamps, which it sorts by: they are not
+among the requested fields. Ironic also stamps a node when a conductor locks
+it, or a ramdisk sends a heartbeat; so each node is compared with its former
+listing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,17 +16,16 @@ from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
 
-#: How many nodes are asked for at a time.
+#: The number of nodes to ask for at a time.
 PAGE = 100
-# So many pages are read at most. What has changed of other nodes, the next
-# pass sees.
+# The most pages to read. The next pass sees changes of other nodes.
 _PAGES = 10
 
 
 def due(asked: float | None, now: float, interval: float) -> float | None:
-    """Say when Ironic is to be asked for what has changed.
+    """Return when to ask Ironic for what has changed.
 
-    Where passes list all nodes as often, it is never asked.
+    If passes list all nodes as often, it is never asked.
 
     :param asked: when it was last asked, or listed all nodes, in seconds;
         None if it was not
@@ -42,12 +41,12 @@ def due(asked: float | None, now: float, interval: float) -> float | None:
 def ask(ironic: ports.Ironic, scope: settings.Scope) -> list[str]:
     """Ask for the nodes that have changed since they were listed.
 
-    Page after page is read for as long as there is something new in it.
+    It reads page after page as long as there is something new.
 
     :param ironic: what Ironic has
     :param scope: the nodes that this service and its peers divide
-    :returns: the UUIDs of those of which something has changed that builds
-        depend on; none that was not listed
+    :returns: the UUIDs of listed nodes that have changed in something that
+        builds depend on
     """
     found: list[str] = []
     after = None
@@ -61,11 +60,11 @@ def ask(ironic: ports.Ironic, scope: settings.Scope) -> list[str]:
 
 
 def is_watched(step: planner.Step | None, is_tracked: bool) -> bool:
-    """Say whether a node that has changed is updated before the next pass.
+    """Return whether to update a changed node before the next pass.
 
     :param step: what the last pass has decided on it, if anything
     :param is_tracked: whether Nova's resource tracker tracks it
-    :returns: False for one that this service is still to get
+    :returns: False for a node that this service does not have yet
     """
     return step is not None and step.decision.lists and (
         is_tracked or not (
@@ -73,9 +72,9 @@ def is_watched(step: planner.Step | None, is_tracked: bool) -> bool:
 
 
 def queue(waiting: Sequence[str], nodes: Iterable[str]) -> tuple[str, ...]:
-    """Put nodes that have changed behind those that wait for their update.
+    """Put changed nodes behind those that wait for their update.
 
-    One that changes all the time keeps no other waiting.
+    So a node that changes all the time does not delay others.
 
     :param waiting: the UUIDs of those that wait
     :param nodes: the UUIDs of those that have changed

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Who has allocations of pools, as Placement says it."""
+"""The consumers of pools, as read from Placement."""
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import one_pass
@@ -8,7 +8,7 @@ from nova_ironic_ring.core.values import pools
 
 
 class Consumers:
-    """Asks Placement who has allocations of pools, once of each in a pass."""
+    """Reads the consumers of pools from Placement, once for each in a pass."""
 
     def __init__(self, this: one_pass.Pass) -> None:
         """Begin without an answer.
@@ -19,7 +19,7 @@ class Consumers:
         self._known: dict[str, frozenset[str] | None] = {}
 
     def of(self, pool: str) -> frozenset[str] | None:
-        """Name the consumers of a pool.
+        """Return the consumers of a pool.
 
         :param pool: its name
         :returns: their UUIDs; None if Placement does not answer

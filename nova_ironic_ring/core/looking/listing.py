@@ -2,8 +2,8 @@
 
 """The nodes and the instances that every pass lists.
 
-With ``listing = shards`` a pass lists the nodes of some shards only. Which
-shards these are is decided here.
+With ``listing = shards``, a pass lists only the nodes of some shards, which
+this module chooses.
 """
 
 import dataclasses
@@ -17,22 +17,23 @@ from nova_ironic_ring.core.values import pools
 
 Port = one_pass.Port
 
-#: So many nodes are asked for one by one. Where more have left their shards,
-#: as after a restart or when an operator has set others, all are listed once.
+#: The most nodes to ask for one by one. If more have left their shards, for
+#: instance after a restart or when an operator has set others, all are listed
+#: once.
 FEW = 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Beginning:
-    """What every pass has read first.
+    """What every pass reads first.
 
     :ivar is_recorded: whether this service has a record
     :ivar nodes: the instance on each node of Ironic
     :ivar mine: the UUIDs of this service's instances
     :ivar narrowed: the nodes that services divide which are limited to some of
         this one's, by UUID
-    :ivar unasked: the nodes of the pass before that Ironic was not asked for
-        now, since they are in shards of others
+    :ivar unasked: the nodes of the former pass that Ironic was not asked for
+        now, because they are in shards of others
     """
 
     is_recorded: bool
@@ -49,7 +50,7 @@ def begin(this: one_pass.Pass) -> Beginning:
     is then known to be this service's.
 
     :param this: the pass
-    :raises one_pass.UnansweredError: if Nova or Ironic could not be asked
+    :raises one_pass.UnansweredError: if Nova or Ironic did not answer
     """
     with this.asking(Port.NOVA):
         is_recorded = look.at_services(this, is_pass=True)
@@ -61,16 +62,16 @@ def begin(this: one_pass.Pass) -> Beginning:
             node for scope in this.standing.membership.narrower
             for node in this.world.ironic.uuids(scope))
     this.memory.nodes = listed.nodes
-    # What has changed until then, the pass sees.
+    # The pass sees all changes until then.
     this.memory.changed = ()
     return Beginning(
         is_recorded, listed.nodes, listed.mine, narrowed, listed.unasked)
 
 
 def _look_at_scope(this: one_pass.Pass, nodes: model.Nodes) -> None:
-    """Say once that there is no node in the scope.
+    """Log once that there is no node in the scope.
 
-    Where nodes are divided by shards, this service may have been dealt none.
+    If nodes are divided by shards, this service may have got none.
 
     :param nodes: those that were listed
     """
@@ -114,9 +115,9 @@ def _list_all(this: one_pass.Pass) -> _Listed:
 def _list_shards(this: one_pass.Pass) -> _Listed:
     """List the nodes of some shards, and those without one.
 
-    These are the shards which the ring gives to this service, and those in
-    which it still has nodes or instances. Nodes of its own that are in none of
-    these are asked for by their names.
+    These are the shards that the ring gives to this service, and those in
+    which it still has nodes or instances. It asks by UUID for its own nodes in
+    no such shard.
     """
     world, current, memory = this.world, this.current, this.memory
     before = memory.standing.ring
@@ -124,7 +125,7 @@ def _list_shards(this: one_pass.Pass) -> _Listed:
     with this.asking(Port.NOVA):
         own = pools.rows_of_nodes(world.nova.rows_of(current.host)).keys()
     with this.asking(Port.IRONIC):
-        # Where Ironic hides them all, they are dealt as before.
+        # If Ironic hides them all, they are dealt as before.
         names = world.ironic.shards(current.scope) or before.deal.names
         ring = before.rebuilt(before.members, before.partitions,
                               dataclasses.replace(before.deal, names=names))
@@ -164,7 +165,7 @@ def _list_shards(this: one_pass.Pass) -> _Listed:
 
 
 def at_gained_shards(this: one_pass.Pass) -> None:
-    """List the shards that have become this service's since its last pass.
+    """List the shards that this service has got since its last pass.
 
     If Ironic does not answer, they are left to the next pass.
 

@@ -2,8 +2,8 @@
 
 """The beginning of every pass, the same with both drivers.
 
-The services are read, of which the members and the ring are made. What of that
-is to be trusted is decided here, and nowhere else.
+It reads the services, and makes the members and the ring of them. It alone
+decides how far to trust them.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,27 +20,27 @@ from nova_ironic_ring.core.peers import vanished
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import profile
 
-# Nodes that were believed deleted count for so many passes, so that those that
-# vanish one by one reach the limit as well.
+# The number of passes in which nodes that were believed deleted count, so that
+# nodes that vanish one by one reach the limit as well.
 _VANISHING_PASSES = 10
-# A service with Nova's own driver lets go of a node at once that leaves its
-# group. One that is found to have the same node in so many passes has not.
+# A service with Nova's own driver drops a node at once that leaves its group.
+# If it has the same node in this number of passes, it has not dropped it.
 _SILENT_PASSES = 3
 
 
 def between_passes(this: one_pass.Pass) -> None:
     """Read the services, and nothing else.
 
-    What they say of their passes is looked at once a pass, which tells how
-    long the passes of this one take as well.
+    Their reports of passes are read only in passes, which also show how long
+    the passes of this service take.
 
     :param this: the look
-    :raises one_pass.UnansweredError: if Nova could not be asked
+    :raises one_pass.UnansweredError: if Nova did not answer
     """
     with this.asking(one_pass.Port.NOVA):
         at_services(this, is_pass=False)
     if not this.standing.is_trusted:
-        # All may be well again when the next pass looks.
+        # Nova may answer again when the next pass looks.
         this.memory.waits = {}
         this.memory.disputes = this.memory.disputes.forgotten()
 
@@ -48,10 +48,10 @@ def between_passes(this: one_pass.Pass) -> None:
 def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
     """Look at the services, which makes the ring.
 
-    Where what is seen is not to be trusted, the last members stay in force.
+    Without trust, the last members stay in force.
 
     :param this: the pass
-    :param is_pass: whether to look at what they say of their passes
+    :param is_pass: whether to look at their reports of passes
     :returns: whether this service has a record
     """
     world, current, memory = this.world, this.current, this.memory
@@ -110,7 +110,7 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
 
 
 def _follow_settings(this: one_pass.Pass) -> disputes.Disputes:
-    """Forget what new settings make void.
+    """Forget what new settings invalidate.
 
     :returns: the disputes that they may have ended
     """
@@ -122,7 +122,7 @@ def _follow_settings(this: one_pass.Pass) -> disputes.Disputes:
     if was.scope != current.scope:
         memory.nodes = {}
     if was.cooperative is not current.cooperative:
-        # Where nothing was waited for, nodes may have changed hands twice.
+        # When this service waited for nothing, nodes may have moved twice.
         memory.waits = {}
     return ended
 
@@ -130,10 +130,10 @@ def _follow_settings(this: one_pass.Pass) -> disputes.Disputes:
 def _deal(this: one_pass.Pass, members: membership.Membership,
           services: Sequence[model.Service]
           ) -> tuple[shards.Deal | None, frozenset[str]]:
-    """Say who holds shards, if all members divide the nodes by these.
+    """Return the deal of shards, if all members divide nodes by shards.
 
-    :returns: None if they do not; and those who say another ``listing`` than
-        this service has
+    :returns: the deal, or None; and the members that report another
+        ``listing`` than this service has
     """
     current, ring = this.current, this.standing.ring
     said = {service.name: service for service in services}
@@ -154,10 +154,11 @@ def _deal(this: one_pass.Pass, members: membership.Membership,
 
 
 def _look_anew(this: one_pass.Pass, services: Sequence[model.Service]) -> None:
-    """Have another row read of a service whose row does not say its scope.
+    """Read another row of a service whose row does not contain its scope.
 
-    Another may say it by now, as after Nova's own driver. It is one service at
-    a time, for each time all its rows are read, and the next pass knows it.
+    Another row may contain it now, for instance after a change from Nova's own
+    driver. It reads one service at a time, because it reads all rows of that
+    service, and the next pass knows the result.
     """
     current = this.current
     silent = sorted(
@@ -171,7 +172,7 @@ def _look_anew(this: one_pass.Pass, services: Sequence[model.Service]) -> None:
 def at_all_services(this: one_pass.Pass) -> observation.Others:
     """Look at all services of Nova, also those that are not in the ring.
 
-    The watch over them goes on for as long as they are read.
+    It keeps watching them as long as they are read.
 
     :param this: the pass
     """
@@ -185,10 +186,10 @@ def at_all_services(this: one_pass.Pass) -> observation.Others:
 
 def _with_scopes(this: one_pass.Pass, services: Sequence[model.Service]
                  ) -> Sequence[model.Service]:
-    """Have services that are not in the ring say which nodes they divide.
+    """Read the scopes of services that are not in the ring.
 
-    Only those that live and are disabled are asked: what lost ones have goes
-    to anybody, and the others are about to be in a ring.
+    It reads only those of live services that are disabled: the nodes of lost
+    ones go to anybody, and the others are about to be in a ring.
     """
     if this.current.peers is not None:
         return services
@@ -205,7 +206,7 @@ def _with_scopes(this: one_pass.Pass, services: Sequence[model.Service]
 
 def at_silent_owners(this: one_pass.Pass, rows: Mapping[str, model.Row]
                      ) -> None:
-    """Name, once, the services that keep nodes of this one and are no peers.
+    """Log once the services that keep nodes of this one and are no peers.
 
     :param this: the pass
     :param rows: the rows of nodes that are for this service, by UUID
@@ -225,7 +226,7 @@ def at_silent_owners(this: one_pass.Pass, rows: Mapping[str, model.Row]
 
 def _list_differs(before: membership.Membership, now: membership.Membership
                   ) -> Iterator[events.Event]:
-    """Say once how the peer list differs from what the services say."""
+    """Log once how the peer list differs from what the services report."""
     differs = now.unlisted | now.elsewhere
     if differs and (now.unlisted, now.elsewhere) != (
             before.unlisted, before.elsewhere):
@@ -234,10 +235,10 @@ def _list_differs(before: membership.Membership, now: membership.Membership
 
 def _look_at_work(this: one_pass.Pass, services: Sequence[model.Service],
                   watch: membership.Watch) -> None:
-    """Look at what the services say of their passes.
+    """Look at what the services report about their passes.
 
-    Where this service's own passes fail, or nothing shows that they do not,
-    those of the others may fail for the same reason.
+    If this service's own passes fail, or it cannot see that they work, those
+    of the others may fail for the same reason.
     """
     memory = this.memory
     memory.work_watch = memory.work_watch.look(services, watch, this.current)
@@ -249,9 +250,9 @@ def _look_at_work(this: one_pass.Pass, services: Sequence[model.Service],
 
 def _assess(this: one_pass.Pass, services: Sequence[model.Service],
             watch: membership.Watch) -> membership.Membership:
-    """Say what the services are.
+    """Return the membership.
 
-    One that does not seem to work may have said so in another of its rows.
+    A service that does not seem to work may have its report in another row.
     """
     memory, failing = this.memory, membership.State.NOT_WORKING
     _look_at_work(this, services, watch)
@@ -272,12 +273,12 @@ def _assess(this: one_pass.Pass, services: Sequence[model.Service],
 
 def _last_pass_of_suspect(said: model.LastPass | None, is_new: bool
                           ) -> model.LastPass | None:
-    """Return what a service that does not seem to work says in all its rows.
+    """Return the report of a service that does not seem to work.
 
-    The row that said when the last good pass was may just have gone to another
-    service. The next pass says it in another row, which is waited for once.
+    The row with the last good pass may just have gone to another service. The
+    service's next pass writes it into another row; this waits once for that.
 
-    :param said: what the rows say that are its own now
+    :param said: the report in the rows that are its own now
     :param is_new: whether it has seemed to work until now
     """
     if said is None or said.at is not None or not is_new:
@@ -287,7 +288,7 @@ def _last_pass_of_suspect(said: model.LastPass | None, is_new: bool
 
 def _work_changed(before: membership.Membership, memory: observation.Memory
                   ) -> Iterator[events.Event]:
-    """Name the services whose passes fail for long, or work again."""
+    """Log the services whose passes fail for long, or work again."""
     failing = membership.State.NOT_WORKING
     were = before.with_state(failing)
     members = memory.standing.membership
@@ -301,11 +302,11 @@ def _work_changed(before: membership.Membership, memory: observation.Memory
 
 def _timeout_is_short(this: one_pass.Pass, were: Mapping[str, float]
                       ) -> Iterator[events.Event]:
-    """Say if the handover timeout has become too short, or is found to be.
+    """Log if the handover timeout is too short.
 
-    Two passes are also what this service needs.
+    This service needs two passes as well.
 
-    :param were: for whom it was too short before
+    :param were: the services for which it was too short before
     """
     current, memory = this.current, this.memory
     are = memory.work_watch.too_slow(
@@ -317,7 +318,7 @@ def _timeout_is_short(this: one_pass.Pass, were: Mapping[str, float]
 
 @dataclasses.dataclass(frozen=True)
 class Had:
-    """The nodes that this service has had.
+    """The nodes that this service had before.
 
     :ivar nodes: their UUIDs
     :ivar unnamed: how many more nodes are missing, where only their number is
@@ -332,7 +333,7 @@ class Had:
 
 def at_missing_nodes(this: one_pass.Pass, had: Had, listed: Collection[str]
                      ) -> None:
-    """Find out whether too many nodes have vanished to believe it.
+    """Find out whether too many nodes have vanished to believe them deleted.
 
     :param this: the pass
     :param had: the nodes that this service has had
@@ -356,9 +357,9 @@ def at_missing_nodes(this: one_pass.Pass, had: Had, listed: Collection[str]
 
 
 def at_own_heartbeat(this: one_pass.Pass) -> None:
-    """Trust nothing where this service has stood still since it looked.
+    """Trust nothing if this service has stood still since its look.
 
-    What it saw of the others is older then than what it has read since.
+    Then its view of the others is older than what it has read since.
 
     :param this: the pass
     """

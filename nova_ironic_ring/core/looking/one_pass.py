@@ -14,7 +14,7 @@ from nova_ironic_ring.core.values import settings
 
 
 class UnansweredError(Exception):
-    """Nova or Ironic could not be asked: the pass has ended.
+    """Nova or Ironic did not answer: the pass has ended.
 
     The cause says why.
 
@@ -71,14 +71,13 @@ class Pass:
 
     @contextlib.contextmanager
     def asking(self, port: Port) -> Iterator[None]:
-        """End the pass where Nova or Ironic cannot be asked.
+        """End the pass if Nova or Ironic does not answer.
 
-        What is remembered then is what was remembered before. Nova's silence
-        says that heartbeats may have been missed; Ironic's says nothing of
-        them.
+        The memory is then as it was before the pass. If Nova does not answer,
+        heartbeats may have been missed; if Ironic does not, they have not.
 
         :param port: which of the two is asked
-        :raises UnansweredError: if it could not be asked
+        :raises UnansweredError: if it did not answer
         """
         before = self.memory.copied()
         try:
@@ -94,11 +93,11 @@ class Pass:
     @contextlib.contextmanager
     def going_on(self, event: Callable[..., events.Event], *what: object
                  ) -> Iterator[None]:
-        """Go on with the pass where a port fails, and say so.
+        """Continue with the pass if a port fails, and log it.
 
-        What was written until then stays.
+        What was written before stays.
 
-        :param event: makes the event of what is named, and of the error
+        :param event: makes the event from ``what`` and the error
         :param what: what the event names
         """
         try:

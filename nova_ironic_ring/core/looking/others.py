@@ -2,8 +2,7 @@
 
 """Finds the services that the instances on this service's nodes belong to.
 
-What becomes of them is decided in
-:mod:`nova_ironic_ring.core.deciding.decisions`.
+The decisions on them are in :mod:`nova_ironic_ring.core.deciding.decisions`.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -23,14 +22,15 @@ def instances(this: one_pass.Pass, wanted: Mapping[str, str],
               ) -> tuple[dict[str, model.Instance], frozenset[str]]:
     """Find out which services the instances of others belong to.
 
-    They are read once, and again where the owner of the node is another one:
-    then the instance may have another service as well. Those that are nowhere,
-    or on another node, are read until that has changed.
+    They are read once, and again if the owner of the node has changed: then
+    the instance may have another service as well. Instances that Nova does not
+    have, or has on another node, are read until that has changed.
 
     :param this: the pass
     :param wanted: the node of each of them in Ironic
     :param rows: the rows of nodes, as far as they were read
-    :returns: them, by UUID, and which of their services run another driver
+    :returns: the instances, by UUID, and those of their services that run
+        another driver
     """
     known = this.memory.instances
     unknown = [
@@ -52,9 +52,9 @@ def instances(this: one_pass.Pass, wanted: Mapping[str, str],
 def elsewhere(known: Container[str], nodes: model.Nodes,
               of_others: Mapping[str, model.Instance],
               other_drivers: Container[str]) -> list[events.Event]:
-    """Name the instances that Ironic and Nova have on different nodes.
+    """Return the instances that Ironic and Nova have on different nodes.
 
-    :param known: the instances that were read before, of which nothing is said
+    :param known: the instances that were read before, which are not reported
         again
     :param nodes: the instance on each node, by Ironic
     :param of_others: the instances of others, as Nova has them
@@ -72,7 +72,7 @@ def elsewhere(known: Container[str], nodes: model.Nodes,
 
 def services(this: one_pass.Pass, hosts: Iterable[str],
              are_needed: bool = False) -> observation.Others:
-    """Look at all services where one of these is not known to the ring.
+    """Look at all services if the ring does not know one of these.
 
     :param this: the pass
     :param hosts: the names of services
@@ -87,15 +87,15 @@ def services(this: one_pass.Pass, hosts: Iterable[str],
 
 def consents(this: one_pass.Pass, rows: Iterable[model.Row],
              members: membership.Membership) -> dict[str, model.LastPass]:
-    """Read by which ring owners let go of free nodes that are waited for.
+    """Read the consents by ring for free nodes that are waited for.
 
-    All rows of such an owner are read, for the newest of what they say counts:
-    where a service could not write one of them, it says so in another.
+    All rows of such an owner are read, because its newest report counts: if a
+    service could not write one row, its report is in another.
 
     :param this: the pass
     :param rows: the rows of these nodes
     :param members: what the owners are
-    :returns: what each says of its last good pass, by canonical name
+    :returns: what each reports about its last good pass, by canonical name
     """
     owners = {row.owner for row in rows
               if row.taker is None and row.protocol >= profile.BY_RING

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Says in the rows of a service that its passes work.
+"""Reports in the rows of a service that its passes work.
 
-One row says when the last good pass was; which one, is chosen here. What the
-peers make of that is in :mod:`nova_ironic_ring.core.looking.look`.
+One row has the time of the last good pass; this module chooses it. The peers'
+view of it is in :mod:`nova_ironic_ring.core.looking.look`.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -17,18 +17,18 @@ from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 
-# So many rows that say nothing are written in a pass: a service that has had
-# Nova's own driver may have thousands that are not listed any more.
+# The most rows without a report to write in a pass: a service that had Nova's
+# own driver may have thousands that are no longer listed.
 _MOST_SILENT = 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What this service says of its passes in the rows that it lists.
+    """What this service reports about its passes in the rows that it lists.
 
-    :ivar said: what it says; None before the first pass
-    :ivar node: the node in whose row it says when the last good one was; None
-        if it says that in no row that is listed
+    :ivar said: the report; None before the first pass
+    :ivar node: the node in whose row it writes the time of the last good pass;
+        None if that is not the row of a listed node
     :ivar is_good: whether this pass is a good one
     """
 
@@ -37,9 +37,9 @@ class Work:
     is_good: bool = False
 
     def renewed(self, node: str, now: datetime.datetime) -> 'Work':
-        """Return what is said while a good pass goes on for long.
+        """Return the report while a good pass takes long.
 
-        :param node: the UUID of the node in whose row it is said now
+        :param node: the UUID of the node whose row has it now
         :param now: the time of the wall clock, with time zone
         """
         assert self.said is not None
@@ -47,10 +47,10 @@ class Work:
             self.said, at=_next(self.said.at, now)))
 
     def of(self, node: str, current: settings.Settings) -> model.LastPass:
-        """Return what the row of a node is to say.
+        """Return the report for the row of a node.
 
-        All rows but one say the same in every pass, so that they need not be
-        written.
+        All rows but one contain the same in every pass, so that they need not
+        be written again.
 
         :param node: the node's UUID
         :param current: this service's settings
@@ -62,11 +62,11 @@ class Work:
 
 def say_scope(this: one_pass.Pass, rows: Mapping[str, model.Row],
               listed: Container[str]) -> None:
-    """Have all rows of this service say which nodes it divides by now.
+    """Write the present scope of this service into all its rows.
 
-    Its peers read one of them, which may be of a node that is not in its scope
-    any more, and so is not listed. Those that say nothing, as after Nova's own
-    driver, are written little by little.
+    Its peers read one of them, which may be that of a node that is no longer
+    in its scope, and so is not listed. Rows without a report, for instance
+    after Nova's own driver, are written little by little.
 
     :param this: the pass
     :param rows: the rows of this service
@@ -80,7 +80,7 @@ def say_scope(this: one_pass.Pass, rows: Mapping[str, model.Row],
                  and row.held != (memory.held or frozenset()))]
     silent = sorted(node for node, row in rows.items()
                     if row.scope is None and node not in listed)
-    # Where it fails, the next pass tries again.
+    # If it fails, the next pass tries again.
     with this.going_on(events.ScopeNotSaid):
         for node in wrong + silent[:_MOST_SILENT]:
             this.world.nova.say_settings(
@@ -88,7 +88,7 @@ def say_scope(this: one_pass.Pass, rows: Mapping[str, model.Row],
 
 
 def _is_old(row: model.Row, memory: observation.Memory) -> bool:
-    """Say whether the tracker has failed to write what was held before."""
+    """Return whether the tracker could not write what was held before."""
     return memory.held_before is not None and row.held not in (
         memory.held_before, memory.held)
 
@@ -96,18 +96,18 @@ def _is_old(row: model.Row, memory: observation.Memory) -> bool:
 def say(this: one_pass.Pass, listed: Mapping[str, int],
         rows: Mapping[str, model.Row],
         consent: model.Consent | None = None) -> Work:
-    """Choose the row that is to say when the last good pass was.
+    """Choose the row for the time of the last good pass.
 
-    Nova's tracker writes it with all else that it reports. Where it reports
-    none of this service's nodes, the row is written here.
+    Nova's tracker writes it with the rest of the row. If the tracker writes
+    none of this service's rows, this function does.
 
     :param this: the pass
-    :param listed: the nodes, or pools, that are listed to Nova, by UUID: how
-        surely each stays with this service, so that all can read in its row
-        what this one says
+    :param listed: the nodes, or pools, that are listed to Nova, by UUID; the
+        number is higher if the node is more likely to stay with this service,
+        so that all can read the report in its row
     :param rows: the rows of this service, by UUID
-    :param consent: by which ring others may take its free nodes. The one that
-        says so goes last, for the consent goes with it
+    :param consent: by which ring others may take its free nodes. The row with
+        the consent is the last to go, because the consent goes with it
     """
     memory = this.memory
     own, is_good = memory.own_work, memory.standing.is_trusted
@@ -116,7 +116,7 @@ def say(this: one_pass.Pass, listed: Mapping[str, int],
     has_moved = at is not None and at != own.shown
     said = model.LastPass(memory.work_watch.cycle, _next(
         at, this.world.process.wall_time()) if is_good else at)
-    # Where it did not arrive, it is said elsewhere.
+    # If it did not arrive, another row gets it.
     is_lost = own.node in rows and not has_moved
     last = None if is_lost else at
     known = [node for node in listed if node in rows] or list(listed)
@@ -139,10 +139,10 @@ def say(this: one_pass.Pass, listed: Mapping[str, int],
 
 def _withdraw(this: one_pass.Pass, rows: Mapping[str, model.Row],
               node: str | None) -> None:
-    """End the consents in the rows that are not to say one any more.
+    """End the consents in the rows that are no longer to contain one.
 
-    That comes first: else another service may go by the old one while the new
-    one is there already.
+    That comes first: otherwise another service could use the old consent while
+    the new one is there already.
 
     :param rows: the rows of this service, by UUID
     :param node: the node whose row Nova's tracker is to write
@@ -156,13 +156,13 @@ def _withdraw(this: one_pass.Pass, rows: Mapping[str, model.Row],
 
 def _choose(nodes: Collection[str], rows: Mapping[str, model.Row],
             at: datetime.datetime | None, said: model.LastPass) -> str | None:
-    """Choose the node whose row says when the last good pass was.
+    """Choose the node whose row gets the time of the last good pass.
 
-    :param nodes: the nodes that there are to choose from
+    :param nodes: the nodes to choose from
     :param rows: the rows of this service
-    :param at: when it was by what the row says that is to say it again; None
-        for another row each time
-    :param said: what is to be said now
+    :param at: the time in the row that is to be written again; None for
+        another row each time
+    :param said: the new report
     """
     if at is not None:
         for node in nodes:

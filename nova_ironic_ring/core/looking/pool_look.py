@@ -20,7 +20,7 @@ def observe(this: one_pass.Pass, begun: listing.Beginning) -> pool_plan.Seen:
 
     :param this: the pass
     :param begun: what was read already
-    :raises one_pass.UnansweredError: if Nova or Ironic could not be asked
+    :raises one_pass.UnansweredError: if Nova or Ironic did not answer
     """
     with this.asking(one_pass.Port.IRONIC):
         nodes = this.current.kind_rule.nodes(
@@ -34,7 +34,7 @@ def observe(this: one_pass.Pass, begun: listing.Beginning) -> pool_plan.Seen:
 
 
 def _observe(this: one_pass.Pass, seen: pool_plan.Seen) -> pool_plan.Seen:
-    """Read what Nova has of this service, and of instances beside it."""
+    """Read this service's records in Nova, and other instances."""
     nova, memory, mine = this.world.nova, this.memory, seen.mine
     places = {uuid: place for uuid, place in memory.pooled.places.items()
               if uuid in mine}
@@ -51,7 +51,7 @@ def _observe(this: one_pass.Pass, seen: pool_plan.Seen) -> pool_plan.Seen:
             uuid: node.instance for uuid, node in seen.nodes.items()
             if node.instance in here}, of_others, ()))
     memory.instances = of_others
-    # One that is disabled is in no ring, and may have died with builds.
+    # A disabled service is in no ring, and may have died with builds.
     services = look.at_all_services(this)
     own = nova.rows_of(this.current.host)
     owner, me = this.standing.ring.owner, this.current.me
@@ -74,7 +74,7 @@ def _observe(this: one_pass.Pass, seen: pool_plan.Seen) -> pool_plan.Seen:
 
 def of_others_here(this: one_pass.Pass, seen: pool_plan.Seen
                    ) -> frozenset[str]:
-    """Name the instances of others on nodes that are for this service.
+    """Return the instances of others on nodes that are for this service.
 
     :param this: the pass
     :param seen: what was read
@@ -90,9 +90,9 @@ def _of_others(this: one_pass.Pass, found: Collection[str]
                ) -> dict[str, model.Instance]:
     """Find out whether instances have a service.
 
-    They are read once, and those without one until that has changed. An
-    operator, or another service, may have given one to a third: so it is asked
-    which instances their services have.
+    They are read once, and those without a service until that has changed. An
+    operator, or another service, may have given one to a third service: so the
+    instances of their services are read.
     """
     nova = this.world.nova
     known = {uuid: instance for uuid, instance in this.memory.instances.items()
@@ -107,9 +107,9 @@ def _of_others(this: one_pass.Pass, found: Collection[str]
 
 def _with_consent(this: one_pass.Pass, seen: pool_plan.Seen
                   ) -> pool_plan.Seen:
-    """Find out which instances of services that live may be taken from them.
+    """Find out which instances may be taken from live services.
 
-    These are read once more: nothing may be under way with them.
+    These are read again, because they may have no task.
     """
     mine = pool_plan.consent(this.standing, this.current)
     nova = this.world.nova

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The nodes that count in pools, and that Ironic does not show now.
+"""The nodes that count in pools and that Ironic does not show now.
 
-Their pools keep their size, with these nodes reserved, until the guard takes
-them for deleted: in the passes after the one that had them, and after a start
-by what the rows of the pools say.
+Their pools keep their size, with these nodes reserved, until the guard
+believes them deleted. After a pass that had them, the memory knows them; after
+a start, the rows of the pools have their number.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,18 +20,18 @@ from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 
-# A service that has worked within this time goes by its rows after a start.
+# A service that has worked within this time trusts its rows after a start.
 _BELIEVED = datetime.timedelta(hours=1)
 
 
 def asked(this: one_pass.Pass) -> str:
-    """Return a fingerprint of what this service asks Ironic for.
+    """Return a fingerprint of this service's requests to Ironic.
 
     :param this: the pass
     """
     current, scope = this.current, this.current.scope
     group, deal = scope.conductor_group, this.standing.ring.deal
-    # Until it is trusted, it says what it held before.
+    # Without trust, it reports what it held before.
     of_others = {
         shards.code(shard) for shard, owner in deal.owners.items()
         if owner != current.me} if deal else set()
@@ -43,11 +43,11 @@ def asked(this: one_pass.Pass) -> str:
 
 
 def begin(this: one_pass.Pass, own: Mapping[str, model.Row]) -> None:
-    """Go on from what the rows say, where this service has only started.
+    """Continue from the content of the rows after a start.
 
-    Its rows say how many nodes there were as long as it asks Ironic for the
-    same, if it has worked not long ago: much may be deleted while a service is
-    down.
+    The numbers of nodes in its rows count as long as it asks Ironic for the
+    same, and only if it has worked not long ago: many nodes may be deleted
+    while a service is down.
 
     :param this: the pass
     :param own: the rows of this service, by UUID
@@ -70,7 +70,7 @@ def begin(this: one_pass.Pass, own: Mapping[str, model.Row]) -> None:
 def _note_gone(this: one_pass.Pass, own: Mapping[str, model.Row]) -> None:
     """Remember how many nodes were believed deleted before the start.
 
-    Several restarts in a row let no more go than one that runs on does.
+    So several restarts in a row release no more nodes than one long run.
     """
     said = max(((row.counted.gone_at, row.counted.gone)
                 for row in own.values()
@@ -79,7 +79,7 @@ def _note_gone(this: one_pass.Pass, own: Mapping[str, model.Row]) -> None:
         return
     gone_at, gone = said
     process, memory = this.world.process, this.memory
-    # Not later than now, where the clock has gone back.
+    # Not later than now, if the clock has gone back.
     age = max(0.0, (process.wall_time() - gone_at).total_seconds())
     memory.vanished = memory.vanished.copied()
     memory.vanished.note_unnamed(gone, process.now() - age)
@@ -88,13 +88,13 @@ def _note_gone(this: one_pass.Pass, own: Mapping[str, model.Row]) -> None:
 
 def guard(this: one_pass.Pass, seen: pool_plan.Seen,
           counted: Collection[str]) -> dict[str, pools.Node]:
-    """Find out which of the nodes that counted and are missing count still.
+    """Find out which of the missing nodes still count.
 
     :param this: the pass
     :param seen: what was read
     :param counted: the nodes that count for this service, of those that are
         listed
-    :returns: these, by UUID, on which nothing can be built
+    :returns: the missing nodes that count, by UUID; they cannot be built on
     """
     memory, process = this.memory, this.world.process
     before = {uuid: node for pool in memory.pooled.pools.values()
@@ -107,7 +107,8 @@ def guard(this: one_pass.Pass, seen: pool_plan.Seen,
     if had.unnamed and not found.has_too_many:
         found.note_unnamed(had.unnamed, now)
     for uuid in sorted(before.keys() - seen.nodes.keys()):
-        # A node goes after its instance: the allocation is there still.
+        # A node goes after its instance, because the allocation is still
+        # there.
         if found.has_too_many or before[uuid].instance in seen.mine:
             kept[uuid] = dataclasses.replace(before[uuid], is_ready=False)
         else:
@@ -124,8 +125,8 @@ def with_missing(this: one_pass.Pass, found: Mapping[str, pools.Pool],
                  having: consumers.Consumers) -> dict[str, pools.Pool]:
     """Count the nodes that pools had when this service was started.
 
-    They count for as long as those of a service that was not would: until the
-    guard takes what is missing for deleted.
+    They count as long as they would without a restart: until the guard
+    believes the missing ones deleted.
 
     :param this: the pass
     :param found: the pools of this service, by name
@@ -152,10 +153,10 @@ def with_missing(this: one_pass.Pass, found: Mapping[str, pools.Pool],
 
 def _had(this: one_pass.Pass, seen: pool_plan.Seen, before: Collection[str],
          counted: Collection[str]) -> look.Had:
-    """Say which nodes this service has had.
+    """Return the nodes that this service had before.
 
-    Of those that it had when it was started, its rows say how many they were.
-    Where there are as many in Ironic as there were, they count for others.
+    For the nodes that it had at its start, its rows have only their number. If
+    Ironic has as many as there were, they count for other services.
 
     :param before: those that it has had since
     """
@@ -169,10 +170,10 @@ def _had(this: one_pass.Pass, seen: pool_plan.Seen, before: Collection[str],
 
 
 def unseen(this: one_pass.Pass, nodes: Collection[str]) -> int:
-    """Say how many nodes more there were when this service was started.
+    """Return how many more nodes there were when this service was started.
 
     :param this: the pass
-    :param nodes: those that are known now
+    :param nodes: the nodes that are known now
     """
     return max(0, max((each.listed for each in (
         this.memory.pooled.started or {}).values()), default=0) - len(nodes))
