@@ -14,17 +14,17 @@ from nova_ironic_ring.core.looking import pool_missing
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import pools
 
-# So many pools are worth a warning, where they have hardly more nodes.
+# The number of pools that is worth a warning if they have hardly more nodes.
 _MANY_POOLS = 20
 
 
 def count(this: one_pass.Pass, seen: pool_plan.Seen, plan: pool_plan.Plan,
           having: consumers.Consumers) -> pool_limit.Limited:
-    """Put the nodes that count for this service into its pools.
+    """Count the nodes of this service into its pools.
 
     :param this: the pass
     :param seen: what was read, with the nodes that Ironic does not show and
-        that count still
+        that still count
     :param plan: the plan
     :param having: names the consumers of pools
     """
@@ -42,7 +42,7 @@ def count(this: one_pass.Pass, seen: pool_plan.Seen, plan: pool_plan.Plan,
         found = _first_pool(this, seen)
     used = named | {
         str(step.counts) for step in plan.steps.values() if step.is_used}
-    # Those without a node are there because something is on its way to them.
+    # Pools without a node exist because something is on its way to them.
     awaited = {name for name, pool in found.items() if not pool.nodes}
     most = this.current.pools_limit
     if pool_limit.is_exceeded(found, most):
@@ -60,8 +60,8 @@ def _first_pool(this: one_pass.Pass, seen: pool_plan.Seen
                 ) -> dict[str, pools.Pool]:
     """Make a pool without nodes of a service that has none.
 
-    Where all nodes that are for it have instances of others, these give it
-    none of them before they see it, which takes a record.
+    If all nodes that are for it have instances of others, these services give
+    it none before they see it, which takes a record.
     """
     owner = this.standing.ring.owner
     for uuid, node in sorted(seen.nodes.items()):
@@ -74,7 +74,7 @@ def _first_pool(this: one_pass.Pass, seen: pool_plan.Seen
 
 def _completed(this: one_pass.Pass, pool: pools.Pool,
                having: consumers.Consumers, is_hidden: bool) -> pools.Pool:
-    """Say of a pool what its nodes do not tell."""
+    """Complete a pool with what its nodes do not show."""
     before = this.memory.pooled.pools.get(pool.name)
     used = frozenset(uuid for uuid, node in pool.nodes.items()
                      if node.instance is not None)
@@ -88,7 +88,7 @@ def _completed(this: one_pass.Pass, pool: pools.Pool,
 
 def tell(pooled: observation.Pooled, limited: pool_limit.Limited,
          most: int) -> Iterator[events.Event]:
-    """Say what is worth a line in the log about the pools.
+    """Return the events about the pools.
 
     :param pooled: what was remembered of the pass before
     :param limited: the pools of this pass

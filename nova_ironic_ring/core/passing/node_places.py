@@ -28,10 +28,10 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import profile
 
-# So many rows of nodes that are waited for are read in a look.
+# The most rows of nodes that are waited for to read in a look.
 _ROWS = 500
-# So many free nodes at most are recorded beside the pass: the tracker needs a
-# good part of a second for each, and does one after the other.
+# The most free nodes to record between two passes: the tracker needs a good
+# part of a second for each, and does one after the other.
 _NODES = 20
 # The instances of a service that fails stay with it, and so do their nodes.
 _STAYING = {decisions.Decision.KEEP_INSTANCE: 2, decisions.Decision.KEEP: 1}
@@ -39,7 +39,7 @@ _STAYING = {decisions.Decision.KEEP_INSTANCE: 2, decisions.Decision.KEEP: 1}
 
 @dataclasses.dataclass(frozen=True)
 class PassResult(places.PassResult):
-    """What has come of a pass.
+    """The result of a pass.
 
     :ivar plan: what was decided, and corrected where a takeover failed
     :ivar listed: the nodes that are this service's now, and the instance on
@@ -56,7 +56,7 @@ class PassResult(places.PassResult):
 
 @dataclasses.dataclass(frozen=True)
 class ReactionResult(places.Result):
-    """What has come of a look between two passes.
+    """The result of a look between two passes.
 
     :ivar steps: what was decided, by the node that the tracker is to record:
         its instance has become this service's, or it is free and offered to it
@@ -68,7 +68,7 @@ class ReactionResult(places.Result):
 
 class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
                           ReactionResult]):
-    """What a pass is told where each node is a place."""
+    """The steps of a pass in which each node is a place."""
 
     def look(self, this: one_pass.Pass, begun: listing.Beginning
              ) -> observation.Observation:
@@ -136,21 +136,19 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
               seen: observation.Observation | None) -> ReactionResult:
         steps: dict[str, planner.Step] = {}
         if seen is not None:
-            # What is to be remembered of a plan is for all nodes, and all
-            # rows.
+            # The memory is only for plans with all nodes and all rows.
             plan = planner.decide(seen, this.memory, this.current)
             with this.asking(one_pass.Port.NOVA):
                 plan = takeover.take_over(this, plan, seen)
             steps = {each.node: plan.steps[each.node] for each in this.taken}
-        # What could fail now would hide what was taken. Offers are there
-        # later, too.
+        # A failure now would hide what was taken. Offers can wait.
         if not this.taken:
             steps = _offered(this)
         return ReactionResult(this.memory, this.taken, this.happened, steps)
 
     def change(self, this: one_pass.Pass, nodes: Sequence[str]
                ) -> places.ChangeResult:
-        # A failure leaves them to the next time.
+        # If it fails, the next time tries them again.
         memory = this.memory
         memory.changed = waiting = changes.queue(memory.changed, nodes)
         if not waiting:
@@ -159,8 +157,8 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         with this.asking(one_pass.Port.NOVA):
             rows = this.world.nova.rows(chosen)
         memory.changed = waiting[_NODES:]
-        # The tracker would write into the row of a peer that has taken the
-        # node since.
+        # Otherwise the tracker would write into the row of a peer that has
+        # taken the node since.
         mine = [node for node in chosen if node in rows
                 and rows[node].owner_name == this.current.me]
         return places.ChangeResult(
@@ -196,10 +194,10 @@ def _observe(this: one_pass.Pass, seen: observation.Observation
 
 def _building(this: one_pass.Pass, seen: observation.Observation,
               needs: planner.Needs) -> frozenset[str]:
-    """Name the nodes to be offered that something is to be built on here.
+    """Return the nodes to be offered that this service is to build on.
 
-    A build waits inside nova-compute for its turn, and has by then nothing but
-    an allocation of its node in Placement.
+    A build waits inside nova-compute for its turn, and until then has only an
+    allocation of its node in Placement.
     """
     # Without trust, nothing is offered anyway.
     asked = needs.offered if this.standing.is_trusted else ()
@@ -219,7 +217,7 @@ def _building(this: one_pass.Pass, seen: observation.Observation,
 
 def _empty_pools(this: one_pass.Pass, own: pool_return.Own,
                  expected: frozenset[str]) -> None:
-    """Empty the pools that this service has had with the pool driver.
+    """Empty the pools that this service had with the pool driver.
 
     :param expected: UUIDs of this service's instances, and of those that it
         is to take over
@@ -234,10 +232,10 @@ def _empty_pools(this: one_pass.Pass, own: pool_return.Own,
 
 def _kept_away(this: one_pass.Pass, listed: Iterable[str]
                ) -> frozenset[str]:
-    """Name providers that the scheduler is wrongly kept away from.
+    """Return providers that the scheduler is wrongly kept away from.
 
-    Nova marks those of a service that is disabled, perhaps when another has
-    taken the node already.
+    Nova marks the providers of a disabled service, perhaps after another one
+    has taken the node.
 
     :param listed: the nodes that are this service's
     """
@@ -246,17 +244,17 @@ def _kept_away(this: one_pass.Pass, listed: Iterable[str]
     try:
         found = this.world.placement.disabled().intersection(listed)
     except Exception:
-        # It is no worse than before, and the next pass asks again.
+        # Nothing gets worse, and the next pass asks again.
         return frozenset()
     for node in found:
-        # Nova's client would go by what it has read before that.
+        # Otherwise Nova's client would use what it read before.
         this.world.placement.forget_provider(node)
     return found
 
 
 def _orphans(this: one_pass.Pass, seen: observation.Observation,
              plan: planner.Plan) -> frozenset[str]:
-    """Name instances of others, or of nobody, on nodes for this service."""
+    """Return instances of others, or of nobody, on nodes for this service."""
     return frozenset(
         instance for node, instance in seen.nodes.items()
         if instance is not None and plan.steps[node].decision
@@ -273,7 +271,7 @@ def _count(plan: planner.Plan) -> events.PassDone:
 
 
 def _offered(this: one_pass.Pass) -> dict[str, planner.Step]:
-    """Find nodes that the last pass waits for, and that are offered by now."""
+    """Find nodes that the last pass waits for and that are offered now."""
     nova, current, memory = this.world.nova, this.current, this.memory
     wanted = [node for node in _in_turn(this)
               if memory.nodes.get(node, '') is None]
@@ -311,8 +309,8 @@ def _one_by_one(this: one_pass.Pass, rows: Mapping[str, model.Row]
                 ) -> dict[str, model.Row]:
     """Choose the rows that offer nodes, or those of one owner that may do so.
 
-    What an owner says of all its nodes takes reading all its rows: in each
-    look, one owner is asked.
+    An owner's consent by ring needs all its rows: each look reads those of one
+    owner.
     """
     me = this.current.me
     found = {node: row for node, row in rows.items() if row.taker == me}
@@ -329,7 +327,7 @@ def _turn(this: one_pass.Pass) -> int:
 
 
 def _in_turn(this: one_pass.Pass) -> list[str]:
-    """Name nodes that are waited for, in each look those that come next."""
+    """Return nodes that are waited for; each look takes the next ones."""
     memory = this.memory
     waits = sorted(memory.waits.keys() - memory.taking)
     if len(waits) <= _ROWS:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A pass: look, decide, take, and say what has come of it.
+"""A pass: look, decide, take and report.
 
-This is a pass from top to bottom, which both drivers, the simulation and the
-forecast of the command run alike. It is told what a place is: a node
+This is a pass from top to bottom. Both drivers, the simulation and the
+forecast of the command run it. Its argument says what a place is: a node
 (:mod:`~nova_ironic_ring.core.passing.node_places`), or a pool
 (:mod:`~nova_ironic_ring.core.passing.pool_places`). What a service does
 between two passes is in :mod:`~nova_ironic_ring.core.passing.reaction`, and
 the last look at each node in :mod:`~nova_ironic_ring.core.taking.tracking`.
-What is read, is read in the order that correctness needs:
+The order of the reads matters for correctness:
 
 1. the services, of which the members and the ring are made;
 2. Ironic's nodes;
@@ -16,8 +16,8 @@ What is read, is read in the order that correctness needs:
    an instance that appears meanwhile is then known to be this service's;
 4. the rows of this service;
 5. what the decisions depend on beyond that;
-6. once more this service's own heartbeat: where it stood still meanwhile, the
-   services are not what they were.
+6. once more this service's own heartbeat: if it stood still meanwhile, the
+states of the services are out of date.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ def run(world: ports.Ports, before: observation.Memory,
     :param before: what this service remembers, which is not changed
     :param current: its settings
     :param place: what a place is
-    :raises UnansweredError: if Nova or Ironic could not be asked
+    :raises UnansweredError: if Nova or Ironic did not answer
     """
     this = one_pass.Pass(world, current, before.copied(), before)
     begun = listing.begin(this)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a pass is told of places: what Nova has as a compute node.
+"""The steps of a pass that depend on what a place, a compute node, is.
 
-With the ring driver that is a node, with the pool driver a pool of nodes.
+With the ring driver a place is a node, with the pool driver a pool of nodes.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from nova_ironic_ring.core.values import model
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What has come of a pass, or of a look between two passes.
+    """The result of a pass, or of a look between two passes.
 
     :ivar memory: what is to be remembered
     :ivar taken: the instances that this service has taken over
@@ -35,7 +35,7 @@ class Result:
 
 @dataclasses.dataclass(frozen=True)
 class PassResult(Result):
-    """What has come of a pass.
+    """The result of a pass.
 
     :ivar orphans: instances of others, or of nobody, on nodes that are for
         this service
@@ -48,7 +48,7 @@ class PassResult(Result):
 
 @dataclasses.dataclass(frozen=True)
 class ChangeResult(Result):
-    """What has come of nodes that have changed in Ironic between two passes.
+    """The result for nodes that have changed in Ironic between two passes.
 
     :ivar places: the compute nodes that Nova's resource tracker is to update:
         UUIDs of nodes, or names of pools
@@ -66,19 +66,19 @@ Reacted = TypeVar('Reacted', bound=Result)
 
 
 class Places(Generic[Seen, Plan, Passed, Reacted]):
-    """The steps of a pass that are others with a node than with a pool."""
+    """The steps of a pass that differ between nodes and pools."""
 
     def look(self, this: one_pass.Pass, begun: listing.Beginning) -> Seen:
         """Read what the plan depends on.
 
         :param this: the pass
         :param begun: what was read already
-        :raises one_pass.UnansweredError: if Nova or Ironic could not be asked
+        :raises one_pass.UnansweredError: if Nova or Ironic did not answer
         """
         raise NotImplementedError()
 
     def decide(self, this: one_pass.Pass, seen: Seen) -> Plan:
-        """Plan what becomes of each node.
+        """Plan what to do with each node.
 
         :param this: the pass
         :param seen: what was read
@@ -86,12 +86,12 @@ class Places(Generic[Seen, Plan, Passed, Reacted]):
         raise NotImplementedError()
 
     def take(self, this: one_pass.Pass, seen: Seen, plan: Plan) -> Passed:
-        """Do what was planned, and say of it what others have to know.
+        """Do what was planned, and write what others have to know.
 
         :param this: the pass
         :param seen: what was read
         :param plan: the plan
-        :raises one_pass.UnansweredError: if Nova or Ironic could not be asked
+        :raises one_pass.UnansweredError: if Nova or Ironic did not answer
         """
         raise NotImplementedError()
 
@@ -102,16 +102,16 @@ class Places(Generic[Seen, Plan, Passed, Reacted]):
         :param this: the look between two passes
         :param seen: what was read of dead services; None if there is nothing
             to be taken over
-        :raises one_pass.UnansweredError: if Nova could not be asked
+        :raises one_pass.UnansweredError: if Nova did not answer
         """
         raise NotImplementedError()
 
     def change(self, this: one_pass.Pass, nodes: Sequence[str]
                ) -> ChangeResult:
-        """Say what the tracker is to update, for nodes that have changed.
+        """Return what the tracker is to update, for nodes that have changed.
 
         :param this: what is done between two passes
         :param nodes: UUIDs of nodes
-        :raises one_pass.UnansweredError: if Nova could not be asked
+        :raises one_pass.UnansweredError: if Nova did not answer
         """
         raise NotImplementedError()

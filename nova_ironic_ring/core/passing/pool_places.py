@@ -2,9 +2,9 @@
 
 """A pass where a compute node is a pool of nodes, as with the pool driver.
 
-A free node needs no record that says whose it is: it counts for the service
-that the ring maps it to. While two services see different rings, it counts
-twice or not at all; Ironic gives it to one instance all the same.
+A free node needs no record of its owner: it counts for the service that the
+ring maps it to. While two services see different rings, it counts twice or not
+at all; but Ironic gives it to one instance only.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ from nova_ironic_ring.core.values import ports
 
 @dataclasses.dataclass(frozen=True)
 class PassResult(places.PassResult):
-    """What has come of a pass.
+    """The result of a pass.
 
     :ivar found: the pools of this service, by name
     :ivar consent: by which ring others may take this service's instances;
@@ -70,7 +70,7 @@ class PassResult(places.PassResult):
 
 @dataclasses.dataclass(frozen=True)
 class ReactionResult(places.Result):
-    """What has come of a look between two passes.
+    """The result of a look between two passes.
 
     :ivar found: the pools of this service, by name
     """
@@ -84,11 +84,11 @@ def _none_released(pool: str) -> frozenset[str]:
 
 class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
                           ReactionResult]):
-    """What a pass is told where pools of nodes are places."""
+    """The steps of a pass in which pools of nodes are places."""
 
     def __init__(self, released: pool_takeover.Released = _none_released
                  ) -> None:
-        """Choose who knows what builds and deletes have done since.
+        """Choose the source of what builds and deletes have done since.
 
         :param released: names the nodes of a pool that have lost their
             instance, as some may since they were listed
@@ -186,9 +186,9 @@ def _changed(this: one_pass.Pass, pool: pools.Pool, node: str,
              glance: ports.Glance) -> pools.Pool:
     """Count a node of a pool anew that has changed between two passes.
 
-    An instance that has come to it may be one of this pool, and has its
-    allocation then: that is left to the pass, as is a node that is free now
-    and for another service.
+    An instance that has come to it may belong to this pool, and then has its
+    allocation: the pass does that, and a node that is free now and for another
+    service.
     """
     before = pool.nodes[node]
     if glance.instance is not None or (
@@ -204,7 +204,7 @@ def _changed(this: one_pass.Pass, pool: pools.Pool, node: str,
 def _with_kept(this: one_pass.Pass, seen: pool_plan.Seen,
                plan: pool_plan.Plan
                ) -> tuple[pool_plan.Seen, pool_plan.Plan]:
-    """Have nodes count still that Ironic does not show now."""
+    """Let nodes that Ironic does not show now still count."""
     claims = plan.claims.steps if plan.claims else {}
     with this.asking(one_pass.Port.IRONIC):
         kept = pool_missing.guard(
@@ -219,8 +219,8 @@ def _claim(this: one_pass.Pass, seen: pool_plan.Seen, plan: pool_plan.Plan
            ) -> tuple[pool_plan.Plan, frozenset[str]]:
     """Take free nodes from the services that have their records.
 
-    :returns: the plan, corrected where one could not be taken; and those that
-        are this service's now
+    :returns: the plan, corrected if one could not be taken; and the nodes that
+        this service has now
     """
     if plan.claims is None:
         return plan, frozenset()
@@ -232,7 +232,7 @@ def _claim(this: one_pass.Pass, seen: pool_plan.Seen, plan: pool_plan.Plan
 
 def _replaced(seen: pool_plan.Seen, claimed: frozenset[str],
               came: frozenset[str]) -> dict[str, model.Row]:
-    """Name the records of nodes that count in pools.
+    """Return the records of nodes that count in pools.
 
     :param claimed: the free nodes that were taken from others
     :param came: UUIDs of the instances that have come into pools
@@ -254,11 +254,12 @@ def _replaced(seen: pool_plan.Seen, claimed: frozenset[str],
 
 
 def _settle(this: one_pass.Pass, seen: pool_plan.Seen) -> None:
-    """Settle what lost services have left that is on no node of Ironic.
+    """Settle what lost services have left that is on no node in Ironic.
 
-    Of each pool of those, one service does so: that which the ring maps the
-    pool to. It reserves the pools of those that do not work as well: their
-    free nodes count for others. An error here does not fail the pass.
+    For each of their pools, one service does so: the one that the ring maps
+    the pool to. It also reserves the pools of services that do not work,
+    because their free nodes count for others. An error here does not fail the
+    pass.
     """
     deployed = frozenset(node.instance for node in seen.nodes.values()
                          if node.instance is not None)
@@ -280,7 +281,7 @@ def _settle(this: one_pass.Pass, seen: pool_plan.Seen) -> None:
 
 def _as_pass_says(this: one_pass.Pass, seen: observation.Observation
                   ) -> pool_plan.Seen:
-    """Say what was seen between two passes as a pass says it."""
+    """Convert what was seen between two passes to the form of a pass."""
     known = this.memory.pooled.occupied
     return pool_plan.Seen(
         {node: known[node] for node, instance in seen.nodes.items()
@@ -308,16 +309,16 @@ def close_unlisted(world: ports.Ports, memory: observation.Memory,
                    names: Iterable[str]) -> frozenset[str]:
     """Reserve the pools that are not listed, and name those that can go.
 
-    Their records go then, and with them their providers, and by Nova's code
-    the allocations of all instances that Nova has on them. One that is no pool
-    is a node that this service has had with another driver: it goes in a pass.
-    However many there are, Nova is asked once.
+    After that, Nova deletes their records, their providers, and the
+    allocations of all instances that it has on them. A name that is not a
+    pool's is that of a node that this service had with another driver: it goes
+    in a pass. Nova is asked only once for all of them.
 
     :param world: the ports
     :param memory: what this service remembers of the pass that has not listed
         them
     :param names: the names of the compute nodes
-    :returns: the names of those that nothing is in, and nothing comes into
+    :returns: the names of those that contain nothing, and will get nothing
     """
     current, pooled = memory.settings, memory.pooled
     if current is None or memory.vanished.is_closed:
@@ -331,9 +332,9 @@ def close_unlisted(world: ports.Ports, memory: observation.Memory,
 
 def _in_use(world: ports.Ports, pooled: observation.Pooled, host: str
             ) -> frozenset[str | None]:
-    """Name the compute nodes that Nova has instances of this service on.
+    """Return the compute nodes with instances of this service in Nova.
 
-    What Nova deletes with a pool is what rests on it of these alone.
+    With a pool, Nova deletes only the allocations of these instances.
     """
     mine, places = world.nova.instances_of(host), pooled.places
     unknown = mine - places.keys()

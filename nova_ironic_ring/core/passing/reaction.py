@@ -3,11 +3,11 @@
 """What a service does between two passes, the same with both drivers.
 
 With thousands of nodes the resource tracker takes minutes from one pass to the
-next. So the services are looked at more often, and the instances of those that
-are dead are taken over at once; with records of nodes, so are nodes that the
-last pass waits for when they are offered. Ironic has listed its nodes in the
-last pass, and is asked for no more than shards that were another's then. All
-else is left to the passes.
+next. So this looks at the services more often, and takes over the instances of
+dead ones at once. With records of nodes, it also takes nodes that the last
+pass waits for as soon as they are offered. It uses the last pass's listing of
+nodes, and asks Ironic only for shards that another service had then. Passes do
+all the rest.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,8 @@ from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
 
-# Seconds: the clocks of the look and of who waits for it are not one.
+# In seconds, because the look and the waiting thread read the clock at
+# different times.
 _SHORTEST = 0.2
 
 
@@ -40,7 +41,7 @@ def run(world: ports.Ports, before: observation.Memory,
     :param before: what this service remembers, which is not changed
     :param current: its settings
     :param place: what a place is
-    :raises one_pass.UnansweredError: if Nova could not be asked
+    :raises one_pass.UnansweredError: if Nova did not answer
     """
     this = one_pass.Pass(world, current, before.copied(), before)
     seen = None
@@ -56,7 +57,7 @@ def change(world: ports.Ports, before: observation.Memory,
            place: places.Places[places.Seen, places.Plan, places.Passed,
                                 places.Reacted],
            nodes: Sequence[str]) -> places.ChangeResult:
-    """Say what Nova's tracker is to update, as nodes have changed in Ironic.
+    """Return what Nova's tracker is to update after changes in Ironic.
 
     No pass may run at the same time.
 
@@ -65,20 +66,20 @@ def change(world: ports.Ports, before: observation.Memory,
     :param current: its settings
     :param place: what a place is
     :param nodes: the UUIDs of nodes that have changed, as
-        :func:`nova_ironic_ring.core.looking.changes.ask` tells
-    :raises one_pass.UnansweredError: if Nova could not be asked
+        :func:`nova_ironic_ring.core.looking.changes.ask` returns
+    :raises one_pass.UnansweredError: if Nova did not answer
     """
     return place.change(
         one_pass.Pass(world, current, before.copied(), before), nodes)
 
 
 def pause(memory: observation.Memory, current: settings.Settings) -> float:
-    """Say how long to wait after a look, before the next one.
+    """Return how long to wait between a look and the next one.
 
-    It comes sooner where a service would be found absent, or dead, just after
-    it: a takeover does not wait for a whole interval more.
+    The next look comes sooner if a service would become absent, or dead, just
+    after it: so a takeover does not wait for another interval.
 
-    :param memory: what the look has left
+    :param memory: the memory after the look
     :param current: this service's settings
     :returns: seconds
     """
@@ -123,7 +124,7 @@ def _of_dead_services(this: one_pass.Pass
         {node: instance for node, instance in memory.nodes.items()
          if instance is not None}, {},
         observation.Instances(nova.instances_of(current.host)))
-    # Whoever uses Ironic without Nova may have many: passes look for these.
+    # Users of Ironic without Nova may have many: passes look for these.
     nowhere = memory.nowhere - memory.instances.keys()
     wanted = {uuid: node for uuid, node in planner.needs(
         seen, current).of_others.items() if uuid not in nowhere}
@@ -142,7 +143,8 @@ def _of_dead_services(this: one_pass.Pass
         if (instance := of_others.get(uuid)) is not None and instance.host
         and members.fails_over(instance.host, current)}
     if not nodes or not (rows := nova.rows_of(current.host)):
-        # Without a row of its own it is a newcomer, which takes one node.
+        # Without a row of its own, it is a newcomer, which takes one node
+        # only.
         return None
     return dataclasses.replace(
         seen, nodes=nodes, rows=rows, others=known,
