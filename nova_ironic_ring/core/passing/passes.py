@@ -17,7 +17,7 @@ The order of the reads matters for correctness:
 4. the rows of this service;
 5. what the decisions depend on beyond that;
 6. once more this service's own heartbeat: if it stood still meanwhile, the
-states of the services are out of date.
+   states of the services are out of date.
 """
 
 import dataclasses

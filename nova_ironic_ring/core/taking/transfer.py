@@ -5,7 +5,7 @@
 The steps, in this order, and the state after each if the service dies:
 
 1. The place gets room for one more allocation. Its service writes the
-inventory again in its next pass.
+   inventory again in its next pass.
 2. The allocation is moved. If several services move the same allocation at the
    same time, Placement lets one do so, and that one continues. The service
    that has the place finishes the transfer, or gives the allocation back; if
