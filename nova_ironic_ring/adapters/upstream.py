@@ -186,7 +186,7 @@ def signature(name: str) -> inspect.Signature:
 
 
 def make_peer_list_mutable() -> bool:
-    """Have ``[ironic] peer_list`` change on SIGHUP, which it lost in 2024.1.
+    """Let ``[ironic] peer_list`` change on SIGHUP, as before 2024.1.
 
     :returns: whether Nova still has the option
     """
@@ -201,7 +201,7 @@ def make_peer_list_mutable() -> bool:
 def reset_manager(source: NovaIronicDriver) -> None:
     """Do what Nova's own handling of SIGHUP does to nova-compute's manager.
 
-    After an upgrade, this has the manager find out anew which RPC versions it
+    After an upgrade, the manager then finds out again which RPC versions it
     may use.
 
     :param source: the driver that the manager has
@@ -270,10 +270,10 @@ def tracks(source: NovaIronicDriver, node: str) -> bool:
 
 
 def tracked_nodes(source: NovaIronicDriver) -> frozenset[str]:
-    """Name the nodes tracked by Nova's resource tracker.
+    """Return the nodes that Nova's resource tracker tracks.
 
-    It takes one when it first updates it, and lets go of one that another
-    service has when a pass begins, after it has asked for the nodes.
+    It tracks a node from its first update on. It drops a node of another
+    service when a pass begins, after it has asked for the nodes.
 
     :param source: the driver that the manager has
     :returns: UUIDs
@@ -289,7 +289,7 @@ RECOVERY_ATTRIBUTES = ('info_cache', 'metadata', 'system_metadata',
 
 def recover(source: NovaIronicDriver, context: nova_context.RequestContext,
             instance: objects.Instance) -> None:
-    """Bring an instance to order as a restart of its service would.
+    """Recover an instance as a restart of its service would.
 
     :param source: the driver that the manager has
     :param context: with the rights of an administrator
@@ -301,7 +301,7 @@ def recover(source: NovaIronicDriver, context: nova_context.RequestContext,
 def soft_delete(source: NovaIronicDriver,
                 context: nova_context.RequestContext,
                 instance: objects.Instance) -> None:
-    """Switch an instance off, and have it deleted later, as Nova is asked to.
+    """Switch an instance off, to be deleted later, as Nova's API asks for.
 
     :param source: the driver that the manager has
     :param context: with the rights of an administrator
@@ -319,8 +319,7 @@ def finish_build(source: NovaIronicDriver,
     :param source: the driver that the manager has
     :param context: with the rights of an administrator
     :param instance: an instance of this service, with the task ``spawning``
-    :raises nova.exception.UnexpectedTaskStateError: if it has another task by
-        now
+    :raises nova.exception.UnexpectedTaskStateError: if it has another task now
     """
     _finish(source, context, instance, 'create.end',
             extra_usage_info={'message': 'Success'})
@@ -328,7 +327,7 @@ def finish_build(source: NovaIronicDriver,
 
 def _finish(source: NovaIronicDriver, context: nova_context.RequestContext,
             instance: objects.Instance, event: str, **more: Any) -> None:
-    """Say that an instance is active by now.
+    """Record that an instance is active now.
 
     :param event: what Nova notifies of
     :param more: what else it notifies with
@@ -343,9 +342,9 @@ def _finish(source: NovaIronicDriver, context: nova_context.RequestContext,
 def abandon_build(source: NovaIronicDriver,
                   context: nova_context.RequestContext,
                   instance: objects.Instance) -> None:
-    """Have Ironic and Placement reserve nothing any more for a build.
+    """Free what Ironic and Placement reserve for a build.
 
-    As Nova does it where a build fails.
+    As Nova does when a build fails.
 
     :param source: the driver that the manager has
     :param context: with the rights of an administrator
@@ -361,7 +360,8 @@ def offload(source: NovaIronicDriver, context: nova_context.RequestContext,
             instance: objects.Instance) -> None:
     """Shelve an instance, as Nova does with one that boots from a volume.
 
-    Not the method that Nova is asked by: that ends the task where it fails.
+    This is not the method for Nova's requests, which ends the task if it
+    fails.
 
     :param source: the driver that the manager has
     :param context: with the rights of an administrator
@@ -381,7 +381,7 @@ def leave_offloaded(source: NovaIronicDriver, instance: objects.Instance
 
     :param source: the driver that the manager has
     :param instance: an instance of this service without a task
-    :raises nova.exception.UnexpectedTaskStateError: if it has one by now
+    :raises nova.exception.UnexpectedTaskStateError: if it has one now
     """
     source.virtapi._compute._nil_out_instance_obj_host_and_node(instance)
     instance.save(expected_task_state=[None])
@@ -395,8 +395,7 @@ def finish_unshelving(source: NovaIronicDriver,
     :param source: the driver that the manager has
     :param context: with the rights of an administrator
     :param instance: an instance of this service, with the task ``spawning``
-    :raises nova.exception.UnexpectedTaskStateError: if it has another task by
-        now
+    :raises nova.exception.UnexpectedTaskStateError: if it has another task now
     """
     compute_utils.remove_shelved_keys_from_system_metadata(instance)
     _restore_key(instance)
@@ -430,18 +429,18 @@ def undo_unshelving(source: NovaIronicDriver,
 def _restore_key(instance: objects.Instance) -> None:
     """Give an instance its user's public key again.
 
-    Nova takes it off while it unshelves one, and the claim of a node saves it
-    so. Whoever rebuilds the instance later needs it.
+    Nova removes the key while it unshelves an instance, and the claim of a
+    node saves the instance without it. A later rebuild needs it.
     """
     if instance.key_name and instance.key_data is None and instance.keypairs:
         instance.key_data = instance.keypairs[0].public_key
 
 
 def destroy_no_evacuated(source: NovaIronicDriver) -> None:
-    """Have nova-compute destroy no instances at its start.
+    """Keep nova-compute from destroying instances at its start.
 
-    Before 34 Nova destroys those that were to be evacuated from the service,
-    also where its driver cannot evacuate, so that they are where they were.
+    Before 34, Nova destroys those that were to be evacuated from the service,
+    even if its driver cannot evacuate, and they still run on it.
 
     :param source: the driver that the manager has, before the manager has gone
         on from the driver's ``init_host``
@@ -473,9 +472,9 @@ def guard_cleanup(source: NovaIronicDriver, guard: Callable[..., Any]
 def keep_detached(source: NovaIronicDriver) -> None:
     """Prevent Nova from deleting detached volumes of an instance.
 
-    What reaps an instance that was deleted while its service was down reads
-    attachments that are deleted. Nova's API has cleaned up the attachments
-    that existed when the instance was deleted.
+    The task that reaps instances which were deleted while their service was
+    down also reads deleted attachments. Nova's API has cleaned up the
+    attachments that existed when the instance was deleted.
 
     :param source: the driver that the manager has
     """
@@ -521,8 +520,8 @@ def guard_interrupted(source: NovaIronicDriver,
     """Let a guard decide on the builds that Nova sets to ERROR at its start.
 
     :param source: the driver that the manager has
-    :param is_ended: asked with the instance, and with the UUID of the compute
-        node that it has an allocation of; where it says no, the instance is
+    :param is_ended: called with the instance, and with the UUID of the compute
+        node that it has an allocation of; if it returns False, the instance is
         left as it is
     :param go_on: called when Nova has done that, before it answers a request
     """
@@ -558,9 +557,9 @@ def guard_failed_rebuild(source: NovaIronicDriver,
                          ) -> None:
     """Let a guard decide on the allocation after a failed rebuild.
 
-    Nova frees it, though the instance stays on its node. It fails where the
-    resource tracker does not have that node any more, and takes the instance
-    for one in ERROR then: it is freed all the same.
+    Nova frees it, although the instance stays on its node. If the resource
+    tracker no longer has that node, Nova fails and treats the instance as one
+    in ERROR; it frees the allocation nevertheless.
 
     :param source: the driver that the manager has
     :param is_kept: asked with the instance, and with the name of the compute
@@ -584,7 +583,7 @@ def guard_failed_rebuild(source: NovaIronicDriver,
 
 def guard_evacuations(source: NovaIronicDriver,
                       refuse: Callable[[objects.Instance], object]) -> None:
-    """Have a guard decide on each instance that is to be evacuated to here.
+    """Let a guard decide on each evacuation to this service.
 
     :param source: the driver that the manager has
     :param refuse: called with the instance before Nova claims a node for it;
@@ -597,7 +596,7 @@ def guard_evacuations(source: NovaIronicDriver,
 def before_each_start(source: NovaIronicDriver,
                       settle: Callable[[nova_context.RequestContext,
                                         objects.Instance], object]) -> None:
-    """Have something see each instance before Nova brings it to order.
+    """Call something with each instance before Nova recovers it.
 
     Nova does so when the service starts, and :func:`recover` asks for it.
 
@@ -654,9 +653,9 @@ def guard_rebuilt(source: NovaIronicDriver,
 
 def before_rebuilt(source: NovaIronicDriver, track: Callable[[str], object]
                    ) -> None:
-    """Have the resource tracker track the node of a rebuilt instance.
+    """Let the resource tracker track the node of a rebuilt instance.
 
-    Of a node that it does not track, it knows no record to write down.
+    It knows no record of a node that it does not track.
 
     :param source: the driver that the manager has
     :param track: called with the UUID of a node that is not tracked
@@ -738,7 +737,7 @@ def watch_requests(source: NovaIronicDriver,
 
 def excuse_builds(source: NovaIronicDriver, is_excused: Callable[[], bool]
                   ) -> None:
-    """Have Nova not count all builds that end among the failed ones.
+    """Keep Nova from counting some builds among the failed ones.
 
     :param source: the driver that the manager has
     :param is_excused: asked in the thread of a build that has not succeeded,
@@ -790,9 +789,9 @@ def prepare_unshelving(
         source: NovaIronicDriver,
         reserved: Callable[[objects.Instance, str],
                            contextlib.AbstractContextManager[object]]) -> None:
-    """Have a node be reserved for each instance that is being unshelved.
+    """Reserve a node for each instance that is being unshelved.
 
-    Nova has the driver reserve one for a build, and not here.
+    Nova lets the driver reserve one for a build, but not here.
 
     :param source: the driver that the manager has
     :param reserved: called with the instance and the compute node; in what it
@@ -813,7 +812,7 @@ def prepare_unshelving(
 def delete_allocation(source: NovaIronicDriver,
                       context: nova_context.RequestContext,
                       instance: str) -> None:
-    """Delete the allocation of an instance, whatever it is of.
+    """Delete the allocation of an instance, on any provider.
 
     :param source: the driver that the manager has
     :param context: with the rights of an administrator
@@ -825,7 +824,7 @@ def delete_allocation(source: NovaIronicDriver,
 
 def watch_claims(source: NovaIronicDriver,
                  begins: Callable[[str, str], None]) -> None:
-    """Have something know of each claim of a node for an instance.
+    """Call something at each claim of a node for an instance.
 
     :param source: the driver that the manager has
     :param begins: called with the UUIDs of instance and node before the
@@ -839,9 +838,9 @@ def watch_claims(source: NovaIronicDriver,
 def guard_claims(source: NovaIronicDriver,
                  guard: Callable[[objects.Instance], object],
                  undo: Callable[[objects.Instance], object]) -> None:
-    """Have a guard see each instance for which a node was claimed.
+    """Let a guard check each instance for which a node was claimed.
 
-    The claim has saved the instance, which reads what it is by now.
+    The claim has saved the instance, which reads what it is now.
 
     :param source: the driver that the manager has
     :param guard: called with the instance; what it raises ends the claim, and
@@ -873,7 +872,7 @@ def guard_claims(source: NovaIronicDriver,
 
 
 def when_started(source: NovaIronicDriver, begin: Callable[[], None]) -> None:
-    """Have something begin when the start of nova-compute is done.
+    """Begin something when the start of nova-compute is done.
 
     :param source: the driver that the manager has
     :param begin: called once, and returns at once
@@ -888,7 +887,7 @@ _Given: TypeAlias = Mapping[str, Any]
 def _around(owner: object, name: str,
             before: Callable[[_Given], object] = lambda given: None,
             after: Callable[[_Given], object] = lambda given: None) -> None:
-    """Have a method of an object call something before and after it."""
+    """Make a method of an object call something before and after it."""
     method = getattr(owner, name)
     parameters = inspect.signature(method)
 
@@ -904,7 +903,7 @@ def _around(owner: object, name: str,
 
 
 def update_in_turn(source: NovaIronicDriver) -> None:
-    """Have the resource tracker update each compute node once at a time.
+    """Let only one thread at a time update each compute node.
 
     It asks the driver before it takes its lock. Of two threads, the one with
     the older answer could write last.
@@ -922,7 +921,7 @@ def update_in_turn(source: NovaIronicDriver) -> None:
 
 
 def track(source: NovaIronicDriver, node: str) -> None:
-    """Have the resource tracker track a node, whether it has changed or not.
+    """Let the resource tracker track a node, changed or not.
 
     :param source: the driver that the manager has
     :param node: the UUID of the node, which has to be in the driver's cache,
@@ -977,7 +976,7 @@ def say(source: NovaIronicDriver, node: str,
 def update_when_needed(source: NovaIronicDriver,
                        is_needed: Callable[[str], bool],
                        ended: Callable[[str, bool], object]) -> None:
-    """Have the resource tracker update no node that needs no update.
+    """Keep the resource tracker from updating nodes without need.
 
     :param source: the driver that the manager has
     :param is_needed: asked with the UUID of each node that the manager has the
@@ -1006,7 +1005,7 @@ def update_when_needed(source: NovaIronicDriver,
 
 
 def counts_instances(source: NovaIronicDriver, node: str) -> bool:
-    """Say whether the resource tracker has found instances on a node.
+    """Return whether the resource tracker has found instances on a node.
 
     :param source: the driver that the manager has
     :param node: the node's UUID
@@ -1016,9 +1015,9 @@ def counts_instances(source: NovaIronicDriver, node: str) -> bool:
 
 
 def forget(source: NovaIronicDriver, node: str) -> None:
-    """Have the resource tracker read a node's record when it updates it next.
+    """Let the next update of a node read the node's record again.
 
-    It would write no more than what differs from what it has written last.
+    Otherwise it writes only what differs from its last write.
 
     :param source: the driver that the manager has
     :param node: the node's UUID
@@ -1030,9 +1029,9 @@ def forget(source: NovaIronicDriver, node: str) -> None:
 def tell_status(source: NovaIronicDriver,
                 untracked: Callable[[], Collection[str]],
                 tell_more: Callable[[Collection[str], bool], None]) -> None:
-    """Have a service that is disabled or enabled tell of all its nodes.
+    """Report to Placement, for all nodes, if a service is enabled.
 
-    Nova tells Placement of those that the resource tracker tracks.
+    Nova does so for the nodes that the resource tracker tracks.
 
     :param source: the driver that the manager has
     :param untracked: names the others, by UUID
@@ -1095,11 +1094,11 @@ def aggregates(source: NovaIronicDriver, provider: str) -> set[str] | None:
 def configured_classes(source: NovaIronicDriver,
                        provider: nova_provider_tree.ProviderData
                        ) -> frozenset[str]:
-    """Name the resource classes that provider.yaml files add to a provider.
+    """Return the resource classes that provider.yaml adds to a provider.
 
-    Nova's tracker puts them into what the driver has said of the provider, and
-    fails where that has them already. What the files say of all compute nodes
-    is not for one that they name.
+    Nova's tracker adds them to the driver's inventory, and fails if that has
+    them already. Entries for all compute nodes do not apply to a node that the
+    files name.
 
     :param source: the driver that the manager has
     :param provider: the provider of a compute node
@@ -1114,7 +1113,7 @@ def configured_classes(source: NovaIronicDriver,
 
 
 def provider_configs(source: NovaIronicDriver) -> str:
-    """Return what provider.yaml files say, as a text.
+    """Return the content of provider.yaml files, as a text.
 
     :param source: the driver that the manager has
     """
@@ -1123,10 +1122,10 @@ def provider_configs(source: NovaIronicDriver) -> str:
 
 
 def describes_with(source: NovaIronicDriver) -> str:
-    """Return what nodes are described with beside what Ironic says of them.
+    """Return what describes nodes in addition to Ironic's data.
 
     :param source: the driver that the manager has
-    :returns: what Nova's options and the driver's capabilities say, as a text
+    :returns: Nova's options and the driver's capabilities, as a text
     """
     return repr((
         CONF.workarounds.skip_reserve_in_use_ironic_nodes,
@@ -1238,7 +1237,7 @@ def size(source: NovaIronicDriver, node: sdk_node.Node | Seen
 
 
 def is_ready(source: NovaIronicDriver, node: sdk_node.Node | Seen) -> bool:
-    """Say whether Ironic would deploy a node, if no instance is on it.
+    """Return whether Ironic would deploy a node, if no instance is on it.
 
     :param source: any driver
     :param node: the node, as Nova's driver wants it
@@ -1259,7 +1258,7 @@ def in_turn_with_tracker(call: Callable[[], None]) -> None:
 
 
 def skip_allocations(source: NovaIronicDriver) -> None:
-    """Have the resource tracker not read the allocations of all instances.
+    """Keep the resource tracker from reading the allocations of all instances.
 
     It does so one by one, whenever it writes a provider, and wants them for
     PCI devices alone, and for a change of the providers' structure, which the
@@ -1284,7 +1283,7 @@ _SUMS = ('memory_mb', 'memory_mb_used', 'free_ram_mb',
 
 def bound_records(source: NovaIronicDriver, bound: Callable[[int], int]
                   ) -> None:
-    """Have the resource tracker save no number that its column cannot take.
+    """Bound the numbers that the resource tracker saves to their columns.
 
     It goes on to count with the numbers as they are.
 
@@ -1312,7 +1311,7 @@ def bound_records(source: NovaIronicDriver, bound: Callable[[int], int]
 
 
 def restore_providers(source: NovaIronicDriver) -> None:
-    """Have the resource tracker make a provider again that has been deleted.
+    """Let the resource tracker create a deleted provider again.
 
     Nova's API deletes the providers of the nodes that a service had when its
     deletion began, and another service may have taken such a node meanwhile.
@@ -1340,7 +1339,7 @@ def restore_providers(source: NovaIronicDriver) -> None:
 
 def is_missing_provider(
         error: exception.ResourceProviderAllocationRetrievalFailed) -> bool:
-    """Say whether Placement has no such resource provider.
+    """Return whether Placement has no such resource provider.
 
     :param error: what asking for the allocations on a provider has come to
     """
@@ -1394,7 +1393,7 @@ def list_latest(source: NovaIronicDriver, fields: Iterable[str],
 
 
 def has_own_listing(source: NovaIronicDriver) -> bool:
-    """Say whether a driver lists nodes otherwise than Nova's does.
+    """Return whether a driver lists nodes otherwise than Nova's does.
 
     :param source: any driver
     """
@@ -1497,7 +1496,7 @@ def _not_ready(url: str, error: Exception) -> exception.VirtDriverNotReady:
 
 
 def has_api_version(source: NovaIronicDriver, version: str) -> bool:
-    """Say whether Ironic has a version of its API.
+    """Return whether Ironic has a version of its API.
 
     :param source: what speaks to Ironic
     :param version: the version, ``major.minor``
