@@ -247,7 +247,7 @@ class Resume(_Computes):
 
 
 class Reload(_Computes):
-    """Have nova-computes read their configuration again, by SIGHUP."""
+    """Let nova-computes read their configuration again, by SIGHUP."""
 
     def act(self, lab: cloud.Lab, name: str) -> None:
         lab.compute(name).reload()
@@ -255,7 +255,7 @@ class Reload(_Computes):
 
 
 class Report(_Computes):
-    """Have nova-computes write Guru Meditation Reports into their logs."""
+    """Let nova-computes write Guru Meditation Reports into their logs."""
 
     def act(self, lab: cloud.Lab, name: str) -> None:
         lab.compute(name).report()

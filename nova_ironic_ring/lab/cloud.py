@@ -249,7 +249,7 @@ class Lab:
                 f'logs in {self.state.directory / "log"}.')
 
     def check(self) -> None:
-        """See that all services run, but for those that were told to end.
+        """Check that all services run, except those that were told to end.
 
         :raises LabError: if one has died
         """
@@ -268,7 +268,7 @@ class Lab:
                   lambda: self.is_settled(count), timeout)
 
     def is_settled(self, count: int) -> bool:
-        """Say whether each free node is with the member that the ring wants.
+        """Return whether each free node is with its desired owner.
 
         :param count: how many nodes there are to be
         """
@@ -296,7 +296,7 @@ class Lab:
 
 
 def is_up(directory: pathlib.Path) -> bool:
-    """Say whether a lab has come up and its database still runs.
+    """Return whether a lab has come up and its database still runs.
 
     :param directory: where it lives
     """

@@ -25,7 +25,7 @@ class LabDeploy(fake.FakeDeploy):
     """
 
     def validate(self, task: task_manager.TaskManager) -> None:
-        """See that the node can have its volumes.
+        """Check that the node can have its volumes.
 
         :param task: the node's task
         :raises ironic.common.exception.InvalidParameterValue: if it cannot

@@ -64,7 +64,7 @@ class Process:
 
     def define(self, argv: Sequence[str],
                env: Mapping[str, str] | None = None) -> 'Process':
-        """Say what the process runs.
+        """Set what the process runs.
 
         :param argv: the program and its arguments
         :param env: variables to add to its environment
@@ -147,11 +147,11 @@ class Process:
         self._signal(signal.SIGCONT)
 
     def reload(self) -> None:
-        """Have the process read its configuration again."""
+        """Let the process read its configuration again."""
         self._signal(signal.SIGHUP)
 
     def report(self) -> None:
-        """Have the process write a Guru Meditation Report into its log."""
+        """Let the process write a Guru Meditation Report into its log."""
         self._signal(signal.SIGUSR2)
 
     def processor_time(self) -> float:
@@ -179,7 +179,7 @@ class Process:
                    for each in [found, *found.children(recursive=True)])
 
     def check(self) -> None:
-        """See that the process runs, unless it was told to end.
+        """Check that the process runs, unless it was told to end.
 
         :raises LabError: if it has died; the message has its log's last lines
         """
@@ -196,7 +196,7 @@ class Process:
             f'are:\n{self.last_lines()}')
 
     def listens(self, port: int) -> bool:
-        """Say whether the process, or a child of it, listens on a port.
+        """Return whether the process, or a child of it, listens on a port.
 
         :param port: the port's number
         """

@@ -65,7 +65,7 @@ class Schema:
                  commands: Sequence[Sequence[Sequence[str]]],
                  names: Sequence[str] = DATABASES,
                  packages: Sequence[str] = PACKAGES) -> None:
-        """Say how the schemas are made.
+        """Set how the schemas are made.
 
         :param directory: the lab's directory
         :param database: a server that is ready

@@ -401,7 +401,7 @@ class Ironic(Api):
 
     def __init__(self, context: Context, alone: bool = True,
                  deploy_delay: int = 0, power_sync: int = 60) -> None:
-        """Say whether there are other conductors, and how fast it is.
+        """Return whether there are other conductors, and how fast it is.
 
         :param context: what services are given
         :param alone: whether there are no other conductors
@@ -450,7 +450,7 @@ class Ironic(Api):
                 cursor.executemany(change, owners)
 
     def restart(self) -> None:
-        """Have it run with this configuration.
+        """Restart the service with its new configuration.
 
         :raises LabError: if it does not come up
         """
@@ -602,7 +602,7 @@ class NovaConfig:
         return self.etc / 'providers' / name
 
     def provide(self, name: str) -> None:
-        """Have a nova-compute add an inventory and a trait in Placement.
+        """Let a nova-compute add an inventory and a trait in Placement.
 
         :param name: its host name
         """

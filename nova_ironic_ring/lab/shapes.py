@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the lab's nodes say of themselves: as the machines of a data centre."""
+"""The properties of the lab's nodes, like machines of a data centre."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -13,7 +13,7 @@ FAILS = 'ironic_ring_lab_fails'
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What a node says of itself.
+    """The properties of a node.
 
     :ivar resource_class: its resource class, and the name of the flavor for it
     :ivar cpus: number of processors

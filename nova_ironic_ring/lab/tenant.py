@@ -123,7 +123,7 @@ def register(state: lab_state.State) -> None:
 
 
 def has_backend(state: lab_state.State) -> bool:
-    """Say whether Cinder's scheduler knows where to make volumes.
+    """Return whether Cinder's scheduler knows where to make volumes.
 
     :param state: the lab's settings; Cinder must answer
     """

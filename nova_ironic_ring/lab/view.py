@@ -96,7 +96,7 @@ class Snapshot:
         return ring.Ring(members, partitions) if members else None
 
     def _states(self, down_time: float) -> dict[str, membership.State]:
-        """Say what each service is, by one look."""
+        """Return the state of each service, by one look."""
         watch = membership.Watch.of_one_look(
             self.services, self.now, down_time)
         current = settings.Settings('', down_time)
@@ -146,7 +146,7 @@ class Snapshot:
 
     def is_settled(self, down_time: float, partitions: int,
                    count: int) -> bool:
-        """Say whether each free node is with its desired owner.
+        """Return whether each free node is with its desired owner.
 
         Where there are pools, a node is with its owner by being counted there,
         and one with an instance counts for the service of the instance.

@@ -41,7 +41,7 @@ class LabVolumeDriver(driver.VolumeDriver):
     def clone_image(self, context: object, volume: Any, image_location: object,
                     image_meta: object, image_service: object
                     ) -> tuple[Mapping[str, object], bool]:
-        """Say that an image is on a volume, without a look at it."""
+        """Report that an image is on a volume, without a check."""
         return {}, True
 
     def create_cloned_volume(self, volume: Any, src_vref: Any) -> None:
@@ -75,7 +75,7 @@ class LabVolumeDriver(driver.VolumeDriver):
 
     def initialize_connection(self, volume: Any, connector: object
                               ) -> dict[str, Any]:
-        """Say where a volume would be.
+        """Return where a volume would be.
 
         :param volume: the volume
         :param connector: who wants it

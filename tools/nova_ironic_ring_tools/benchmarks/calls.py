@@ -131,7 +131,7 @@ class _Pair:
 
     def __init__(self, count: int, members: Sequence[str],
                  protocol: int) -> None:
-        """Have those be well for long that there are at first.
+        """Let the first services work for long.
 
         :param count: how many nodes there are
         :param members: the names of those that have them
@@ -147,7 +147,7 @@ class _Pair:
         self.run()
 
     def _speak(self, service: growth_core.Service) -> None:
-        """Have the taker speak its version of the protocol."""
+        """Let the taker speak its version of the protocol."""
         if service.current.host == growth_core.BOTH[0]:
             service.tracker.protocol = self.protocol
             for row in self.cloud.rows.values():
@@ -155,7 +155,7 @@ class _Pair:
                     row.say_settings(service.current, None, self.protocol)
 
     def join(self) -> None:
-        """Have the taker join, which has its first node already."""
+        """Let the taker join, which has its first node already."""
         host = growth_core.BOTH[0]
         self.cloud.beat(host)
         first = min(node for node in self.cloud.nodes

@@ -46,7 +46,7 @@ class Measured:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, scene: str) -> None:
-        """Have it decide once.
+        """Let it decide once.
 
         :param scene: what it sees
         """
@@ -61,7 +61,7 @@ class Measured:
         self._process.communicate()
 
     def line(self, scene: str) -> str:
-        """Say what it has cost.
+        """Return what it has cost.
 
         :param scene: what it saw
         """

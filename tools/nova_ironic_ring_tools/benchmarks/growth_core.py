@@ -138,7 +138,7 @@ class Service:
         self.tracker.memory = self.result.memory
 
     def walk(self) -> None:
-        """Have the tracker go from node to node."""
+        """Let the tracker go from node to node."""
         self.tracker.track(self.result)
 
     def count(self) -> None:
@@ -166,7 +166,7 @@ class Service:
                 self.cloud.beat(host)
 
     def lose_other(self) -> None:
-        """Have the other service be forced down."""
+        """Force the other service down."""
         self.cloud.services[_OTHER] = dataclasses.replace(
             self.cloud.services[_OTHER], forced_down=True)
         self.wait()

@@ -77,7 +77,7 @@ class Outcome:
 
 @contextlib.contextmanager
 def one_at_a_time(lab: cloud.Lab) -> Iterator[None]:
-    """Have each nova-compute build one server at a time.
+    """Let each nova-compute build one server at a time.
 
     :param lab: the lab
     """

@@ -56,7 +56,7 @@ class Crowd:
 
 
 def measure(count: int, driver: str) -> Crowd:
-    """Have one service take over all the servers of another.
+    """Let one service take over all the servers of another.
 
     :param count: how many servers
     :param driver: what nova.conf says as ``compute_driver``
@@ -85,7 +85,7 @@ def measure(count: int, driver: str) -> Crowd:
 
 
 def _has_all(lab: cloud.Lab, host: str, nodes: int) -> bool:
-    """Say whether a service has all nodes, and no other has one."""
+    """Return whether a service has all nodes, and no other has one."""
     with lab.cell() as opened:
         seen = view.read(opened)
     found = collections.Counter(row.owner for row in seen.rows)

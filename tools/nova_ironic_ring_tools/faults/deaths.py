@@ -114,7 +114,7 @@ def measure(lab: cloud.Lab, death: Death) -> Outcome:
 
 @contextlib.contextmanager
 def _silence(lab: cloud.Lab, seconds: int) -> Iterator[None]:
-    """Have services take one for dead after so many seconds of silence."""
+    """Set the seconds of silence after which a service counts as dead."""
     if lab.state.driver == lab_state.STOCK_DRIVER or not seconds:
         yield
         return
@@ -128,7 +128,7 @@ def _silence(lab: cloud.Lab, seconds: int) -> Iterator[None]:
 
 
 def _is_well(link: connection.Connection, server: str) -> bool:
-    """Say whether a server is active, and nothing is being done with it."""
+    """Return whether a server is active, and nothing is being done with it."""
     found = link.compute.find_server(server)
     return (found is not None and found.task_state is None
             and found.status == 'ACTIVE')

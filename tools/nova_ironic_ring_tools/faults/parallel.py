@@ -102,7 +102,7 @@ FLOODS = [
 
 @contextlib.contextmanager
 def with_nodes(lab: cloud.Lab) -> Iterator[None]:
-    """Have as many free nodes as there are boots.
+    """Make as many free nodes as there are boots.
 
     :param lab: the lab
     """
@@ -177,7 +177,7 @@ def _measure(lab: cloud.Lab) -> Outcome:
 
 @contextlib.contextmanager
 def _subset(lab: cloud.Lab, size: int) -> Iterator[None]:
-    """Have the scheduler choose at random among some services."""
+    """Let the scheduler choose at random among some services."""
     path = lab.nova.controller
     before = path.read_text()
     scheduler = lab.state.process('nova-scheduler')

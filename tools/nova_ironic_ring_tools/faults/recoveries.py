@@ -141,7 +141,7 @@ def _are_deploying(lab: cloud.Lab, asked: list[str]) -> bool:
 
 
 def _is(link: connection.Connection, server: str, status: str) -> bool:
-    """Say whether a server is in a state, and nothing is being done to it."""
+    """Return whether a server is in a state, and has no task."""
     found = link.compute.find_server(server)
     return (found is not None and found.task_state is None
             and found.status == status)

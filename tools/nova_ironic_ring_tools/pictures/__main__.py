@@ -49,7 +49,7 @@ class Story:
         self._images = images
 
     def tell(self) -> None:
-        """Have it happen.
+        """Let it happen.
 
         :raises LabError: if something does not come about
         """

@@ -158,7 +158,7 @@ def _is_forced_down(lab: cloud.Lab, host: str) -> bool:
 
 
 def _let_live(lab: cloud.Lab) -> None:
-    """Have all services look alive to the command for as long as it takes."""
+    """Make all services look alive to the command for the whole time."""
     with lab.nova.operator.open('a') as opened:
         opened.write('\n[DEFAULT]\nservice_down_time = 86400\n')
     with lab.cell() as connected, connected.cursor() as cursor:

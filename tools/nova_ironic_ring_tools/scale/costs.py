@@ -58,7 +58,7 @@ class Used:
 
 
 def count_rows(lab: cloud.Lab) -> None:
-    """Have the database count which rows are written, from now on.
+    """Let the database count which rows are written, from now on.
 
     :param lab: the lab
     """

@@ -224,7 +224,7 @@ def _services(driver: upstream.NovaIronicDriver, size: Size
 
 
 def _cost(lab: cloud.Lab, lists: Callable[[], int]) -> Cost:
-    """Say what a listing costs.
+    """Return what a listing costs.
 
     :param lists: lists, and returns how many nodes
     """
@@ -263,7 +263,7 @@ def table(run: Run) -> prettytable.PrettyTable:
 
 
 def summary(run: Run) -> str:
-    """Say how the listings compare.
+    """Return how the listings compare.
 
     :param run: what has been measured
     """

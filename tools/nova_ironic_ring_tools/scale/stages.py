@@ -29,7 +29,7 @@ class Stage:
 
     :ivar name: what the table calls it
     :ivar used: what has been used meanwhile
-    :ivar first: seconds until the first node was there; None where this means
+    :ivar first: seconds until the first node was there; None if this means
         nothing
     """
 
@@ -91,7 +91,7 @@ class Course:
         lab.discover_hosts()
         # The second service gets its share first.
         self._wait_shared()
-        # The hosts are in an aggregate by now, which changes each node.
+        # The hosts are in an aggregate now, which changes each node.
         time.sleep(window)
 
         before = costs.used(lab, self._sent)
@@ -133,7 +133,7 @@ class Course:
         return offered(self._lab).get(host, 0) >= self._count
 
     def _grows(self, host: str) -> Callable[[], bool]:
-        """Return what says whether a service has more nodes by now."""
+        """Return what says whether a service has more nodes now."""
         lab = self._lab
         before = offered(lab).get(host, 0) if host == OTHER else 0
         return lambda: offered(lab).get(host, 0) > before
@@ -170,7 +170,7 @@ class Course:
             'restart', self._lab.compute(host).start, is_alive, is_alive)
 
     def _build(self, host: str) -> Stage:
-        """Have a service that has just been restarted build a server.
+        """Let a service that was just restarted build a server.
 
         :param host: the name of the service
         """

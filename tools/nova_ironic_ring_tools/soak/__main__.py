@@ -57,7 +57,7 @@ class Story:
         print(f'[{time.monotonic() - self.begin:5.0f} s] {said}', flush=True)
 
     def lines(self) -> Iterator[str]:
-        """Say what has happened in all."""
+        """Return what has happened in all."""
         for counts, what in ((self.happened, 'happened'),
                              (self.refused, 'were refused')):
             each = ', '.join(f'{name} {count}'
@@ -151,7 +151,7 @@ def _live(world: worlds.World, story: Story, seconds: float) -> None:
 
 
 def _bring_back(world: worlds.World, story: Story) -> None:
-    """Have all services work again."""
+    """Make all services work again."""
     for host, what in world.returning(float('inf')):
         story.tell(f'end of {what}: {host}')
     for host in world.lab.state.computes:

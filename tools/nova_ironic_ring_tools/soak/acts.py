@@ -2,7 +2,7 @@
 
 """What befalls the lab: each function does one thing and says what.
 
-It returns None where that is not possible now.
+It returns None if that is not possible now.
 """
 
 from collections.abc import Callable

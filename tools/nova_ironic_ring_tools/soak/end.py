@@ -54,7 +54,7 @@ def complaints(world: worlds.World, refused: collections.Counter[str]
 
 
 def _servers(world: worlds.World) -> Iterator[str]:
-    """Say which servers are neither at rest nor well."""
+    """Return the servers that are neither at rest nor well."""
     nodes: dict[str, list[str]] = {}
     for node in world.link.baremetal.nodes(details=True):
         if node.instance_id:
@@ -81,7 +81,7 @@ def _servers(world: worlds.World) -> Iterator[str]:
 
 
 def _records(world: worlds.World) -> Iterator[str]:
-    """Say which nodes are not with one service of their group."""
+    """Return the nodes that are not with one service of their group."""
     with world.lab.cell() as opened:
         seen = view.read(opened)
     nodes = {node.id: node
@@ -122,7 +122,7 @@ def _records(world: worlds.World) -> Iterator[str]:
 
 
 def _emptiness(world: worlds.World) -> Iterator[str]:
-    """Say what deleted servers have left behind."""
+    """Return what deleted servers have left behind."""
     for server in world.servers():
         yield f'{server.name} ({server.id}) is {server.status} still'
     for node in world.link.baremetal.nodes(details=True):

@@ -69,7 +69,7 @@ def at_rest(lab: cloud.Lab) -> Sizes:
 
 
 def complaints(warm: Sizes, last: Sizes) -> Iterator[str]:
-    """Say which services have grown since they were warm.
+    """Return the services that have grown since they were warm.
 
     :param warm: what they took then
     :param last: what they take in the end
@@ -85,7 +85,7 @@ def complaints(warm: Sizes, last: Sizes) -> Iterator[str]:
 
 
 def table(warm: Sizes, last: Sizes) -> Iterator[str]:
-    """Say how services have grown, and by which threads.
+    """Return how services have grown, and by which threads.
 
     :param warm: what they took when they were warm
     :param last: what they take in the end

@@ -55,7 +55,7 @@ def count(report: str) -> collections.Counter[str]:
 
 def news(before: collections.Counter[str], now: collections.Counter[str],
          ) -> Iterator[str]:
-    """Say of which threads there are more than there were.
+    """Return the threads of which there are more than before.
 
     :param before: how many there were of each
     :param now: how many there are

@@ -131,7 +131,7 @@ class World:
         return self.chance.choice(found) if found else None
 
     def returning(self, now: float) -> Iterator[tuple[str, str]]:
-        """Have the services return whose time it is.
+        """Let the services return that are due.
 
         :param now: the time in seconds
         :returns: the name of each, and what was done to it

@@ -46,7 +46,7 @@ class Difference:
         return bool(self.worse) and not self.why
 
     def lines(self) -> Iterator[str]:
-        """Say it."""
+        """Return the lines that describe the test."""
         ends = ', '.join(f'{driver} {result.outcome.value}'
                          for driver, result in self.results.items())
         yield f'{"WRONG: " if self.wrong else ""}{self.test}: {ends}'
@@ -99,7 +99,7 @@ def unsteady(results: ByDriver) -> list[str]:
 
 def failing(results: ByDriver,
             explanations: Sequence[explained.Explanation]) -> list[str]:
-    """Say which tests fail with each driver, and why.
+    """Return which tests fail with each driver, and why.
 
     :param results: the results by the names of the tests, by driver
     :param explanations: what is known, and why it is so

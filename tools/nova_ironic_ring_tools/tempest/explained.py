@@ -24,7 +24,7 @@ class Explanation:
     differs: bool = False
 
     def fits(self, test: str) -> bool:
-        """Say whether it is about a test.
+        """Return whether it is about a test.
 
         :param test: the test's name
         """

@@ -107,7 +107,7 @@ def _seconds(begin: datetime.datetime | None,
 
 
 def _why(details: Mapping[str, Any]) -> str:
-    """Say in a line why a test failed or was skipped."""
+    """Return in one line why a test failed or was skipped."""
     for key in 'reason', 'traceback':
         for each, content in details.items():
             if each.startswith(key):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Has the process that imports it collect its garbage now and then.
+"""Makes the process that imports it collect its garbage periodically.
 
 Python imports a module of this name when it starts. The soak has the services
 find it whose threads it counts: a looping call of oslo.service leaves a cycle
