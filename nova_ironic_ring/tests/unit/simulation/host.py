@@ -210,6 +210,12 @@ class Placement(clouds.Placement):
         super().__init__(host.world.cloud)
         self._service = host
 
+    def in_use(self, nodes: Collection[str]) -> frozenset[str]:
+        found = super().in_use(nodes)
+        # Four at a time.
+        self._service.pause(0.05 * len(nodes))
+        return found
+
     def consumers(self, node: str) -> frozenset[str]:
         self._service.reach_placement()
         return super().consumers(node)
