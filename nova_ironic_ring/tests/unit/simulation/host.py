@@ -391,7 +391,7 @@ class Activity:
     :ivar began_at: when it began
     :ivar read_at: when it last read rows or instances
     :ivar looked_at: when it began to look at a node that the tracker takes
-    :ivar is_taking_over: whether it has decided to take instances over
+    :ivar takes: the nodes whose instances it has decided to take over
     :ivar steps: what it has decided on, by the node, if it is no pass
     """
 
@@ -399,7 +399,7 @@ class Activity:
     began_at: float
     read_at: float
     looked_at: float = 0.0
-    is_taking_over: bool = False
+    takes: frozenset[str] = frozenset()
     steps: Mapping[str, planner.Step] = dataclasses.field(
         default_factory=dict)
 
@@ -656,7 +656,7 @@ class Host:
         :param moment: before or after
         """
         trap = self.traps.pop((name, moment), None)
-        if trap is None and self.activity.is_taking_over:
+        if trap is None and self.activity.takes:
             trap = self.traps.pop((f'takeover: {name}', moment), None)
         if trap is None:
             return
@@ -735,7 +735,7 @@ class Host:
     def _begin(self) -> None:
         activity = self.activity
         activity.began_at = self.world.now
-        activity.is_taking_over = False
+        activity.takes = frozenset()
 
     def _react_on(self) -> None:
         while not self.process.ending:
