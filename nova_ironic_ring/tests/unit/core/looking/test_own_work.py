@@ -298,6 +298,20 @@ class ConsentTestCase(base.PassTestCase):
         self.assertEqual(1, len(self._consents()))
         self.assertNotIn(first, self._consents())
 
+    def test_withdrawn_where_another_did_not_arrive(self):
+        self.change('me', disabled=True)
+        self.run_pass()
+        before = self.result.work.node
+        # Chance may choose a row again that cannot be written.
+        for _ in range(40):
+            self.wait(61)
+            self.decide()
+            if self.memory.own_work.is_failing:
+                self.assertNotEqual(before, self.result.work.node)
+                self.assertEqual({}, self._consents())
+            before = self.result.work.node
+        self.assertTrue(self.memory.own_work.is_failing)
+
     def test_row_that_is_not_listed(self):
         self.change('me', disabled=True)
         self.run_pass()
