@@ -281,6 +281,19 @@ class ConsentTestCase(base.PassTestCase):
         self.assertFalse(self.memory.standing.is_trusted)
         self.assertEqual({}, self._consents())
 
+    def test_withdrawn_while_placement_does_not_answer(self):
+        self.change('me', disabled=True)
+        self.run_pass()
+        self.before['in_use'] = _fail
+        self.run_pass()
+        self.assertEqual([''], [
+            each.ring for each in self._consents().values()])
+        self.assertEqual({}, self.offers())
+        self.run_pass()
+        ((_, consent),) = self._consents().items()
+        self.assertNotEqual('', consent.ring)
+        self.assertEqual({}, self.offers())
+
     def test_withdrawn_before_another_row_says_it(self):
         self.change('me', disabled=True)
         self.run_pass()
