@@ -787,7 +787,7 @@ class Host:
                     self.ports, self.memory, current, PLACES, [
                         node for node in nodes if changes.is_watched(
                             steps.get(node),
-                            node in self.process.tracked_nodes)])
+                            node in self.process.tracked())])
             except passes.UnansweredError as error:
                 self.memory = error.memory
                 return
