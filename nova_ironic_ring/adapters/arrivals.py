@@ -7,19 +7,26 @@ until that one claims a node. Nova notes when it begins, and not that it has
 come: this is noted here, as an event of the action that Nova has for it.
 """
 
+import datetime
+
 from nova.compute import instance_actions
 from nova.compute import utils as compute_utils
 from nova import context as nova_context
 from nova.objects import instance_action
 from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from nova_ironic_ring.core.taking import builds
 
 LOG = logging.getLogger(__name__)
 
 # As Nova would name it.
 _COMES = 'compute_build_and_run_instance'
+# As Nova names the building of it.
+_BUILDS = 'compute__do_build_and_run_instance'
 # As Nova names the beginning, and of an unshelving also that it has come.
 _EVENTS = {
-    instance_actions.CREATE: (_COMES, 'compute__do_build_and_run_instance'),
+    instance_actions.CREATE: (_COMES, _BUILDS),
     instance_actions.UNSHELVE: ('compute_unshelve_instance',)}
 
 
@@ -47,16 +54,31 @@ def last(context: nova_context.RequestContext, instance: str) -> str | None:
 
     :param context: with the rights of an administrator
     :param instance: the UUID of the instance
-    :returns: None if it has come to none yet; or to one with Nova's own
-        driver, and waits for its turn there
+    :returns: None if it has come to none yet, or is on its way to the next
+        after one that has failed; or to one with Nova's own driver, and waits
+        for its turn there
     """
     for action in instance_action.InstanceActionList.get_by_instance_uuid(
             context, instance):
         if action.action in _EVENTS:
             # The latest comes first, also of a build that is tried once more.
-            return next((
-                str(event.host) for event
+            last = next((
+                event for event
                 in instance_action.InstanceActionEventList.get_by_action(
                     context, action.id)
                 if event.event in _EVENTS[action.action] and event.host), None)
+            return None if last is None or _is_given_up(last) else str(
+                last.host)
     return None
+
+
+def _is_given_up(event: instance_action.InstanceActionEvent) -> bool:
+    """Say of what has no service whether it is on its way to the next one.
+
+    Where Nova could not have it built elsewhere, this has failed as well. What
+    has not come there after long, has been lost.
+    """
+    return bool(
+        event.event == _BUILDS and event.result == 'Success'
+        and timeutils.utcnow(with_timezone=True) - event.finish_time
+        < datetime.timedelta(seconds=builds.PATIENCE))

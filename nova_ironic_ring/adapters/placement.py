@@ -2,7 +2,7 @@
 
 """Placement behind the port, asked with the client of the resource tracker."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 import contextlib
 import functools
 from typing import Any
@@ -77,11 +77,20 @@ class Placement:
     def disabled(self) -> frozenset[str]:
         return self._uuids(f'?required={_DISABLED}')
 
+    def in_use(self, nodes: Collection[str]) -> frozenset[str]:
+        return frozenset(node for node, consumers
+                         in self._all_consumers(nodes) if consumers)
+
     def unused(self, nodes: Collection[str]) -> frozenset[str]:
-        wanted = sorted(nodes)
-        found = several.run(self._consumers, wanted)
-        return frozenset(node for node, consumers in zip(wanted, found)
+        return frozenset(node for node, consumers
+                         in self._all_consumers(nodes)
                          if consumers is not None and not consumers)
+
+    def _all_consumers(self, nodes: Collection[str]
+                       ) -> Iterator[tuple[str, frozenset[str] | None]]:
+        """Read who has allocations of nodes, of several at a time."""
+        wanted = sorted(nodes)
+        return zip(wanted, several.run(self._consumers, wanted))
 
     def admit(self, nodes: Collection[str]) -> None:
         self.tell_status(nodes, True)

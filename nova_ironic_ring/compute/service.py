@@ -723,15 +723,20 @@ class RingService(Service):
         return Reacted(result.taken, nodes, list(result.steps))
 
     def change(self, nodes: Sequence[str]) -> Reacted:
-        steps = self.result.plan.steps
+        # What has come without the tracker is this service's as well.
+        steps, own = self.result.plan.steps, self.process.tracked()
         result = self._change(_NODES, [
             node for node in nodes if changes.is_watched(
-                steps.get(node), self.process.tracks(node))])
+                steps.get(node), node in own)])
         made = self.ironic.for_nova(result.nodes)
         self.nodes = {**self.nodes, **made}
-        # What the tracker is to write by it.
+        # What the tracker is to write by it. A row that is to say another
+        # offer is not to say, before that, that this is written.
+        before = self.result.changes
         self.result = dataclasses.replace(self.result, answers={
-            **self.result.answers, **self.ironic.fingerprints(made)})
+            **self.result.answers, **self.ironic.fingerprints(made)
+        }, changes=dataclasses.replace(
+            before, offers=before.offers - made.keys()))
         return Reacted(nodes=made, places=[
             node for node in result.places if node in made])
 

@@ -187,8 +187,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         except Exception:
             with excutils.save_and_reraise_exception():
                 self._let_go(instance)
-                if guards.is_shelved(instance):
-                    self._free(instance.uuid)
+                self._free(instance)
         finally:
             self._unshelved.pop(instance.uuid, None)
 
@@ -226,26 +225,31 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         """
         mixed: Any = self
         placed = self._unshelved.get(instance.uuid)
-        if placed is None or not guards.is_shelved(instance):
+        if placed is None:
             return
+        # What fails here keeps Nova from nothing, such as the claim's end.
         try:
-            mixed.destroy(nova_context.get_admin_context(), placed,
-                          instance.get_network_info())
-            del self._unshelved[instance.uuid]
+            if guards.is_shelved(instance):
+                mixed.destroy(nova_context.get_admin_context(), placed,
+                              instance.get_network_info())
+                del self._unshelved[instance.uuid]
         except Exception:
             LOG.exception(_NOT_CLEANED_UP, instance.uuid)
 
-    def _free(self, uuid: str) -> None:
+    def _free(self, instance: objects.Instance) -> None:
         """Free the allocation of an instance that could not be unshelved.
 
         Nova leaves the allocation if the claim was not reached.
+
+        :param instance: the instance
         """
         mixed: Any = self
         try:
-            upstream.delete_allocation(
-                mixed, nova_context.get_admin_context(), uuid)
+            if guards.is_shelved(instance):
+                upstream.delete_allocation(
+                    mixed, nova_context.get_admin_context(), instance.uuid)
         except Exception:
-            LOG.exception(_NOT_CLEANED_UP, uuid)
+            LOG.exception(_NOT_CLEANED_UP, instance.uuid)
 
     def _look_between_passes(self) -> Sequence[str]:
         """Take over the instances of services that are dead now.

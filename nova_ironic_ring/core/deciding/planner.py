@@ -276,11 +276,14 @@ class _Planner:
                  and (row := self.seen.rows.get(node)) is not None
                  and row.taker is None and owner(node) not in older}
         but = frozenset(node for node, step in found.items() if not step.offer)
-        if len(found) - len(but) < 2 or len(but) >= consents.MOST:
+        go = len(found) - len(but)
+        if len(found) < 2 or go == 1 or go and len(but) >= consents.MOST:
             return None
         for node, step in found.items():
             steps[node] = dataclasses.replace(step, by_ring=True)
-        return model.Consent(self.ring, but)
+        # Where none may go, as where Placement does not answer, no row is
+        # written, nor later when they may.
+        return model.Consent(self.ring, but) if go else model.Consent('')
 
     # The circumstances of a node, for the tables
 

@@ -51,7 +51,13 @@ def ask(ironic: ports.Ironic, scope: settings.Scope) -> list[str]:
     found: list[str] = []
     after = None
     for _ in range(_PAGES):
-        page = ironic.latest(scope, after)
+        try:
+            page = ironic.latest(scope, after)
+        except Exception:
+            # What was told of the pages before that is not told again.
+            if found:
+                break
+            raise
         found.extend(each.node for each in page if each.before != each.now)
         if not any(each.before for each in page):
             break
@@ -63,7 +69,8 @@ def is_watched(step: planner.Step | None, is_tracked: bool) -> bool:
     """Return whether to update a changed node before the next pass.
 
     :param step: what the last pass has decided on it, if anything
-    :param is_tracked: whether Nova's resource tracker tracks it
+    :param is_tracked: whether Nova's resource tracker tracks it, or need not
+        because the node has come without the tracker
     :returns: False for a node that this service does not have yet
     """
     return step is not None and step.decision.lists and (

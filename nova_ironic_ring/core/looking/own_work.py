@@ -116,15 +116,20 @@ def say(this: one_pass.Pass, listed: Mapping[str, int],
     has_moved = at is not None and at != own.shown
     said = model.LastPass(memory.work_watch.cycle, _next(
         at, this.world.process.wall_time()) if is_good else at)
-    # If it did not arrive, another row gets it.
+    # If it did not arrive, another row gets it: in the same row, a former
+    # consent would last.
     is_lost = own.node in rows and not has_moved
     last = None if is_lost else at
     known = [node for node in listed if node in rows] or list(listed)
-    if not is_lost:
+    other = list(rows)
+    if is_lost:
+        known = [node for node in known if node != own.node] or known
+        other = [node for node in other if node != own.node] or other
+    else:
         surest = max((listed[node] for node in known), default=0)
         known = [node for node in known if listed[node] == surest]
     listing = _choose(known, rows, last, said)
-    node = listing or _choose(rows, rows, last, said)
+    node = listing or _choose(other, rows, last, said)
     _withdraw(this, rows, listing)
     if is_good and node is not None and listing is None:
         with this.going_on(events.LastPassNotSaid):

@@ -202,8 +202,7 @@ def _building(this: one_pass.Pass, seen: observation.Observation,
     # Without trust, nothing is offered anyway.
     asked = needs.offered if this.standing.is_trusted else ()
     try:
-        found = {node for node in asked
-                 if this.world.placement.consumers(node)}
+        found = this.world.placement.in_use(asked) if asked else frozenset()
     except Exception as error:
         # Nova has answered: this is no outage of Nova.
         this.happened.append(events.NodesNotOffered(needs.offered, error))

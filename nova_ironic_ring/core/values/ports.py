@@ -419,6 +419,14 @@ class Placement(Protocol):
         :param node: the node's UUID
         """
 
+    def in_use(self, nodes: Collection[str]) -> frozenset[str]:
+        """Name the nodes of which something is allocated.
+
+        One that has no provider is not among them.
+
+        :param nodes: their UUIDs
+        """
+
     def providers_of(self, instance: str) -> Collection[str]:
         """Read the providers that have the allocation of an instance.
 

@@ -536,6 +536,9 @@ class Placement:
         """
         self.cloud = cloud
 
+    def in_use(self, nodes: Collection[str]) -> frozenset[str]:
+        return frozenset(filter(self.consumers, nodes))
+
     def unused(self, nodes: Collection[str]) -> frozenset[str]:
         return frozenset(
             node for node in nodes

@@ -192,6 +192,13 @@ class _Pair:
         return {node: repr(row) for node, row in self.cloud.rows.items()}
 
 
+def _drained(count: int) -> collections.Counter[str]:
+    pair = _Pair(count, growth_core.BOTH, profile.PROTOCOL)
+    pair.drain()
+    giver = pair.services[1]
+    return _calls(giver, giver.decide)
+
+
 def _written(count: int, is_join: bool, protocol: int) -> tuple[int, int]:
     """Count the rows that are written when nodes change hands.
 
@@ -215,6 +222,7 @@ SCENES = {
     'ring: a steady pass': _steady,
     'ring: a look between passes': _look,
     'ring: half is offered to it': _offered,
+    'ring: a drain': _drained,
     'ring: a death': _death,
     'ring: a look at a death': _look_at_death,
     "ring: the tracker's way after a death": _walk,

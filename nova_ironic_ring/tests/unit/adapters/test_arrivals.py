@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
+import datetime
+
 from nova.compute import manager
 from nova.compute import utils as compute_utils
 import nova.conf
@@ -7,6 +10,8 @@ from nova.db.main import models
 from nova.objects import instance_action
 from nova import safe_utils
 from oslo_config import fixture as config_fixture
+from oslo_utils import fixture as utils_fixture
+from oslo_utils import timeutils
 from oslotest import base
 
 from nova_ironic_ring.adapters import arrivals
@@ -52,6 +57,35 @@ class ArrivalsTestCase(base.BaseTestCase):
         with compute_utils.EventReporter(
                 self.request, f'compute_{method.__name__}', 'b', INSTANCE):
             self.assertEqual('b', self._last())
+
+    def _give_up(self) -> None:
+        """Have a service give up a build, as Nova's manager does."""
+        self._ask()
+        with compute_utils.EventReporter(
+                self.request, 'compute__do_build_and_run_instance', 'a',
+                INSTANCE):
+            pass
+
+    def test_build_that_is_on_its_way_to_another_service(self):
+        self._give_up()
+        self.assertIsNone(self._last())
+        arrivals.note(self.request, INSTANCE, 'b')
+        self.assertEqual('b', self._last())
+
+    def test_build_that_never_comes_to_another_service(self):
+        self._give_up()
+        later = timeutils.utcnow(with_timezone=True) + datetime.timedelta(
+            hours=1)
+        self.useFixture(utils_fixture.TimeFixture(later))
+        self.assertEqual('a', self._last())
+
+    def test_build_that_could_not_be_given_up(self):
+        self._ask()
+        with contextlib.suppress(ValueError), compute_utils.EventReporter(
+                self.request, 'compute__do_build_and_run_instance', 'a',
+                INSTANCE):
+            raise ValueError('RabbitMQ does not answer')
+        self.assertEqual('a', self._last())
 
     def test_where_an_unshelving_has_come(self):
         self._ask()

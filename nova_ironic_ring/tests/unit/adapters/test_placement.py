@@ -50,6 +50,19 @@ class PlacementTestCase(base.BaseTestCase):
                 rp_uuid=NODE, error='{"errors": [{"status": 404}]}'))
         self.assertEqual(frozenset(), self.placement.consumers(NODE))
 
+    def test_nodes_in_use(self):
+        found = {'used': {'one': {}}, 'free': {}}
+
+        def read(context, node):
+            if node not in found:
+                raise exception.ResourceProviderAllocationRetrievalFailed(
+                    rp_uuid=node, error='{"errors": [{"status": 404}]}')
+            return types.SimpleNamespace(allocations=found[node])
+        self.client.get_allocations_for_resource_provider = read
+        nodes = ['free', 'none', 'used']
+        self.assertEqual({'used'}, self.placement.in_use(nodes))
+        self.assertEqual({'free'}, self.placement.unused(nodes))
+
     def test_no_answer(self):
         for error in (exception.ResourceProviderAllocationRetrievalFailed(
                 rp_uuid=NODE, error='{"errors": [{"status": 500}]}'),

@@ -108,6 +108,14 @@ class UnshelvingTestCase(base.DriverTestCase):
         (self.compute.reportclient.delete_allocation_for_instance
          .assert_not_called())
 
+    def test_nova_that_does_not_say_what_it_is_now(self):
+        def ask(context, instance, bdms):
+            guards._read.side_effect = exception.CellTimeout
+            raise ValueError
+        self.compute._prep_block_device.side_effect = ask
+        # Nova ends the claim, and the task, by the error of the build.
+        self.assertRaises(ValueError, self._unshelve)
+
     def test_node_that_could_not_be_cleaned_up_before(self):
         left = fake_nova.NODES[1]
         self.cloud.nodes[left].instance = 'i'

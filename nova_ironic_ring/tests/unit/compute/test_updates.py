@@ -294,6 +294,13 @@ class MovesTestCase(WatchedTestCase):
         self.assertEqual(set(), self.changed())
         self.assertEqual(came, came & self.nova.owned('me'))
 
+    def test_node_that_changes_after_it_has_come(self):
+        node = min(self.kill())
+        self.cloud.nodes[node].is_ready = False
+        self.updated.clear()
+        self.driver.ring_changes.look()
+        self.assertEqual([node], self.updated)
+
     def test_each_node_in_each_pass(self):
         self.configure(full_update_interval=0)
         self.assertEqual(self.kill(), self.tracked)
@@ -508,6 +515,14 @@ class NovaTrackerTestCase(base.DriverTestCase):
         upstream.add_to_cache(
             self.driver, self.me.ring.ironic.for_nova([self.node]))
         # The row would say that Placement knows it.
+        self.assertIsNone(self.me.ring.offer(self.node))
+        self.assertTrue(self.driver._is_to_update(self.node))
+
+    def test_offer_of_a_node_that_a_look_has_seen_to_change(self):
+        self.offer_all()
+        self.nova.properties[self.node] = {'memory_mb': 4096}
+        self.assertIn(self.node, self.driver._look_for_changes())
+        # The service may die before the tracker has told Placement.
         self.assertIsNone(self.me.ring.offer(self.node))
         self.assertTrue(self.driver._is_to_update(self.node))
 

@@ -210,6 +210,12 @@ class Placement(clouds.Placement):
         super().__init__(host.world.cloud)
         self._service = host
 
+    def in_use(self, nodes: Collection[str]) -> frozenset[str]:
+        found = super().in_use(nodes)
+        # Four at a time.
+        self._service.pause(0.05 * len(nodes))
+        return found
+
     def consumers(self, node: str) -> frozenset[str]:
         self._service.reach_placement()
         return super().consumers(node)
@@ -385,7 +391,7 @@ class Activity:
     :ivar began_at: when it began
     :ivar read_at: when it last read rows or instances
     :ivar looked_at: when it began to look at a node that the tracker takes
-    :ivar is_taking_over: whether it has decided to take instances over
+    :ivar takes: the nodes whose instances it has decided to take over
     :ivar steps: what it has decided on, by the node, if it is no pass
     """
 
@@ -393,7 +399,7 @@ class Activity:
     began_at: float
     read_at: float
     looked_at: float = 0.0
-    is_taking_over: bool = False
+    takes: frozenset[str] = frozenset()
     steps: Mapping[str, planner.Step] = dataclasses.field(
         default_factory=dict)
 
@@ -650,7 +656,7 @@ class Host:
         :param moment: before or after
         """
         trap = self.traps.pop((name, moment), None)
-        if trap is None and self.activity.is_taking_over:
+        if trap is None and self.activity.takes:
             trap = self.traps.pop((f'takeover: {name}', moment), None)
         if trap is None:
             return
@@ -729,7 +735,7 @@ class Host:
     def _begin(self) -> None:
         activity = self.activity
         activity.began_at = self.world.now
-        activity.is_taking_over = False
+        activity.takes = frozenset()
 
     def _react_on(self) -> None:
         while not self.process.ending:
@@ -781,7 +787,7 @@ class Host:
                     self.ports, self.memory, current, PLACES, [
                         node for node in nodes if changes.is_watched(
                             steps.get(node),
-                            node in self.process.tracked_nodes)])
+                            node in self.process.tracked())])
             except passes.UnansweredError as error:
                 self.memory = error.memory
                 return

@@ -67,8 +67,9 @@ def decide(world: worlds.World, seen: observation.Observation,
     :param current: its settings
     """
     plan = _decide(seen, before, current)
-    world.services[current.me].activity.is_taking_over = any(
-        step.decision.takes_instance for step in plan.steps.values())
+    world.services[current.me].activity.takes = frozenset(
+        node for node, step in plan.steps.items()
+        if step.decision.takes_instance)
     # Of each second some.
     if int(seen.at * 10) % 10 == 0:
         equal = dataclasses.replace(
@@ -351,7 +352,9 @@ class Invariants:
             self.world.fail(
                 f'{host.name} deletes the row of node {short(node)} of '
                 f'{row.owner}, which has {uuid}')
-        if found is None or not host.IS_OURS or not self.world.is_hidden:
+        # A takeover begins with it, and brings the row back.
+        if found is None or not host.IS_OURS or not self.world.is_hidden or (
+                node in host.activity.takes):
             return
         gone = self._vanished.setdefault(owner, set())
         gone.add(node)

@@ -47,7 +47,7 @@ _SKEW = st.floats(-300, 300, allow_nan=False)
 _CALLS = st.sampled_from([
     'ring_services', 'now', 'nodes', 'instances_of', 'rows_of', 'rows',
     'instances', 'delete_row', 'set_instance_host', 'consumers', 'end_build',
-    'free', 'record', 'last_passes', 'say_last_pass', 'take_rows'])
+    'free', 'record', 'last_passes', 'say_last_pass', 'take_rows', 'in_use'])
 _TAKEOVER_CALLS = st.sampled_from([
     'rows', 'instances', 'delete_row', 'set_instance_host', 'record'])
 _steps: collections.Counter[str] = collections.Counter()
@@ -636,6 +636,8 @@ class MixedMachine(Machine):
 class LongPassesTestCase(base.BaseTestCase):
     """Instances of a dead service do not wait for a pass."""
 
+    NODES = 12
+
     def setUp(self):
         super().setUp()
         self.world = worlds.World(7)
@@ -657,7 +659,7 @@ class LongPassesTestCase(base.BaseTestCase):
         self.dead = self.world.services['c']
 
     def _enroll(self) -> None:
-        for _ in range(12):
+        for _ in range(self.NODES):
             self.world.enroll()
 
     def _end(self) -> None:
@@ -682,7 +684,7 @@ class LongPassesTestCase(base.BaseTestCase):
         # The last heartbeat is seen in one look, and its age in another.
         self.world.run(seconds + 3 * times.REPORT_INTERVAL)
         self.assertEqual([], self._left())
-        self.assertEqual(12, len(self.world.cloud.rows))
+        self.assertEqual(self.NODES, len(self.world.cloud.rows))
         self.assertEqual({'a', 'b'}, {
             row.owner for row in self.world.cloud.rows.values()})
 
@@ -694,6 +696,34 @@ class LongPassesByShardsTestCase(LongPassesTestCase):
         self.world.by_shards = {*'abc'}
         for number in range(12):
             self.world.enroll(shard=f'shard-{number % 6}')
+
+
+class HiddenTakeoverTestCase(LongPassesTestCase):
+    """Takeovers delete more rows than nodes may vanish."""
+
+    NODES = 30
+
+    def test_while_ironic_hides_the_nodes(self):
+        self.assertLess(5, sum(
+            row.owner == 'c' for row in self.world.cloud.rows.values()))
+        self.world.hide(True)
+        self.world.crash(self.dead)
+        self.world.bar('c', forced_down=True)
+        self.world.run(3 * times.REPORT_INTERVAL)
+        self.assertEqual([], self._left())
+        self.assertEqual(self.NODES, len(self.world.cloud.rows))
+
+    def test_rows_that_nobody_takes_over(self):
+        rules, host = self.world.rules, self.world.services['a']
+        self.world.hide(True)
+        *nodes, last = sorted(
+            node for node, row in self.world.cloud.rows.items()
+            if row.owner == 'a')[:6]
+        for node in nodes:
+            rules.check_deletion(host, node, self.world.cloud.rows.pop(node))
+        self.assertRaises(
+            invariants.InvariantError, rules.check_deletion, host, last,
+            self.world.cloud.rows[last])
 
 
 RingTestCase = Machine.TestCase

@@ -433,6 +433,24 @@ class ConsentTestCase(PlannerTestCase):
         self.assertEqual((Decision.HOLD, '', None),
                          (step.decision, step.offer, step.in_row))
 
+    def test_all_that_may_be_built_on(self):
+        self.useFixture(fixtures.MockPatchObject(consents, 'MOST', 1))
+        self.change(instances=observation.Instances(
+            building=frozenset(self.offered)))
+        # As where Placement does not answer: no row is written, nor later.
+        self.assertEqual({*self.offered}, self._by_ring())
+        self.assertEqual(model.Consent(''), self.plan.consent)
+        self.assertEqual(('', None), (self.plan.steps[self.offered[0]].offer,
+                                      self.plan.steps[self.offered[0]].in_row))
+
+    def test_the_only_one_that_is_built_on(self):
+        self.change(rows={node: model.Row('me') for node in (
+            *self.mine, self.offered[0])}, instances=observation.Instances(
+                building=frozenset(self.offered)))
+        self.assertEqual(set(), self._by_ring())
+        self.assertIsNone(self.plan.consent)
+        self.assertEqual('', self.plan.steps[self.offered[0]].in_row)
+
     def test_too_many_to_be_named(self):
         self.useFixture(fixtures.MockPatchObject(consents, 'MOST', 1))
         self.change(instances=observation.Instances(

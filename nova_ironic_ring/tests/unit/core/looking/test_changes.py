@@ -60,6 +60,13 @@ class AskTestCase(base.BaseTestCase):
                           [ports.Latest('b', BUSY, FREE)], [])
         self.assertEqual(['b'], found)
 
+    def test_page_that_cannot_be_had(self):
+        self.assertEqual(['a'], self._ask(
+            [ports.Latest('a', FREE, BUSY)], ConnectionError))
+        self.assertRaises(ConnectionError, self._ask, ConnectionError)
+        self.assertRaises(ConnectionError, self._ask, [
+            ports.Latest('a', FREE, FREE)], ConnectionError)
+
     def test_no_node_at_all(self):
         self.assertEqual([], self._ask([]))
 

@@ -281,6 +281,19 @@ class ConsentTestCase(base.PassTestCase):
         self.assertFalse(self.memory.standing.is_trusted)
         self.assertEqual({}, self._consents())
 
+    def test_withdrawn_while_placement_does_not_answer(self):
+        self.change('me', disabled=True)
+        self.run_pass()
+        self.before['in_use'] = _fail
+        self.run_pass()
+        self.assertEqual([''], [
+            each.ring for each in self._consents().values()])
+        self.assertEqual({}, self.offers())
+        self.run_pass()
+        ((_, consent),) = self._consents().items()
+        self.assertNotEqual('', consent.ring)
+        self.assertEqual({}, self.offers())
+
     def test_withdrawn_before_another_row_says_it(self):
         self.change('me', disabled=True)
         self.run_pass()
@@ -297,6 +310,20 @@ class ConsentTestCase(base.PassTestCase):
         self.tracker.track(self.result)
         self.assertEqual(1, len(self._consents()))
         self.assertNotIn(first, self._consents())
+
+    def test_withdrawn_where_another_did_not_arrive(self):
+        self.change('me', disabled=True)
+        self.run_pass()
+        before = self.result.work.node
+        # Chance may choose a row again that cannot be written.
+        for _ in range(40):
+            self.wait(61)
+            self.decide()
+            if self.memory.own_work.is_failing:
+                self.assertNotEqual(before, self.result.work.node)
+                self.assertEqual({}, self._consents())
+            before = self.result.work.node
+        self.assertTrue(self.memory.own_work.is_failing)
 
     def test_row_that_is_not_listed(self):
         self.change('me', disabled=True)

@@ -440,6 +440,20 @@ class ConsentTestCase(base.PassTestCase):
         self.run_pass()
         self.assertEqual('e', self.offers()[node])
 
+    def test_placement_is_asked_once_for_all(self):
+        self.change('me', disabled=True)
+        self.run_pass()
+        self.assertLess(1, len(self.offers()))
+        self.assertEqual(1, self.asked.count('in_use'))
+        self.assertNotIn('consumers', self.asked)
+
+    def test_node_without_a_provider_is_offered(self):
+        self.join('e')
+        node = min(self.owned() & desired('me', 'a', 'b', 'e', by='e'))
+        self.cloud.providers.discard(node)
+        self.run_pass()
+        self.assertEqual('e', self.offers()[node])
+
     def test_offer_is_withdrawn_when_something_is_allocated(self):
         self.join('e')
         self.run_pass()
@@ -453,7 +467,7 @@ class ConsentTestCase(base.PassTestCase):
 
         def fail():
             raise ConnectionError('no answer')
-        self.before['consumers'] = fail
+        self.before['in_use'] = fail
         self.run_pass()
         self.assertEqual({''}, set(self.offers().values()))
         (found,) = self.happened(events.NodesNotOffered)
