@@ -20,6 +20,7 @@ from nova_ironic_ring.compute import recent_nodes
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.looking import changes
 from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.taking import reservation
 from nova_ironic_ring.core.values import bounds
@@ -97,6 +98,26 @@ class PoolService(service.Service):
         self.result = changed
         return service.Reacted(
             result.taken, nodes, sorted(result.found.keys() - before.keys()))
+
+    def ask_for_changes(self) -> list[str]:
+        """Ask Ironic which nodes have changed since they were listed.
+
+        It includes the nodes that have lost an instance since: Ironic may
+        have shown such a node free before Nova's delete ended, and then there
+        is no news of the node.
+
+        :returns: their UUIDs
+        :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+        """
+        found = super().ask_for_changes()
+        released = sorted(self._recent.all_released() - set(found))
+        try:
+            self.ironic.named(
+                self.settings.scope, released[:changes.PAGE])
+        except Exception:
+            # What Ironic has told first is told only once.
+            return found
+        return found + released[:changes.PAGE]
 
     def change(self, nodes: Sequence[str]) -> service.Reacted:
         result = self._change(self._pools, nodes)

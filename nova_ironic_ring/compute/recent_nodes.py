@@ -69,6 +69,11 @@ class RecentNodes:
                 self._tried.pop(node, None)
                 self._released.pop(node, None)
 
+    def all_released(self) -> frozenset[str]:
+        """Return the UUIDs of the nodes that have lost an instance."""
+        with self._lock:
+            return frozenset(self._released)
+
     def released(self, pool: str) -> frozenset[str]:
         """Name the nodes that have lost an instance of a pool.
 

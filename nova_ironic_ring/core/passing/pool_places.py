@@ -172,7 +172,8 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
             pool = found.get(name, pooled.pools[name])
             now = _changed(this, pool, node, glance)
             # One that was built on and cleaned since the pass is as it was.
-            is_back = glance.instance is None and node in self._released(name)
+            is_back = glance.instance is None and glance.is_ready and (
+                node in self._released(name))
             if now is not pool or is_back:
                 found[name] = now
                 known.append(node)

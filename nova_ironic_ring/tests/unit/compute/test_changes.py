@@ -240,6 +240,18 @@ class PoolChangesTestCase(base.PeersWithPools):
         self.assertLessEqual(
             self.me.ring.describe(self.name)['vcpus'], before['vcpus'])
 
+    def test_node_that_was_free_before_its_delete_had_ended(self):
+        before = self.free()
+        self.cloud.nodes[self.node].instance = 'mine'
+        self.assertEqual([], self.look())
+        self.cloud.nodes[self.node].instance = None
+        self.assertEqual([], self.look())
+        self.me.ring.release(self.node, self.name)
+        self.assertEqual(before - 1, self.free())
+        self.assertEqual([self.name], self.look())
+        self.assertEqual(before, self.free())
+        self.assertEqual([], self.look())
+
     def test_node_that_has_been_cleaned(self):
         before = self.free()
         self.nova.put('mine', self.node, 'me')
