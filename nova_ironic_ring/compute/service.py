@@ -3,8 +3,9 @@
 """One service of the ring: its settings, its memory and its passes."""
 
 from collections.abc import Callable, Collection, Container, Iterable
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import collections
+import contextlib
 import dataclasses
 import datetime
 import itertools
@@ -198,7 +199,7 @@ class Service:
         #: How often Nova has asked for instances, and those of which it was
         #: not told then.
         self._asked = 0
-        self.strays: Mapping[str, str | None] = {}
+        self._strays: Mapping[str, str | None] = {}
 
     @property
     def settings(self) -> core_settings.Settings:
@@ -442,7 +443,7 @@ class Service:
             {uuid: node for node, uuid in self.memory.nodes.items()
              if uuid is not None and uuid in strange}), self._asked)
         self._asked += 1
-        if found.strays.keys() - self.strays.keys():
+        if found.strays.keys() - self._strays.keys():
             uuid, node = min(found.strays.items())
             LOG.warning(
                 'Ironic has %(count)d instances on nodes, such as '
@@ -450,8 +451,17 @@ class Service:
                 'had there: nothing is done with them.', {
                     'count': len(found.strays), 'instance': uuid,
                     'node': node})
-        self.strays = found.strays
+        self._strays = found.strays
         return found.instances
+
+    @contextlib.contextmanager
+    def in_same_turn(self) -> Iterator[None]:
+        """Let :meth:`believed` return what it returns when called again."""
+        asked = self._asked
+        try:
+            yield
+        finally:
+            self._asked = asked
 
     def run_pass(self) -> places.PassResult:
         """Run a pass."""

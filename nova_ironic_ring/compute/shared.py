@@ -388,14 +388,12 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
     def get_num_instances(self) -> int:
         """Count the instances of this service.
 
-        It does not ask Nova which of them are deleted, but uses Nova's last
-        answer.
+        Nova counts several times for each time that it reaps.
         """
-        ring = self.ring_service
-        return sum(
-            instance not in ring.orphans and instance not in ring.strays
-            for instance
-            in super().list_instance_uuids())  # type: ignore[misc]
+        with self.ring_service.in_same_turn():
+            listed = self.list_instance_uuids()
+        orphans = self.ring_service.orphans
+        return sum(instance not in orphans for instance in listed)
 
 
 @on_node.found
