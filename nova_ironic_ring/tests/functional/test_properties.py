@@ -43,8 +43,8 @@ class RingTestCase(base.LabTestCase):
         log = ''.join(
             self.lab.compute(name).log.read_text()
             for name in self.lab.state.computes)
-        self.assertIn(f'The properties of node {node} in Ironic say what '
-                      'cannot be', log)
+        self.assertIn(f'Node {node} has impossible properties or traits in '
+                      'Ironic', log)
         server = self.boot_active('beside')
         servers.delete(self.cloud, [server])
 
