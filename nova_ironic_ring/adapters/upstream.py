@@ -202,11 +202,15 @@ def reset_manager(source: NovaIronicDriver) -> None:
     """Do what Nova's own handling of SIGHUP does to nova-compute's manager.
 
     After an upgrade, the manager then finds out again which RPC versions it
-    may use.
+    may use. It also forgets the providers that it knows. That must not happen
+    while the resource tracker claims a node: the claim would fail with "No
+    such provider", and the build with it.
+
+    This waits until the tracker has ended what it does.
 
     :param source: the driver that the manager has
     """
-    source.virtapi._compute.reset()
+    in_turn_with_tracker(source.virtapi._compute.reset)
 
 
 def watch_heartbeats(source: NovaIronicDriver,

@@ -19,6 +19,7 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from nova_ironic_ring.adapters import aggregates
+from nova_ironic_ring.adapters import background
 from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.adapters import nodes
 from nova_ironic_ring.adapters import placement
@@ -173,6 +174,7 @@ class Service:
         self.world = ports.Ports(
             self.nova, self.ironic, self.placement, self.process)
         self.reloader = sighup.Reloader(CONF)
+        self.resets = background.Background()
         self.history = history.History()
         self.providers = providers.Providers(driver)
         self._aggregates = aggregates.Aggregates(
@@ -262,7 +264,8 @@ class Service:
         # If the pass fails, Nova's tracker may ask for a node nevertheless.
         self._work = dataclasses.replace(self._work, is_good=False)
         if self.reloader.reload():
-            upstream.reset_manager(self._driver)
+            # Not here: the tracker may wait for this pass.
+            self.resets.do(lambda: upstream.reset_manager(self._driver))
         current = self.read_settings()
         try:
             result = passes.run(self.world, self.memory, current, place)

@@ -3,6 +3,7 @@
 """The service: its settings, its memory, its heartbeat and its signals."""
 
 import signal
+import threading
 from unittest import mock
 
 import fixtures
@@ -12,6 +13,7 @@ from nova import objects
 from openstack import exceptions as sdk_exceptions
 
 from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.peers import trust
@@ -21,6 +23,8 @@ from nova_ironic_ring.tests.unit.compute import base
 
 CONF = nova.conf.CONF
 Trust = trust.Trust
+
+_SECONDS = 10
 
 
 class InitHostTestCase(base.DriverTestCase):
@@ -114,6 +118,24 @@ class InitHostTestCase(base.DriverTestCase):
 
         self._handlers()[signal.SIGHUP](signal.SIGHUP, None)
         self.assertEqual({'me', 'b'}, peers())
+        self.assertTrue(self.me.ring.resets.wait(_SECONDS))
+        self.me.manager.reset.assert_called_once_with()
+
+    def test_sighup_during_a_claim(self):
+        """The tracker has the lock, and waits for the pass of the SIGHUP."""
+        self.me.begin_pass()
+        self.me.ring.reloader.reload = mock.Mock(side_effect=[True, False])
+        found = []
+
+        def claim():
+            passing = threading.Thread(target=self.me.begin_pass)
+            passing.start()
+            passing.join(_SECONDS)
+            found.append(passing.is_alive())
+            found.append(self.me.manager.reset.called)
+        upstream.in_turn_with_tracker(claim)
+        self.assertEqual([False, False], found)
+        self.assertTrue(self.me.ring.resets.wait(_SECONDS))
         self.me.manager.reset.assert_called_once_with()
 
 
