@@ -4,9 +4,10 @@
 
 import atexit
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import dataclasses
+import datetime
 import json
 import re
 import subprocess
@@ -40,6 +41,12 @@ _BEAT = 0.5
 
 # What a service with either driver logs of each pass.
 _PASS = re.compile(r'Of \d+ nodes?, |\d+ nodes? (is|are) in \d+ pools?')
+
+# What a failure of a test shows: of so many lines of each log, the last ones
+# that warn of something, of which a traceback has some fifty.
+_LINES = 5000
+_PROBLEMS = 60
+_PROBLEM = re.compile(r' (WARNING|ERROR|CRITICAL) (?!neutronclient)')
 
 # Events have details from this version on.
 _OPENSTACK = ('openstack', '--os-compute-api-version', '2.84')
@@ -238,6 +245,7 @@ class LabTestCase(base.BaseTestCase):
         self.name = self.lab.state.directory.name
         self.cloud: connection.Connection = self.lab.connect()
         self.addDetail('lab', self._logs())
+        self.addDetail('lab-problems', self._problems(datetime.datetime.now()))
         # The last one of the cleanups.
         self.addCleanup(self._see_restored, self._wait_well())
 
@@ -302,6 +310,21 @@ class LabTestCase(base.BaseTestCase):
             lambda: [''.join(
                 f'== {name}\n{self.lab.compute(name).last_lines(10)}\n'
                 for name in self.lab.state.computes).encode()])
+
+    def _problems(self, start: datetime.datetime) -> content.Content:
+        """Attach what the nova-computes warned of during a test that fails.
+
+        :param start: when the test began, in local time as the logs have it
+        """
+        def read() -> Iterator[bytes]:
+            for name in self.lab.state.computes:
+                problems = [
+                    line for line in
+                    self.lab.compute(name).last_lines(_LINES).splitlines()
+                    if _PROBLEM.search(line) and line.strip() >= str(start)]
+                yield '\n'.join([
+                    f'== {name}', *problems[-_PROBLEMS:], '']).encode()
+        return content.Content(content_type.UTF8_TEXT, read)
 
     def remove_compute(self, name: str) -> None:
         """Take a nova-compute away for good, as an operator would."""
