@@ -329,6 +329,7 @@ class Cloud(fixtures.Fixture):
                  node_count: int = 30,
                  groups: Sequence[str] = (), alike: bool = False,
                  volumes: bool = False,
+                 options: services.Sections | None = None,
                  progress: Callable[[str], None] = lambda line: None) -> None:
         """Describe the lab.
 
@@ -340,6 +341,8 @@ class Cloud(fixtures.Fixture):
         :param alike: whether all nodes and all services are alike: for what
             measures, or boots as many servers as there are nodes
         :param volumes: whether it is to have Cinder
+        :param options: what nova.conf says beside what each lab needs, by
+            section
         :param progress: is given a line at each long step
         """
         super().__init__()
@@ -349,6 +352,7 @@ class Cloud(fixtures.Fixture):
         self.node_count = node_count
         self.alike = alike
         self.volumes = volumes
+        self.options = options
         self.groups = groups
         self.progress = progress
         self.lab: Lab
@@ -381,7 +385,7 @@ class Cloud(fixtures.Fixture):
         self.useFixture(self.lab.database)
         self.lab.database.wait()
 
-        nova.write()
+        nova.write(self.options)
         keystone = services.Keystone(context)
         ironic = services.Ironic(context, alone=not self.groups)
         placement = services.Placement(context)

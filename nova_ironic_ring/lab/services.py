@@ -549,10 +549,14 @@ class NovaConfig:
         #: For nova-ironic-ring, whose standard error is for a person.
         self.operator = self.etc / 'nova-ironic-ring.conf'
 
-    def write(self) -> None:
-        """Write the files."""
+    def write(self, more: Sections | None = None) -> None:
+        """Write the files.
+
+        :param more: options of sections that it does not write itself
+        """
         context = self.context
         write_config(self.common, {
+            **(more or {}),
             'DEFAULT': context.logging() | {
                 'transport_url': context.broker.url,
                 'state_path': context.data / 'nova',

@@ -25,6 +25,7 @@ from nova_ironic_ring_tools.faults import events
 from nova_ironic_ring_tools.faults import handovers
 from nova_ironic_ring_tools.faults import parallel
 from nova_ironic_ring_tools.faults import recoveries
+from nova_ironic_ring_tools import updates
 
 _DRIVERS = {'ring': lab_state.RING_DRIVER, 'nova': lab_state.STOCK_DRIVER,
             'pool': lab_state.POOL_DRIVER}
@@ -88,17 +89,18 @@ _TABLES = [
 _Results = list[list[_Outcome]]
 
 
-def run(driver: str, tables: Sequence[_Table]) -> _Results:
+def run(driver: str, tables: Sequence[_Table], interval: int) -> _Results:
     """Bring a lab up and let it all happen.
 
     :param driver: ``ring``, ``nova`` or ``pool``
     :param tables: what is to happen
+    :param interval: seconds after which an unchanged node is updated
     """
     results: _Results = [[] for _ in tables]
     fixture = cloud.Cloud(
         place.directory(f'faults-{driver}'), driver=_DRIVERS[driver],
         computes=_COMPUTES, node_count=_NODES, alike=True,
-        progress=print)
+        options=updates.options(interval), progress=print)
     with fixture:
         lab = fixture.lab
         connection = lab.connect()
@@ -140,11 +142,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument('--crowd', type=int, metavar='N',
                         help='instead of all that, measure how N servers are '
                              'taken over in one pass')
+    updates.add_argument(parser)
     chosen = parser.parse_args(arguments)
+    interval = chosen.full_update_interval
     if chosen.crowd and chosen.driver == 'both':
         parser.error('--crowd takes one driver at a time')
+    print(f'{chosen.driver}, {updates.headline(interval)}', flush=True)
     if chosen.crowd:
-        print(crowd.measure(chosen.crowd, _DRIVERS[chosen.driver]))
+        print(crowd.measure(chosen.crowd, _DRIVERS[chosen.driver], interval))
         return 0
     drivers = (list(_OF_NODES) if chosen.driver == 'both'
                else [chosen.driver])
@@ -153,7 +158,8 @@ def main(arguments: Sequence[str]) -> int:
                   rows := [row for row in table.rows
                            if re.search(chosen.only, row.name)])]
     try:
-        results = {driver: run(driver, tables) for driver in drivers}
+        results = {driver: run(driver, tables, interval)
+                   for driver in drivers}
     except errors.LabError as error:
         print(error, file=sys.stderr)
         return 2

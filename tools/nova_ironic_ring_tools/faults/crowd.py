@@ -15,6 +15,7 @@ from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import view
+from nova_ironic_ring_tools import updates
 
 _DEAD, _TAKER = 'compute-2', 'compute-1'
 # Seconds.
@@ -55,15 +56,17 @@ class Crowd:
                 f"nova-conductor's time")
 
 
-def measure(count: int, driver: str) -> Crowd:
+def measure(count: int, driver: str, interval: int) -> Crowd:
     """Let one service take over all the servers of another.
 
     :param count: how many servers
     :param driver: what nova.conf says as ``compute_driver``
+    :param interval: seconds after which an unchanged node is updated
     """
     nodes = count + 10
     with cloud.Cloud(place.directory('faults-crowd'), driver=driver,
                      computes=2, node_count=nodes, alike=True,
+                     options=updates.options(interval),
                      progress=print) as fixture:
         lab = fixture.lab
         link = lab.connect()

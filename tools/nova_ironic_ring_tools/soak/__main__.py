@@ -24,6 +24,7 @@ from nova_ironic_ring_tools.soak import acts
 from nova_ironic_ring_tools.soak import end
 from nova_ironic_ring_tools.soak import growth
 from nova_ironic_ring_tools.soak import world as worlds
+from nova_ironic_ring_tools import updates
 
 _DRIVERS = {'ring': lab_state.RING_DRIVER, 'pool': lab_state.POOL_DRIVER}
 _NODES = 12
@@ -65,19 +66,21 @@ class Story:
             yield f'{counts.total()} things {what}: {each or "none"}'
 
 
-def soak(driver: str, minutes: float, seed: int) -> tuple[
+def soak(driver: str, minutes: float, seed: int, interval: int) -> tuple[
         list[str], list[str]]:
     """Let much befall a lab, and say what is wrong in the end.
 
     :param driver: ``ring`` or ``pool``
     :param minutes: for how long
     :param seed: what chance begins with
+    :param interval: seconds after which an unchanged node is updated
     :returns: what has happened, and what is wrong
     :raises LabError: if a service dies by itself
     """
     fixture = cloud.Cloud(
         place.directory(f'soak-{driver}'), driver=_DRIVERS[driver],
         computes=0, node_count=0, groups=tuple(worlds.GROUPS),
+        options=updates.options(interval),
         progress=print)
     with fixture:
         lab = fixture.lab
@@ -175,14 +178,18 @@ def main(arguments: Sequence[str]) -> int:
                         default=random.SystemRandom().randrange(10 ** 6),
                         help='what chance begins with (default: another one '
                         'each time)')
+    updates.add_argument(parser)
     chosen = parser.parse_args(arguments)
+    interval = chosen.full_update_interval
     status = 0
     results = []
     for driver in chosen.driver:
-        title = f'{driver}, {chosen.minutes:g} minutes, seed {chosen.seed}'
+        title = (f'{driver}, {chosen.minutes:g} minutes, seed {chosen.seed}, '
+                 f'{updates.headline(interval)}')
         print(title, flush=True)
         try:
-            done, wrong = soak(driver, chosen.minutes, chosen.seed)
+            done, wrong = soak(
+                driver, chosen.minutes, chosen.seed, interval)
         except errors.LabError as error:
             done, wrong = [], [f'The lab has failed: {error}']
             status = 2

@@ -7,6 +7,7 @@ import io
 import fixtures
 from oslotest import base
 
+from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import state
 from nova_ironic_ring_tools.faults import __main__ as faults
 
@@ -15,7 +16,8 @@ class MainTestCase(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.useFixture(fixtures.MonkeyPatch('sys.stdout', io.StringIO()))
+        self.output = io.StringIO()
+        self.useFixture(fixtures.MonkeyPatch('sys.stdout', self.output))
 
     def test_drivers(self):
         measure = self.useFixture(fixtures.MockPatchObject(
@@ -25,11 +27,11 @@ class MainTestCase(base.BaseTestCase):
                              ('ring', state.RING_DRIVER)):
             self.assertEqual(0, faults.main([
                 '--crowd', '2', '--driver', name]))
-            measure.assert_called_with(2, driver)
+            measure.assert_called_with(2, driver, 600)
 
     def test_novas_own_is_there_to_compare_with(self):
         run = self.useFixture(fixtures.MockPatchObject(
-            faults, 'run', side_effect=lambda driver, tables: [
+            faults, 'run', side_effect=lambda driver, tables, interval: [
                 [] for _ in tables])).mock
         for drivers, status in (('nova', 0), ('ring', 1), ('both', 1)):
             run.reset_mock()
@@ -38,3 +40,18 @@ class MainTestCase(base.BaseTestCase):
             self.assertEqual(
                 ['ring', 'nova'] if drivers == 'both' else [drivers],
                 [call.args[0] for call in run.call_args_list])
+
+    def test_full_update_interval(self):
+        made = self.useFixture(fixtures.MockPatchObject(
+            faults.cloud, 'Cloud', side_effect=errors.LabError('enough'))).mock
+        self.useFixture(fixtures.MonkeyPatch('sys.stderr', io.StringIO()))
+        for arguments, seconds in (([], 600),
+                                   (['--full-update-interval', '0'], 0)):
+            self.assertEqual(2, faults.main(arguments))
+            self.assertEqual(
+                {'ironic_ring': {'full_update_interval': seconds}},
+                made.call_args.kwargs['options'])
+            self.assertIn(f'ring, full_update_interval {seconds} s\n',
+                          self.output.getvalue())
+        self.assertRaises(SystemExit, faults.main,
+                          ['--full-update-interval', '-1'])
