@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What tools/lab and tools/tox need before anything else can run.
+"""What the scripts of tools need before anything else can run.
 
 Uses nothing but Python's standard library.
 """
@@ -52,19 +52,25 @@ def run(*argv: str, env: dict[str, str] | None = None) -> None:
         fail(f'{shlex.join(argv)} has failed:\n{done.stdout}')
 
 
-def debian_packages() -> None:
+def debian_packages(profile: str = 'test') -> None:
     """Install the packages of bindep.txt that are missing.
 
     Without the rights to do so, say how to and end.
+
+    :param profile: the profile of bindep.txt
     """
     if not shutil.which('dpkg-query'):
-        if not (shutil.which('mysqld') and shutil.which('rabbitmq-server')):
+        if profile == 'test' and not (
+                shutil.which('mysqld') and shutil.which('rabbitmq-server')):
             fail('mysqld and rabbitmq-server are not on the PATH, and this is '
                  "no Debian: install your distribution's MariaDB and "
                  'RabbitMQ servers.')
         return
-    wanted = re.findall(r'^(\S+) \[platform:dpkg test\]$',
-                        (ROOT / 'bindep.txt').read_text(), re.MULTILINE)
+    wanted = [
+        name for name, profiles in re.findall(
+            r'^(\S+) \[platform:dpkg (.*)\]$',
+            (ROOT / 'bindep.txt').read_text(), re.MULTILINE)
+        if profile in profiles.split()]
     missing = [name for name in wanted if not _installed(name)]
     if not missing:
         return

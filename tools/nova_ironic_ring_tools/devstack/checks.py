@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What is looked at on a devstack that is up, and after it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nova_ironic_ring_tools.devstack import cloud as clouds
+from nova_ironic_ring_tools.devstack import container
+from nova_ironic_ring_tools.devstack import errors
+from nova_ironic_ring_tools.devstack import furniture
+from nova_ironic_ring_tools.devstack import local_conf
+from nova_ironic_ring_tools.devstack import settings
+
+_SERVER = 'nova-ironic-ring-check'
+# Seconds. Nova looks at the nodes once a minute, and a service is down after
+# one without a heartbeat.
+_STEADY = 420
+_MOVED = 420
+_CLEANED = 180
+
+
+def hosts(first: str, computes: int) -> list[str]:
+    """Return the names of the services, as the plugin gives them.
+
+    :param first: that of devstack's own
+    :param computes: how many there are
+    """
+    return [first, *(f'{first}-{number}'
+                     for number in range(2, computes + 1))]
+
+
+def group_of(host: str, names: Sequence[str], groups: Mapping[str, int]
+             ) -> str | None:
+    """Return the conductor group of a service; None if there are no groups.
+
+    :param host: its name
+    :param names: those of all services, in the plugin's order
+    :param groups: how many services each group has
+    """
+    if not groups:
+        return None
+    each = [group for group, count in groups.items() for _ in range(count)]
+    return each[names.index(host)]
+
+
+class Checks:
+    """Checks of a cloud, one after the other."""
+
+    def __init__(self, cloud: clouds.Cloud, wanted: settings.Cloud) -> None:
+        """Prepare to check a cloud.
+
+        :param cloud: the cloud
+        :param wanted: what it is to be like
+        """
+        self.cloud = cloud
+        self.wanted = wanted
+        self.names = hosts(
+            cloud.box.root_run('hostname').strip(), wanted.computes)
+
+    def run(self) -> None:
+        """Check everything.
+
+        :raises DevstackError: if something is not as it should be
+        """
+        seconds = self._steady()
+        print(f'{len(self.names)} nova-computes share {self.wanted.nodes} '
+              f'nodes: {self._shares()} (after {seconds:.0f} s).')
+        server = self._boot()
+        print(f'A server is active on {server["host"]}.')
+        victim = self._victim(server['host'])
+        print(f'kill -9 of {victim}: after {self._kill(victim):.0f} s the '
+              f'others have its nodes: {self._shares()}.')
+        print(f'Its start: after {self._revive(victim):.0f} s it has nodes '
+              f'again: {self._shares()}.')
+        self.cloud.box.user_run(
+            f'{furniture.PROGRAMS}/nova-ironic-ring check')
+        print('nova-ironic-ring check finds nothing.')
+        self._delete(server['node'])
+        print('The server is deleted, and its node available.', flush=True)
+
+    def _shares(self) -> str:
+        """Say how many nodes each service has."""
+        return ', '.join(f'{host} {line["Nodes"]}' for host, line in
+                         self.cloud.services().items())
+
+    def _steady(self) -> float:
+        """Wait until each service has the nodes that the ring gives it."""
+        return clouds.until(
+            f'{", ".join(self.names)} are members, and that each node is with '
+            'the one that the ring maps it to', _STEADY,
+            lambda: self.is_steady(self.cloud.services(),
+                                   self.cloud.nodes()))
+
+    def is_steady(self, services: Mapping[str, Mapping[str, Any]],
+                  nodes: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Say whether each node is where it belongs.
+
+        :param services: what the ring says of each, by its host
+        :param nodes: what the ring says of each, by its UUID
+        """
+        return (
+            set(services) == set(self.names)
+            and all(line['State code'] == 'MEMBER'
+                    for line in services.values())
+            and len(nodes) == self.wanted.nodes
+            and sum(line['Nodes'] for line in services.values())
+            == self.wanted.nodes
+            and all(self._belongs(line) for line in nodes.values()))
+
+    def _belongs(self, node: Mapping[str, Any]) -> bool:
+        """Say whether a node is with its desired owner, in its group."""
+        owner = node['Owner']
+        return (owner in self.names
+                and (owner == node['Desired owner'] or node['Instance'])
+                and group_of(owner, self.names, self.wanted.groups)
+                in (None, node['Conductor group']))
+
+    def _boot(self) -> Mapping[str, str]:
+        """Boot a server, and return its host and its node."""
+        self.cloud.do(
+            'server', 'create', '--flavor', 'baremetal', '--image',
+            f'{local_conf.IMAGE}-disk', '--network', 'private', '--wait',
+            _SERVER)
+        server = self.cloud.openstack('server', 'show', _SERVER)
+        found = [line for line in self.cloud.nodes().values()
+                 if line['Instance'] == server['id']]
+        if server['status'] != 'ACTIVE' or not found:
+            raise errors.DevstackError(
+                f'The server {_SERVER} is {server["status"]}, on '
+                f'{len(found)} nodes: see the logs of nova-compute.')
+        return {'host': server['OS-EXT-SRV-ATTR:host'],
+                'node': found[0]['Node']}
+
+    def _victim(self, spared: str) -> str:
+        """Choose a service whose nodes another can take."""
+        services = self.cloud.services()
+        for host in reversed(self.names[1:]):
+            group = group_of(host, self.names, self.wanted.groups)
+            peers = [each for each in self.names if each != host and group_of(
+                each, self.names, self.wanted.groups) == group]
+            if host != spared and peers and services[host]['Nodes']:
+                return host
+        raise errors.DevstackError(
+            'No nova-compute has nodes that another could take: give groups '
+            'at least two, or boot more nodes.')
+
+    def _kill(self, host: str) -> float:
+        """Kill a service, and wait until others have its nodes."""
+        self._systemctl('kill', '--signal=KILL', host=host)
+        return clouds.until(
+            f'the nodes of {host} are with other services', _MOVED,
+            lambda: self._is_without(host))
+
+    def _is_without(self, host: str) -> bool:
+        """Say whether a service has no node, and the others have all."""
+        owners = [line['Owner'] for line in self.cloud.nodes().values()]
+        return (len(owners) == self.wanted.nodes and host not in owners
+                and set(owners) <= set(self.names))
+
+    def _revive(self, host: str) -> float:
+        """Start a service that was killed."""
+        self._systemctl('start', host=host)
+        return self._steady()
+
+    def _systemctl(self, *words: str, host: str) -> None:
+        """Tell systemd something about a service."""
+        number = self.names.index(host) + 1
+        self.cloud.box.root_run('systemctl', *words,
+                                f'devstack@n-cpu-{number}')
+
+    def _delete(self, node: str) -> None:
+        """Delete the server, and wait for its node."""
+        self.cloud.do('server', 'delete', '--wait', _SERVER)
+        clouds.until(
+            f'the node {node} is available again', _CLEANED,
+            lambda: self.cloud.openstack(
+                'baremetal', 'node', 'show', node,
+                system=True)['provision_state'] == 'available')
+
+
+def leftovers(box: container.Container) -> list[str]:
+    """Return what the plugin has left after unstack.sh and clean.sh.
+
+    :param box: the container
+    """
+    found = [str(path.relative_to(box.root)) for pattern in (
+        'etc/nova/nova-cpu-*', 'etc/systemd/system/devstack@n-cpu*',
+        'etc/systemd/system/*/devstack@n-cpu*')
+        for path in sorted(box.root.glob(pattern))]
+    processes = box.root_run('ps', '-e', '-o', 'args=').splitlines()
+    return found + [args for args in processes if 'nova-compute' in args]

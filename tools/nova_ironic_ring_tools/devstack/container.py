@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A container of Debian 12 with systemd, and a user for devstack."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from nova_ironic_ring_tools.devstack import commands
+from nova_ironic_ring_tools.devstack import errors
+from nova_ironic_ring_tools.devstack import network
+
+#: The user that runs devstack, and its home.
+USER = 'stack'
+HOME = pathlib.Path('/opt/stack')
+
+_RELEASE = 'bookworm'
+_HOSTNAME = 'devstack'
+_PACKAGES = ('ca-certificates', 'dbus', 'git', 'hostname', 'iproute2',
+             'iptables', 'kmod', 'locales', 'lsb-release', 'procps', 'python3',
+             'qemu-utils', 'sudo', 'systemd', 'systemd-sysv', 'wget')
+_CERTIFICATES = pathlib.Path('usr/local/share/ca-certificates')
+# Without the updates, which the mirror of old packages may lack.
+_SOURCES = """\
+deb {mirror} {release} main
+deb {mirror} {release}-updates main
+deb {mirror}-security {release}-security main
+"""
+_FILES = {
+    'etc/hostname': _HOSTNAME + '\n',
+    'etc/hosts': f'127.0.0.1 localhost\n{network.ADDRESS} {_HOSTNAME}\n',
+    'etc/locale.gen': 'en_US.UTF-8 UTF-8\n',
+    # What is lost in a crash of the machine is made anew.
+    'etc/dpkg/dpkg.cfg.d/unsafe-io': 'force-unsafe-io\n',
+    'etc/apt/apt.conf.d/90languages': 'Acquire::Languages "none";\n',
+    # The repositories are root's.
+    'etc/gitconfig': '[safe]\n\tdirectory = *\n',
+    f'etc/sudoers.d/{USER}': f'{USER} ALL=(ALL) NOPASSWD: ALL\n',
+}
+_PREPARE = f"""\
+set -e
+update-ca-certificates
+locale-gen
+systemctl mask systemd-networkd systemd-resolved systemd-timesyncd
+useradd --shell /bin/bash --home-dir {HOME} --create-home {USER}
+chmod 755 {HOME}
+apt-get update
+# Ironic's plugin installs a package of this name, which only Ubuntu has.
+mkdir -p /tmp/shim/DEBIAN
+cat > /tmp/shim/DEBIAN/control <<EOF
+Package: shim
+Version: 99
+Architecture: all
+Maintainer: nobody <nobody@localhost>
+Description: nothing
+EOF
+dpkg-deb --build /tmp/shim
+dpkg --install /tmp/shim.deb
+"""
+# Seconds.
+_BOOT = 120
+_HALT = 90
+_POLL = 0.5
+
+
+class Container:
+    """A container.
+
+    :ivar directory: where it is
+    :ivar root: its root directory
+    """
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        """Describe a container, which need not exist.
+
+        :param directory: a directory of it alone
+        """
+        self.directory = directory
+        self.root = directory / 'root'
+        self._pid = directory / 'pid'
+        self._forwarding = directory / 'ip_forward'
+        self._made = directory / 'made'
+
+    def make(self, mirror: str) -> None:
+        """Install Debian, unless that was done.
+
+        :param mirror: the address of its packages
+        :raises DevstackError: if it cannot be installed
+        """
+        if self._made.exists():
+            return
+        if self.root.exists():
+            shutil.rmtree(self.root)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        commands.log(
+            self.directory / 'debootstrap.log', 'debootstrap',
+            '--variant=minbase', f'--include={",".join(_PACKAGES)}', _RELEASE,
+            str(self.root), mirror)
+        self.write('etc/apt/sources.list', _SOURCES.format(
+            mirror=mirror.rstrip('/'), release=_RELEASE))
+        for name, text in _FILES.items():
+            self.write(name, text)
+        # A machine may be one that reaches the world through another.
+        certificates = pathlib.Path('/', _CERTIFICATES)
+        if certificates.is_dir():
+            shutil.copytree(certificates, self.root / _CERTIFICATES,
+                            dirs_exist_ok=True)
+        self._resolve()
+        commands.log(self.directory / 'prepare.log', 'chroot',
+                     str(self.root), 'sh', '-c', _PREPARE)
+        self._made.touch()
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, with root as its owner.
+
+        :param name: its path, without the first slash
+        :param text: what is in it
+        """
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def _resolve(self) -> None:
+        """Let it ask the name servers that this machine asks."""
+        path = self.root / 'etc/resolv.conf'
+        path.unlink(missing_ok=True)
+        path.write_text(pathlib.Path('/etc/resolv.conf').read_text())
+
+    def boot(self) -> None:
+        """Start it, unless it runs.
+
+        :raises DevstackError: if it does not come up
+        """
+        if self.leader() is not None:
+            return
+        self._resolve()
+        network.up(self._forwarding)
+        with (self.directory / 'console.log').open('w') as console:
+            process = subprocess.Popen(
+                self._nspawn(), stdin=subprocess.DEVNULL, stdout=console,
+                stderr=subprocess.STDOUT, start_new_session=True)
+        self._pid.write_text(f'{process.pid}\n')
+        until = time.monotonic() + _BOOT
+        while not self._ready():
+            if process.poll() is not None or time.monotonic() > until:
+                self.halt()
+                raise errors.DevstackError(
+                    'The container does not come up: see '
+                    f'{self.directory}/console.log.')
+            time.sleep(_POLL)
+
+    def _nspawn(self) -> list[str]:
+        """Return the command that runs it."""
+        return [
+            'systemd-nspawn', '--quiet', '--boot', '--register=no',
+            '--keep-unit', f'--directory={self.root}',
+            f'--machine={_HOSTNAME}', '--console=read-only',
+            f'--network-namespace-path={network.path()}',
+            '--capability=CAP_NET_ADMIN', '--resolv-conf=off',
+            # Devstack writes there if it is a file, and nobody may.
+            '--bind=/dev/null:/sys/kernel/mm/ksm/run']
+
+    def _ready(self) -> bool:
+        """Say whether it takes commands."""
+        return self.leader() is not None and not subprocess.call(
+            [*self.enter(), 'systemctl', 'is-active', '--quiet', 'dbus'],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+
+    def leader(self) -> int | None:
+        """Return the number of its first process; None if it does not run."""
+        try:
+            outer = int(self._pid.read_text())
+            called = pathlib.Path('/proc', str(outer), 'cmdline').read_bytes()
+        except (OSError, ValueError):
+            return None
+        # The number can be that of another process by now.
+        if f'--directory={self.root}'.encode() not in called.split(b'\0'):
+            return None
+        for status in pathlib.Path('/proc').glob('[0-9]*/stat'):
+            try:
+                # The name is in brackets, and can have anything in it.
+                fields = status.read_text().rpartition(')')[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == outer:
+                return int(status.parent.name)
+        return None
+
+    def enter(self) -> list[str]:
+        """Return what to put before a command, to run it there as root.
+
+        :raises DevstackError: if it does not run
+        """
+        leader = self.leader()
+        if leader is None:
+            raise errors.DevstackError(
+                f'No devstack runs in {self.directory}: start one with "up".')
+        return ['nsenter', f'--target={leader}', '--mount', '--uts', '--ipc',
+                '--net', '--pid', '--cgroup', '--']
+
+    def root_run(self, *argv: str) -> str:
+        """Run a command there as root, and return what it prints.
+
+        :param argv: the command
+        :raises DevstackError: if it fails
+        """
+        return commands.run(*self.enter(), *argv)
+
+    def user_run(self, script: str) -> str:
+        """Run a script there as the user of devstack.
+
+        :param script: commands of bash
+        :returns: what they print
+        :raises DevstackError: if it fails
+        """
+        return commands.run(*self._user(), script, environment=_environment())
+
+    def _user(self) -> list[str]:
+        """Return what to put before a script of the user."""
+        return [*self.enter(), 'runuser', '--login', USER, '--command']
+
+    def shell(self, script: str | None) -> int:
+        """Run a script of the user with this terminal, or a shell.
+
+        :param script: commands of bash; None for a shell
+        :returns: what it exits with
+        """
+        argv = self._user() + [script] if script else self._user()[:-1]
+        return subprocess.call(argv, env=_environment())
+
+    def serve(self, script: str, unit: str,
+              output: pathlib.Path | None = None) -> int:
+        """Run a script of the user as a service, until it ends.
+
+        It is in no session of a login, so what it starts does not end with
+        it.
+
+        :param script: commands of bash
+        :param unit: what the service is to be called
+        :param output: a file for what it prints; None to print that
+        :returns: what it exits with
+        """
+        argv = [
+            *self.enter(), 'systemd-run', '--quiet', '--pipe', '--wait',
+            '--collect', f'--unit={unit}', f'--uid={USER}', f'--gid={USER}',
+            f'--working-directory={HOME}', f'--setenv=HOME={HOME}',
+            f'--setenv=USER={USER}', '--setenv=TERM=dumb',
+            '--setenv=DEBIAN_FRONTEND=noninteractive', 'bash', '-c', script]
+        with contextlib.ExitStack() as stack:
+            file = (sys.stdout if output is None else
+                    stack.enter_context(output.open('w')))
+            return subprocess.call(
+                argv, stdin=subprocess.DEVNULL, stdout=file,
+                stderr=subprocess.STDOUT, env=_environment())
+
+    def halt(self) -> None:
+        """Stop it, if it runs, and remove its network."""
+        try:
+            outer = int(self._pid.read_text())
+        except (OSError, ValueError):
+            outer = 0
+        if outer and self.leader() is not None:
+            os.kill(outer, signal.SIGTERM)
+            until = time.monotonic() + _HALT
+            while self.leader() is not None and time.monotonic() < until:
+                time.sleep(_POLL)
+            leader = self.leader()
+            if leader is not None:
+                os.kill(leader, signal.SIGKILL)
+        self._pid.unlink(missing_ok=True)
+        network.down(self._forwarding)
+
+    def remove(self) -> None:
+        """Stop it, and remove all that it has."""
+        self.halt()
+        if self.directory.exists():
+            shutil.rmtree(self.directory)
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment that has nothing of this machine's."""
+    return {'PATH': '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:'
+                    '/bin',
+            'TERM': os.environ.get('TERM', 'dumb'), 'LC_ALL': 'C.UTF-8'}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What devstack finds in the container when it starts."""
+
+from collections.abc import Mapping
+
+from nova_ironic_ring_tools.devstack import container
+from nova_ironic_ring_tools.devstack import local_conf
+from nova_ironic_ring_tools.devstack import settings
+
+#: Where devstack is.
+DEVSTACK = container.HOME / 'devstack'
+#: Where it puts the programs of all services.
+PROGRAMS = container.HOME / 'data/venv/bin'
+
+# All virtual environments of devstack see the packages of the system. The
+# checkout is only there when stack.sh has cloned it; until then Python skips
+# this.
+_PATH_FILE = 'usr/local/lib/python3.11/dist-packages/nova-ironic-ring-lab.pth'
+_PLUGINS = container.HOME / 'nova-ironic-ring/nova_ironic_ring/lab/plugins'
+# The images that ironic's plugin wants, made here: fake hardware boots none
+# of them, so nobody need fetch them.
+_SCRIPT = """\
+set -e
+if [ ! -d {devstack} ]; then
+    git clone --quiet --branch {branch} {git_base}/openstack/devstack.git \
+        {devstack}
+fi
+# Devstack does not fetch what it has.
+rm -rf {home}/nova-ironic-ring
+mkdir -p {devstack}/files/made
+cd {devstack}/files/made
+truncate --size 1M {image}-blank.img
+echo kernel > {image}-vmlinuz
+echo ramdisk > {image}-initrd
+tar --create --gzip --file ../{image}-uec.tar.gz *
+cd ..
+rm -r made
+qemu-img create -q -f qcow2 {image}-disk.img 1M
+# Ironic's plugin replaces dnsmasq with one that it builds, unless this is
+# there. Nothing here runs dnsmasq.
+touch {home}/.patched-dnsmasq
+"""
+
+
+def furnish(box: container.Container, cloud: settings.Cloud, git_base: str,
+            sources: settings.Sources) -> None:
+    """Put everything where devstack looks for it.
+
+    :param box: the container, which runs
+    :param cloud: what is to run in it
+    :param git_base: the value of devstack's variable GIT_BASE
+    :param sources: where everything is fetched from
+    :raises DevstackError: if devstack cannot be cloned
+    """
+    box.write('etc/pip.conf', pip_conf(sources.pip))
+    box.write(_PATH_FILE, f'{_PLUGINS}\n')
+    box.write(str(local_conf.HARDWARE.relative_to('/')),
+              local_conf.hardware(cloud.nodes))
+    box.user_run(_SCRIPT.format(
+        branch=sources.branch, git_base=git_base, devstack=DEVSTACK,
+        home=container.HOME, image=local_conf.IMAGE))
+    box.write(str((DEVSTACK / 'local.conf').relative_to('/')),
+              local_conf.text(cloud, git_base, sources.branch))
+
+
+def pip_conf(variables: Mapping[str, str]) -> str:
+    """Return pip's configuration.
+
+    :param variables: what the environment has for pip
+    """
+    # A pip that brings its own certificates does not know the machine's.
+    lines = ['[global]', 'cert = /etc/ssl/certs/ca-certificates.crt']
+    for name, value in variables.items():
+        option = name.removeprefix('PIP_').lower().replace('_', '-')
+        lines.append(f'{option} = {value}')
+    return '\n'.join(lines) + '\n'
