@@ -112,6 +112,7 @@ class Devstack:
                 'After unstack.sh and clean.sh there is still '
                 f'{", ".join(left)}: see {log}; "down --only-remove" removes '
                 'everything.')
+        self._stacked.unlink(missing_ok=True)
         print('unstack.sh and clean.sh leave nothing of the plugin.')
 
     def status(self) -> str:
@@ -154,8 +155,11 @@ def _parser() -> argparse.ArgumentParser:
     down = commands.add_parser(
         'down', help='run unstack.sh and clean.sh, see that the plugin has '
                      'left nothing, and remove everything')
-    down.add_argument('--only-remove', action='store_true',
-                      help='remove everything, without that')
+    how = down.add_mutually_exclusive_group()
+    how.add_argument('--keep', action='store_true',
+                     help='keep the container, for another "up"')
+    how.add_argument('--only-remove', action='store_true',
+                     help='remove everything, without that')
     return parser
 
 
@@ -205,7 +209,8 @@ def _do(devstack: Devstack, chosen: argparse.Namespace) -> int:
         case 'down':
             if not chosen.only_remove:
                 devstack.down()
-            devstack.box.remove()
+            if not chosen.keep:
+                devstack.box.remove()
     return 0
 
 

@@ -26,9 +26,7 @@ def run(*argv: str, environment: Mapping[str, str] | None = None) -> str:
             stderr=subprocess.PIPE, text=True, errors='replace',
             env=environment)
     except OSError as error:
-        raise errors.DevstackError(
-            f'{argv[0]} cannot be run: {error.strerror}; install it.'
-        ) from error
+        raise missing(argv[0], error) from error
     if done.returncode:
         raise errors.DevstackError(_failure(argv, done.stdout + done.stderr))
     return done.stdout
@@ -41,12 +39,26 @@ def log(path: pathlib.Path, *argv: str) -> None:
     :param argv: the program and its arguments
     :raises DevstackError: if it fails
     """
-    with path.open('w') as output:
-        code = subprocess.call(argv, stdin=subprocess.DEVNULL, stdout=output,
-                               stderr=subprocess.STDOUT)
+    try:
+        with path.open('w') as output:
+            code = subprocess.call(
+                argv, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT)
+    except OSError as error:
+        raise missing(argv[0], error) from error
     if code:
         raise errors.DevstackError(_failure(
             argv, path.read_text(errors='replace')) + f'\nMore is in {path}.')
+
+
+def missing(program: str, error: OSError) -> errors.DevstackError:
+    """Say that a program is not there.
+
+    :param program: its name
+    :param error: what came of running it
+    """
+    return errors.DevstackError(
+        f'{program} cannot be run: {error.strerror}; install it.')
 
 
 def _failure(argv: Sequence[str], output: str) -> str:

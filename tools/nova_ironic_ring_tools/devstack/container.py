@@ -62,6 +62,8 @@ EOF
 dpkg-deb --build /tmp/shim
 dpkg --install /tmp/shim.deb
 """
+# Devstack sets how the network behaves, which in here is the container's own.
+_WRITABLE = {'SYSTEMD_NSPAWN_API_VFS_WRITABLE': 'network'}
 # Seconds.
 _BOOT = 120
 _HALT = 90
@@ -140,10 +142,16 @@ class Container:
             return
         self._resolve()
         network.up(self._forwarding)
-        with (self.directory / 'console.log').open('w') as console:
-            process = subprocess.Popen(
-                self._nspawn(), stdin=subprocess.DEVNULL, stdout=console,
-                stderr=subprocess.STDOUT, start_new_session=True)
+        argv = self._nspawn()
+        try:
+            with (self.directory / 'console.log').open('w') as console:
+                process = subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, stdout=console,
+                    stderr=subprocess.STDOUT, start_new_session=True,
+                    env=os.environ | _WRITABLE)
+        except OSError as error:
+            network.down(self._forwarding)
+            raise commands.missing(argv[0], error) from error
         self._pid.write_text(f'{process.pid}\n')
         until = time.monotonic() + _BOOT
         while not self._ready():

@@ -94,6 +94,12 @@ esac''')
         self.assertEqual(('sh', 'git', 'rabbitmq-server'),
                          (program, first, second))
 
+    def test_what_another_program_needs(self):
+        self._missing('debootstrap', 'git', 'rabbitmq-server')
+        self._user(0)
+        self.bootstrap.debian_packages('devstack')
+        self.assertEqual(('debootstrap', 'git'), self.calls[0][-2:])
+
     def test_sudo_installs(self):
         self._missing('rabbitmq-server')
         self._user(1000)
@@ -116,6 +122,10 @@ esac''')
         for name in 'mysqld', 'rabbitmq-server':
             self._program(name)
         self.bootstrap.debian_packages()
+
+    def test_no_debian_for_a_container(self):
+        self.bootstrap.debian_packages('devstack')
+        self.assertEqual([], self.calls)
 
     def test_python_too_old(self):
         with mock.patch.object(sys, 'version_info', (3, 9)):

@@ -32,10 +32,11 @@ class CommandsTestCase(base.BaseTestCase):
             str(error).splitlines())
 
     def test_what_is_not_installed(self):
-        error = self.assertRaises(errors.DevstackError, commands.run,
-                                  '/no/such/program')
-        self.assertEqual('/no/such/program cannot be run: No such file or '
-                         'directory; install it.', str(error))
+        for arguments in ((commands.run,), (commands.log, self.file)):
+            error = self.assertRaises(errors.DevstackError, *arguments,
+                                      '/no/such/program')
+            self.assertEqual('/no/such/program cannot be run: No such file '
+                             'or directory; install it.', str(error))
 
     def test_log(self):
         commands.log(self.file, 'sh', '-c', 'echo one; echo two >&2')

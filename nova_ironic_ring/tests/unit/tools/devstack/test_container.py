@@ -158,6 +158,13 @@ class RunningTestCase(ContainerTestCase):
                          (self.directory / 'console.log').read_text())
         self.assertEqual(['up', 'down'], self.networks)
 
+    def test_boot_without_the_program(self):
+        self.box.root.joinpath('etc').mkdir(parents=True)
+        self.useFixture(fixtures.MockPatchObject(
+            container.Container, '_nspawn', lambda box: ['/no/such/program']))
+        self.assertRaises(errors.DevstackError, self.box.boot)
+        self.assertEqual(['up', 'down'], self.networks)
+
     def test_boot_of_what_runs(self):
         self._outer()
         self.box.boot()

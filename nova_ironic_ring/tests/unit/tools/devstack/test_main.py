@@ -138,6 +138,12 @@ class MainTestCase(base.BaseTestCase):
         self.assertEqual(0, self._run('down'))
         self.assertEqual(["stop ['a', 'b']", 'clean', 'remove'], self.did)
 
+    def test_down_for_another(self):
+        self._run('up')
+        self.assertEqual(0, self._run('down', '--keep'))
+        self.assertNotIn('remove', self.did)
+        self.assertEqual(0, self._run('up', '--driver', 'pool'))
+
     def test_down_that_leaves_something(self):
         self._run('up')
         del self.did[:]
