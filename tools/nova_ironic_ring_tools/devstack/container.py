@@ -31,6 +31,16 @@ deb {mirror} {release} main
 deb {mirror} {release}-updates main
 deb {mirror}-security {release}-security main
 """
+# Devstack restarts the initiator, which wants a part of the kernel that only
+# the first network of a machine has.
+_ISCSI = """\
+[Unit]
+Description=No iSCSI in a container
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/true
+"""
 _FILES = {
     'etc/hostname': _HOSTNAME + '\n',
     'etc/hosts': f'127.0.0.1 localhost\n{network.ADDRESS} {_HOSTNAME}\n',
@@ -38,6 +48,7 @@ _FILES = {
     # What is lost in a crash of the machine is made anew.
     'etc/dpkg/dpkg.cfg.d/unsafe-io': 'force-unsafe-io\n',
     'etc/apt/apt.conf.d/90languages': 'Acquire::Languages "none";\n',
+    'etc/systemd/system/iscsid.service': _ISCSI,
     # The repositories are root's.
     'etc/gitconfig': '[safe]\n\tdirectory = *\n',
     f'etc/sudoers.d/{USER}': f'{USER} ALL=(ALL) NOPASSWD: ALL\n',
