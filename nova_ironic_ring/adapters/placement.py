@@ -15,7 +15,7 @@ from nova.scheduler.client import report
 import os_traits
 from oslo_log import log as logging
 
-from nova_ironic_ring.adapters import evacuations
+from nova_ironic_ring.adapters.nova import evacuations
 from nova_ironic_ring.adapters import several
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.values import pools

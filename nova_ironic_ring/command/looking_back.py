@@ -20,7 +20,7 @@ from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.values import model
 
 if TYPE_CHECKING:
-    from nova_ironic_ring.adapters import history
+    from nova_ironic_ring.adapters.trail import history
 
 _UNITS = {'m': 'minutes', 'h': 'hours', 'd': 'days'}
 
@@ -156,7 +156,7 @@ class History(app.Codes, lister.Lister):
     def _of_cells(self, name: str, node: snapshot.Node | None = None
                   ) -> list[HistoryLine] | None:
         # It is slow to import.
-        from nova_ironic_ring.adapters import history
+        from nova_ironic_ring.adapters.trail import history
         found: list[HistoryLine] | None = None
         for cell in self.source.cells():
             with self.source.cell_of(cell.name) as opened:
@@ -297,7 +297,7 @@ def _of_instances(instances: 'Iterable[history.Instance]'
 
 def _of_actions(done: 'Iterable[history.Action]') -> Iterator[HistoryLine]:
     # It is slow to import.
-    from nova_ironic_ring.adapters import actions
+    from nova_ironic_ring.adapters.trail import actions
     codes: Mapping[str, audit.Code] = {
         **{name: code for code, name in audit.ACTIONS.items()},
         actions.ASKED: audit.Code.SERVICE_FORCED_DOWN}

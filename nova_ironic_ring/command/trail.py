@@ -19,9 +19,9 @@ import nova.conf
 from nova import context as nova_context
 from oslo_log import log as oslo_logging
 
-from nova_ironic_ring.adapters import actions
-from nova_ironic_ring.adapters import audit
 from nova_ironic_ring.adapters import background
+from nova_ironic_ring.adapters.trail import actions
+from nova_ironic_ring.adapters.trail import audit
 from nova_ironic_ring.core.deciding import audit as core_audit
 
 CONF = nova.conf.CONF

@@ -6,10 +6,10 @@ from nova import exception
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.compute import guards
+from nova_ironic_ring.compute.instances import guards
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.compute import shared
-from nova_ironic_ring.core.taking import arrivals
+from nova_ironic_ring.core.taking.building import arrivals
 
 LOG = logging.getLogger(__name__)
 

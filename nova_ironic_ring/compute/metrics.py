@@ -21,8 +21,8 @@ import prometheus_client
 from prometheus_client import core
 from prometheus_client import registry
 
-from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import pool_service
+from nova_ironic_ring.compute.recording import counters
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.peers import membership

@@ -14,10 +14,10 @@ from nova import objects
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.compute import guards
-from nova_ironic_ring.compute import named_nodes
+from nova_ironic_ring.compute.instances import guards
 from nova_ironic_ring.compute import pool_service
-from nova_ironic_ring.compute import refusals
+from nova_ironic_ring.compute.pools import named_nodes
+from nova_ironic_ring.compute.pools import refusals
 from nova_ironic_ring.compute import shared
 from nova_ironic_ring.core.values import bounds
 from nova_ironic_ring.core.values import pools

@@ -11,18 +11,18 @@ from nova import objects
 from openstack.baremetal.v1 import node as sdk_node
 from oslo_log import log as logging
 
+from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import placement
-from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.compute import counters
-from nova_ironic_ring.compute import failed_builds
-from nova_ironic_ring.compute import recent_nodes
+from nova_ironic_ring.compute.pools import failed_builds
+from nova_ironic_ring.compute.pools import recent_nodes
+from nova_ironic_ring.compute.recording import counters
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import failures
 from nova_ironic_ring.core.looking import changes
 from nova_ironic_ring.core.passing import pool_places
-from nova_ironic_ring.core.taking import reservation
+from nova_ironic_ring.core.taking.building import reservation
 from nova_ironic_ring.core.values import bounds
 from nova_ironic_ring.core.values import pools
 

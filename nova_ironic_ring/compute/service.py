@@ -18,18 +18,18 @@ from openstack.baremetal.v1 import node as sdk_node
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from nova_ironic_ring.adapters import aggregates
 from nova_ironic_ring.adapters import background
 from nova_ironic_ring.adapters import conf
-from nova_ironic_ring.adapters import nodes
+from nova_ironic_ring.adapters.ironic import nodes
+from nova_ironic_ring.adapters.nova import aggregates
+from nova_ironic_ring.adapters.nova import records
+from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import placement
-from nova_ironic_ring.adapters import records
 from nova_ironic_ring.adapters import settings
-from nova_ironic_ring.adapters import stats
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.compute import history
-from nova_ironic_ring.compute import log
 from nova_ironic_ring.compute import providers
+from nova_ironic_ring.compute.recording import history
+from nova_ironic_ring.compute.recording import log
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import orphans
@@ -43,8 +43,8 @@ from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.passing import places
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.taking import arrivals
-from nova_ironic_ring.core.taking import builds
+from nova_ironic_ring.core.taking.building import arrivals
+from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.taking import leftovers
 from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.taking import tracking

@@ -22,17 +22,17 @@ from oslo_log import log as logging
 from oslo_reports import guru_meditation_report as gmr
 from oslo_utils import excutils
 
-from nova_ironic_ring.adapters import arrivals
 from nova_ironic_ring.adapters import names
+from nova_ironic_ring.adapters.nova import arrivals
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import changes
-from nova_ironic_ring.compute import evacuations
-from nova_ironic_ring.compute import guards
+from nova_ironic_ring.compute.instances import evacuations
+from nova_ironic_ring.compute.instances import guards
+from nova_ironic_ring.compute.instances import recovery
 from nova_ironic_ring.compute import metrics
-from nova_ironic_ring.compute import named_nodes
-from nova_ironic_ring.compute import on_node
+from nova_ironic_ring.compute.pools import named_nodes
+from nova_ironic_ring.compute.pools import on_node
 from nova_ironic_ring.compute import reactions
-from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.compute import report
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.core.values import pools

@@ -23,8 +23,8 @@ from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import shapes
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 
 _DRIVERS = {'nova': lab_state.STOCK_DRIVER, 'pool': lab_state.POOL_DRIVER,

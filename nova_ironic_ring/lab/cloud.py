@@ -16,14 +16,14 @@ import pymysql
 
 from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.core.values import plural
-from nova_ironic_ring.lab import backends
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
-from nova_ironic_ring.lab import process
-from nova_ironic_ring.lab import schema
-from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab.running import backends
+from nova_ironic_ring.lab.running import process
+from nova_ironic_ring.lab.running import schema
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import shapes as lab_shapes
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import view
 from nova_ironic_ring.lab import waiting

@@ -13,9 +13,9 @@ from openstack import exceptions
 
 from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.lab import errors
-from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import shapes as lab_shapes
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import waiting
 

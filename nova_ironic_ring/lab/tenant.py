@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from openstack import exceptions as sdk_exceptions
 import yaml
 
-from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import shapes
-from nova_ironic_ring.lab import state as lab_state
 
 if TYPE_CHECKING:
     from openstack import connection

@@ -5,7 +5,7 @@
 import argparse
 
 from nova_ironic_ring.adapters import conf
-from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab.running import services
 
 _OPTION = conf.full_update_interval_opt
 

@@ -24,9 +24,9 @@ from oslo_db import exception as db_exception
 from oslo_utils import uuidutils
 import requests
 
+from nova_ironic_ring.adapters.nova import stats
+from nova_ironic_ring.adapters.nova import tables
 from nova_ironic_ring.adapters import plain
-from nova_ironic_ring.adapters import stats
-from nova_ironic_ring.adapters import tables
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import sharding
@@ -642,7 +642,7 @@ def _liveness() -> Callable[[Mapping[str, object]], bool] | None:
     """Return how to know that a service is alive, if not by the database."""
     if CONF.servicegroup_driver != 'mc':
         return None
-    from nova_ironic_ring.adapters import records
+    from nova_ironic_ring.adapters.nova import records
     return records.liveness()
 
 
@@ -655,7 +655,7 @@ def _maker(has_pools: bool) -> tuple[
     if not has_pools:
         return _node, _NODE_FIELDS
     # Nova's driver determines the kind of a node, and is slow to import.
-    from nova_ironic_ring.adapters import kinds
+    from nova_ironic_ring.adapters.ironic import kinds
     known = kinds.Kinds()
 
     def make(node: plain.Node) -> snapshot.Node:

@@ -24,7 +24,7 @@ from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 
 if TYPE_CHECKING:
-    from nova_ironic_ring.adapters import records
+    from nova_ironic_ring.adapters.nova import records
 
 # The code below uses them by name.
 objects.register_all()
@@ -68,7 +68,7 @@ class CellWriter:
         if seen.alive is None:
             return record.last_seen_up not in (None, seen.last_seen)
         # Its heartbeats are not in the database.
-        from nova_ironic_ring.adapters import records
+        from nova_ironic_ring.adapters.nova import records
         is_up = records.liveness()
         return is_up is not None and is_up(record)
 
@@ -143,7 +143,7 @@ class CellWriter:
         :raises CommandError: if that one has nodes that are not of Ironic
         """
         # They import the resource tracker, which most writes do not need.
-        from nova_ironic_ring.adapters import records
+        from nova_ironic_ring.adapters.nova import records
         found = records.Nova(self.context, host)
         if found.other_drivers([giver]):
             raise errors.CommandError(

@@ -19,7 +19,7 @@ from nova_ironic_ring.core.looking import others
 from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.passing import places
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.taking import builds
+from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.taking import leftovers
 from nova_ironic_ring.core.taking import pool_return
 from nova_ironic_ring.core.taking import pool_takeover

@@ -22,7 +22,7 @@ from nova_ironic_ring.core.passing import counting
 from nova_ironic_ring.core.passing import places
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.taking import builds
+from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.taking import pool_records
 from nova_ironic_ring.core.taking import pool_takeover
 from nova_ironic_ring.core.taking import rereads

@@ -17,7 +17,7 @@ from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import vanished
-from nova_ironic_ring.core.taking import builds
+from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.taking import pool_return
 from nova_ironic_ring.core.taking import pool_takeover
 from nova_ironic_ring.core.values import model

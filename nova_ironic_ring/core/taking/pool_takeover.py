@@ -23,7 +23,7 @@ from nova_ironic_ring.core.deciding import pool_plan
 from nova_ironic_ring.core.looking import consumers
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.taking import builds
+from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.taking import transfer
 from nova_ironic_ring.core.values import model

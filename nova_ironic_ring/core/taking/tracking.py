@@ -12,7 +12,7 @@ import dataclasses
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.taking import builds
+from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.values import model
 
 

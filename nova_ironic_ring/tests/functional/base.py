@@ -30,10 +30,10 @@ from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
-from nova_ironic_ring.lab import process
+from nova_ironic_ring.lab.running import process
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import view
 

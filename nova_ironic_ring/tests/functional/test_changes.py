@@ -6,8 +6,8 @@ import time
 
 from openstack.compute.v2 import server as sdk_server
 
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.tests.functional import base
 
 # Seconds between two requests for what has changed.

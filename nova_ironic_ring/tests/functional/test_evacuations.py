@@ -4,7 +4,7 @@
 
 from openstack.compute.v2 import server as sdk_server
 
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.tests.functional import base
 from nova_ironic_ring.tests.functional import test_failover
 

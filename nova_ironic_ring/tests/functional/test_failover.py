@@ -7,8 +7,8 @@ import uuid
 
 from openstack.compute.v2 import server as sdk_server
 
+from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import services
 from nova_ironic_ring.tests.functional import base
 
 

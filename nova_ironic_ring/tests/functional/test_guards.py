@@ -2,8 +2,8 @@
 
 """Slips of others cost nobody a record, a node or a server."""
 
+from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import services
 from nova_ironic_ring.tests.functional import base
 
 

@@ -18,9 +18,9 @@ import psutil
 
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
-from nova_ironic_ring.lab import process
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import process
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.tests.functional import base
 
 

@@ -7,9 +7,9 @@ The way back to Nova's driver with several services is in test_ring.
 
 from openstack.compute.v2 import server as sdk_server
 
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.tests.functional import base
 
 _STOCK: dict[str, object] = {'compute_driver': lab_state.STOCK_DRIVER}

@@ -4,9 +4,9 @@
 
 import collections
 
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.tests.functional import base
 

@@ -10,13 +10,13 @@ import re
 from openstack.compute.v2 import server as sdk_server
 from openstack import connection
 
-from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import shapes
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import view
 from nova_ironic_ring.tests.functional import base

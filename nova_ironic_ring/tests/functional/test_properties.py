@@ -4,8 +4,8 @@
 
 import ddt
 
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.tests.functional import base
 
 # As much of it as Ironic takes: sizes have to be numbers, and 64 KiB are for

@@ -3,10 +3,10 @@
 """Kinds of nodes, zones, aggregates and what provider.yaml adds."""
 
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import services
 from nova_ironic_ring.lab import shapes
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.tests.functional import base
 

@@ -11,8 +11,8 @@ import fixtures
 from openstack.compute.v2 import server as sdk_server
 
 from nova_ironic_ring.core.values import profile
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.tests.fixtures import programs
 from nova_ironic_ring.tests.functional import base
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from openstack.compute.v2 import server as sdk_server
 
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.tests.functional import base
 

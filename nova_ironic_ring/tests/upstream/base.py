@@ -57,7 +57,7 @@ def left_out(of_driver: LeftOutTests, of_cache: Mapping[str, str]) -> LeftOut:
     of_driver = {
         'test_detach_interface': (
             'has a string for an instance, where ours asks whose it is',
-            'compute.test_guards.GuardsTestCase.test_own_instance'),
+            'compute.instances.test_guards.GuardsTestCase.test_own_instance'),
         'test_spawn_node_driver_validation_fail': (
             'wants one look at the node, where ours looks again before it is '
             'cleaned up',
@@ -139,7 +139,7 @@ class Suite:
             CONF.set_default('serial_console_state_timeout', 1, 'ironic')
             nova = self.useFixture(_LoneService())
             # Nova's tests say what the SDK's client answers. Ours lists the
-            # same without it: see tests.unit.adapters.test_nodes.
+            # same without it: see tests.unit.adapters.ironic.test_nodes.
             self.useFixture(fixtures.MonkeyPatch(
                 'nova_ironic_ring.adapters.upstream.has_own_listing',
                 lambda source: True))

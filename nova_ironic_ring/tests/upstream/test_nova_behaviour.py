@@ -40,14 +40,14 @@ from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
 from sqlalchemy import exc as sqlalchemy_exc
 
-from nova_ironic_ring.adapters import marks
-from nova_ironic_ring.adapters import records
-from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters.nova import marks
+from nova_ironic_ring.adapters.nova import records
+from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.compute import evacuations
-from nova_ironic_ring.compute import guards
+from nova_ironic_ring.compute.instances import evacuations
+from nova_ironic_ring.compute.instances import guards
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.core.taking import reservation
+from nova_ironic_ring.core.taking.building import reservation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports

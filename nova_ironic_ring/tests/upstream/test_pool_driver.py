@@ -12,7 +12,7 @@ from nova_ironic_ring.tests.upstream import base
 _NODES = 'wants the UUIDs of nodes, where ours lists pools'
 _DRIVER = 'compute.test_pool_driver.'
 _SHARE = 'core.passing.test_pool_passes.ShareTestCase.'
-_FREE_NODES = 'adapters.test_nodes.FreeNodesTestCase.'
+_FREE_NODES = 'adapters.ironic.test_nodes.FreeNodesTestCase.'
 
 LEFT_OUT = base.left_out({
     'test_get_available_nodes': (

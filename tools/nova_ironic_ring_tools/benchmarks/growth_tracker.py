@@ -14,7 +14,7 @@ import functools
 import time
 from unittest import mock
 
-from nova_ironic_ring.adapters import nodes
+from nova_ironic_ring.adapters.ironic import nodes
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute import pool_driver

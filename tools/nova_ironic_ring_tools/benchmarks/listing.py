@@ -13,7 +13,7 @@ import statistics
 import time
 from unittest import mock
 
-from nova_ironic_ring.adapters import nodes
+from nova_ironic_ring.adapters.ironic import nodes
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.tests.fixtures import ironic_api

@@ -16,8 +16,8 @@ import prettytable
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring_tools.faults import builds
 from nova_ironic_ring_tools.faults import crowd
 from nova_ironic_ring_tools.faults import deaths

@@ -11,9 +11,9 @@ from openstack import connection
 from openstack import exceptions
 
 from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring_tools.faults import operators
 
 _HOST = 'compute-2'

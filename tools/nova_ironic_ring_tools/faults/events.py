@@ -10,8 +10,8 @@ import dataclasses
 import time
 
 from nova_ironic_ring.lab import cloud
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import view
 from nova_ironic_ring_tools.faults import operators
 

@@ -11,8 +11,8 @@ import time
 from openstack import connection
 
 from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import services
 from nova_ironic_ring_tools.faults import operators
 
 _HOST = 'compute-2'

@@ -18,8 +18,8 @@ import fixtures
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring_tools.faults import operators
 from nova_ironic_ring_tools.pictures import dashboard
 from nova_ironic_ring_tools.pictures import terminal

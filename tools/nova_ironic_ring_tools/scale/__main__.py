@@ -14,8 +14,8 @@ import prettytable
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring_tools.scale import changes
 from nova_ironic_ring_tools.scale import commands
 from nova_ironic_ring_tools.scale import costs

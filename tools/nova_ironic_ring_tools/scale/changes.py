@@ -14,7 +14,7 @@ import prettytable
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring_tools.scale import seed
 from nova_ironic_ring_tools.scale import stages
 

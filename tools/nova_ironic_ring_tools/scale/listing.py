@@ -17,15 +17,15 @@ import nova.conf
 from openstack.baremetal.v1 import node as sdk_node
 import prettytable
 
-from nova_ironic_ring.adapters import nodes
+from nova_ironic_ring.adapters.ironic import nodes
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import place
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring_tools.scale import seed
 
 CONF = nova.conf.CONF

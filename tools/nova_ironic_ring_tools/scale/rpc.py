@@ -8,7 +8,7 @@ import socket
 import threading
 from typing import Self
 
-from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab.running import services
 
 # oslo.messaging names this metric at the start of each call and each cast.
 _SENT = 'rpc_client_invocation_start_total'

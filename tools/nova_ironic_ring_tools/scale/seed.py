@@ -17,7 +17,7 @@ import uuid
 import pymysql
 from pymysql import cursors
 
-from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.core.peers import ring
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, 'scale.nova-ironic-ring')

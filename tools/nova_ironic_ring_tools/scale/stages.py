@@ -9,9 +9,9 @@ import time
 from openstack.compute.v2 import server as sdk_server
 
 from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
 from nova_ironic_ring.lab import view
 from nova_ironic_ring_tools.scale import costs
 from nova_ironic_ring_tools.scale import rpc

@@ -19,7 +19,7 @@ from openstack import exceptions
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring_tools.soak import acts
 from nova_ironic_ring_tools.soak import end
 from nova_ironic_ring_tools.soak import growth

@@ -10,7 +10,7 @@ import collections
 from collections.abc import Iterator
 import re
 
-from nova_ironic_ring.lab import process as lab_process
+from nova_ironic_ring.lab.running import process as lab_process
 from nova_ironic_ring.lab import waiting
 
 # Seconds.

@@ -10,7 +10,7 @@ from openstack.compute.v2 import server as sdk_server
 from openstack import connection
 
 from nova_ironic_ring.lab import cloud
-from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab.running import services
 from nova_ironic_ring_tools.faults import operators
 
 #: Ironic's conductor groups, and the services that look after each from the

@@ -13,7 +13,7 @@ from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring_tools.tempest import comparison
 from nova_ironic_ring_tools.tempest import explained
 from nova_ironic_ring_tools.tempest import outcomes

@@ -6,8 +6,8 @@ import dataclasses
 import pathlib
 
 from nova_ironic_ring.lab import cloud
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import tenant
 
 _NETWORK = 'tempest'

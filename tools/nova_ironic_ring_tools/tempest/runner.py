@@ -9,8 +9,8 @@ import subprocess
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
-from nova_ironic_ring.lab import process
-from nova_ironic_ring.lab import services
+from nova_ironic_ring.lab.running import process
+from nova_ironic_ring.lab.running import services
 from nova_ironic_ring_tools.tempest import configuration
 from nova_ironic_ring_tools.tempest import outcomes
 

@@ -17,7 +17,7 @@ from oslo_utils import uuidutils
 from oslotest import base
 import testtools
 
-from nova_ironic_ring.adapters import evacuations
+from nova_ironic_ring.adapters.nova import evacuations
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import real_placement

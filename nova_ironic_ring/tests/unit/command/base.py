@@ -13,7 +13,7 @@ from nova import objects
 from oslotest import base
 
 from nova_ironic_ring.adapters import conf
-from nova_ironic_ring.adapters import tables
+from nova_ironic_ring.adapters.nova import tables
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command.access import writing
 from nova_ironic_ring.command import app
@@ -160,7 +160,7 @@ class CommandTestCase(base.BaseTestCase):
         self.actions: list[audit.Entry] = []
         for name in ('record', 'ask'):
             self.useFixture(fixtures.MockPatch(
-                f'nova_ironic_ring.adapters.actions.{name}',
+                f'nova_ironic_ring.adapters.trail.actions.{name}',
                 side_effect=lambda context, entry: (
                     self.actions.append(entry))))
         self.author = audit.Author('alice', 'controller', 'bob', '')

@@ -15,7 +15,7 @@ from nova.db.main import models
 from oslotest import base
 
 from nova_ironic_ring.adapters import conf
-from nova_ironic_ring.adapters import tables
+from nova_ironic_ring.adapters.nova import tables
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command.access import writing
 from nova_ironic_ring.command import app

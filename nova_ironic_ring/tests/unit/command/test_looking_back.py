@@ -11,7 +11,7 @@ from nova.db.main import models
 from oslo_utils import fixture as time_fixture
 from oslo_utils import timeutils
 
-from nova_ironic_ring.adapters import actions
+from nova_ironic_ring.adapters.trail import actions
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command import looking_back
 from nova_ironic_ring.core.deciding import audit

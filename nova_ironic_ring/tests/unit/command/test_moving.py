@@ -77,7 +77,7 @@ class MoveTestCase(base.CommandTestCase):
 
     def test_move_goes_on_where_it_cannot_be_recorded(self):
         self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.adapters.actions.record',
+            'nova_ironic_ring.adapters.trail.actions.record',
             side_effect=ValueError('no table')))
         self.run_command('move', 'node-1', 'c', '--yes')
         self.assertEqual('c', self.source.seen.rows[NODES[1]].owner)

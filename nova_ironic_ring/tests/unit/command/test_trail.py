@@ -15,8 +15,8 @@ from oslo_config import fixture as config_fixture
 from oslo_log import log as oslo_logging
 from oslotest import base
 
-from nova_ironic_ring.adapters import actions
-from nova_ironic_ring.adapters import audit
+from nova_ironic_ring.adapters.trail import actions
+from nova_ironic_ring.adapters.trail import audit
 from nova_ironic_ring.command import trail
 from nova_ironic_ring.core.deciding import audit as core_audit
 
@@ -32,7 +32,7 @@ class TrailTestCase(base.BaseTestCase):
         self.directory = self.useFixture(fixtures.TempDir()).path
         self.said: list[str] = []
         self.sent = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.adapters.audit.notify')).mock
+            'nova_ironic_ring.adapters.trail.audit.notify')).mock
         lines = logging.getLogger(audit.LOGGER)
         self.addCleanup(setattr, lines, 'propagate', lines.propagate)
         self.addCleanup(setattr, lines, 'handlers', list(lines.handlers))
@@ -130,7 +130,7 @@ propagate = 0
     def test_end_does_not_wait_for_a_bus_that_hangs(self):
         self.useFixture(fixtures.MockPatchObject(trail, 'PATIENCE', 0))
         hung = fixtures.MockPatch(
-            'nova_ironic_ring.adapters.audit.notify',
+            'nova_ironic_ring.adapters.trail.audit.notify',
             side_effect=lambda *_: self.go.wait(30))
         self.go = threading.Event()
         self.addCleanup(self.go.set)

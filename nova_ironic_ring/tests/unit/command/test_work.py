@@ -227,7 +227,7 @@ class FailoverTestCase(base.CommandTestCase):
     def test_it_is_forced_down_before_anything_is_written_of_it(self):
         saved = []
         self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.adapters.actions.ask',
+            'nova_ironic_ring.adapters.trail.actions.ask',
             lambda context, entry: saved.append(list(self.saved))))
         self.run_command('failover', 'b', '--yes')
         self.assertEqual([[{'host': 'b', 'forced_down': True}]] * 2, saved)
@@ -314,7 +314,8 @@ class FailoverTestCase(base.CommandTestCase):
             service('a', alive=True), service('b', alive=False),
             service('c', alive=True)])
         up = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.adapters.records.liveness')).mock.return_value
+            'nova_ironic_ring.adapters.nova.records.liveness'
+        )).mock.return_value
         up.return_value = True
         self._ask_while_it_comes_back(status=2, alive=True)
         self.assertEqual([], self.saved)

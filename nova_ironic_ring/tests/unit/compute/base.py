@@ -8,8 +8,8 @@ from typing import Any
 import fixtures
 from oslotest import base
 
+from nova_ironic_ring.compute.instances import recovery
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.compute import recovery
 from nova_ironic_ring.core.peers import ring
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools

@@ -20,11 +20,11 @@ from nova.virt.ironic import driver as nova_driver
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 
-from nova_ironic_ring.adapters import records
-from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters.nova import records
+from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
-from nova_ironic_ring.compute import guards
+from nova_ironic_ring.compute.instances import guards
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.peers import shards
@@ -500,7 +500,7 @@ class TakeoverTestCase(base.DriverTestCase):
     def setUp(self):
         super().setUp()
         self.recovery = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
+            'nova_ironic_ring.compute.instances.recovery.Recovery.start')).mock
         self.node = self.first_of_b()
         self.nova.put('theirs', self.node, 'b')
         self.settle()
@@ -647,7 +647,7 @@ class BuildsTestCase(base.DriverTestCase):
     def setUp(self):
         super().setUp()
         self.recovery = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
+            'nova_ironic_ring.compute.instances.recovery.Recovery.start')).mock
         self.node = self.first_of_b()
         self.settle()
 

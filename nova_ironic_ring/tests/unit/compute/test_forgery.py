@@ -17,8 +17,8 @@ from openstack.baremetal.v1 import node as sdk_node
 from oslo_serialization import jsonutils
 from oslo_utils import uuidutils
 
-from nova_ironic_ring.adapters import records
-from nova_ironic_ring.adapters import stats as stats_adapter
+from nova_ironic_ring.adapters.nova import records
+from nova_ironic_ring.adapters.nova import stats as stats_adapter
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.compute import base

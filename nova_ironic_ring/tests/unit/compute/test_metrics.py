@@ -17,9 +17,9 @@ from oslo_utils import timeutils
 import prometheus_client
 from prometheus_client import parser
 
-from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.compute.recording import counters
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import trust

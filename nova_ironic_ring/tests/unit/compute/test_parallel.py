@@ -13,7 +13,7 @@ import threading
 import fixtures
 import nova.conf
 
-from nova_ironic_ring.adapters import records
+from nova_ironic_ring.adapters.nova import records
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import updates
@@ -78,7 +78,7 @@ class _TrackerTestCase(base.DriverTestCase):
         self.addCleanup(factory.shutdown_all)
         self.configure('compute', update_resources_max_workers=_WORKERS)
         self.recovery = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
+            'nova_ironic_ring.compute.instances.recovery.Recovery.start')).mock
         self.errors = [
             self.useFixture(fixtures.FakeLogger(name, level))
             for name, level in (

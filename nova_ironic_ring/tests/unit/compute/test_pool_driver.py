@@ -17,15 +17,15 @@ from nova.virt.ironic import driver as nova_driver
 from openstack import exceptions as sdk_exceptions
 from oslo_utils.fixture import uuidsentinel
 
-from nova_ironic_ring.adapters import records
-from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters.nova import records
+from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.compute import counters
 from nova_ironic_ring.compute import driver
-from nova_ironic_ring.compute import guards
+from nova_ironic_ring.compute.instances import guards
+from nova_ironic_ring.compute.instances import recovery
 from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.compute import recovery
+from nova_ironic_ring.compute.recording import counters
 from nova_ironic_ring.compute import report
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools

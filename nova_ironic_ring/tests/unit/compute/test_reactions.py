@@ -40,7 +40,7 @@ class ReactionsTestCase(base.DriverTestCase):
     def setUp(self):
         super().setUp()
         self.recovery = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
+            'nova_ironic_ring.compute.instances.recovery.Recovery.start')).mock
         self.driver.init_host('me')
         self.node = self.first_of_b()
         self.nova.put('theirs', self.node, 'b')
@@ -252,7 +252,7 @@ class OffersTestCase(base.DriverTestCase):
         self.reactions.look()
         self.nova.change_service('b', forced_down=True)
         with fixtures.MockPatch(
-                'nova_ironic_ring.compute.recovery.Recovery.start'):
+                'nova_ironic_ring.compute.instances.recovery.Recovery.start'):
             self.reactions.look()
         self.assertEqual([theirs, self.node], self.reactions._nodes)
 
@@ -263,7 +263,7 @@ class PoolReactionsTestCase(base.DriverTestCase):
     def setUp(self):
         super().setUp()
         self.recovery = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
+            'nova_ironic_ring.compute.instances.recovery.Recovery.start')).mock
         self.nova.conf.config(report_interval=1)
         self.cloud.rows.clear()
         del self.cloud.services['a']
@@ -373,7 +373,7 @@ class ThreadTestCase(base.DriverTestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.recovery.Recovery.start'))
+            'nova_ironic_ring.compute.instances.recovery.Recovery.start'))
         self.nova.conf.config(report_interval=1)
         self.driver.init_host('me')
         self.node = self.first_of_b()

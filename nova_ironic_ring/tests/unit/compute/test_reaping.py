@@ -14,7 +14,7 @@ from oslo_config import fixture as config_fixture
 from oslo_utils import timeutils
 from oslotest import base
 
-from nova_ironic_ring.adapters import records
+from nova_ironic_ring.adapters.nova import records
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.core.passing import node_places

@@ -12,7 +12,7 @@ from nova import exception
 from nova import objects
 from openstack import exceptions as sdk_exceptions
 
-from nova_ironic_ring.adapters import stats
+from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.passing import passes
@@ -234,7 +234,7 @@ class OutageTestCase(base.DriverTestCase):
         super().setUp()
         self.settle()
         self.written = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.log.write')).mock
+            'nova_ironic_ring.compute.recording.log.write')).mock
 
     def _happened(self) -> list[type[events.Event]]:
         return [type(event) for call in self.written.call_args_list
@@ -370,7 +370,7 @@ class ClaimTestCase(base.DriverTestCase):
 
     def test_deletes_are_finished_here(self):
         recovery = self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.recovery.Recovery.start')).mock
+            'nova_ironic_ring.compute.instances.recovery.Recovery.start')).mock
         self.settle()
         node = self.first_of_b()
         self.nova.put('gone', node, 'b', is_building=True, task='deleting')

@@ -13,7 +13,7 @@ from nova.virt.ironic import driver as nova_driver
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
-from nova_ironic_ring.compute import guards
+from nova_ironic_ring.compute.instances import guards
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
@@ -37,7 +37,7 @@ class UnshelvingTestCase(base.DriverTestCase):
         self.instance.save = mock.Mock()
         self.instance.get_network_info = mock.Mock(return_value=[])
         self.useFixture(fixtures.MockPatch(
-            'nova_ironic_ring.compute.guards._read',
+            'nova_ironic_ring.compute.instances.guards._read',
             side_effect=lambda uuid: self.instance))
         self.nodes = []
         self.compute = self.me.manager

@@ -14,8 +14,8 @@ from nova import objects
 from nova.scheduler import host_manager
 from oslo_utils import uuidutils
 
+from nova_ironic_ring.adapters.nova import stats as stats_adapter
 from nova_ironic_ring.adapters import placement
-from nova_ironic_ring.adapters import stats as stats_adapter
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner

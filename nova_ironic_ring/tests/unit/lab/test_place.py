@@ -10,7 +10,7 @@ from oslotest import base
 
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
-from nova_ironic_ring.lab import state
+from nova_ironic_ring.lab.running import state
 
 
 class DirectoryTestCase(base.BaseTestCase):

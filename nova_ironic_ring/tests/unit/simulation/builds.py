@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from nova_ironic_ring.core.taking import arrivals
+from nova_ironic_ring.core.taking.building import arrivals
 from nova_ironic_ring.core.values import model
 
 if typing.TYPE_CHECKING:

@@ -30,7 +30,7 @@ from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.taking import arrivals
+from nova_ironic_ring.core.taking.building import arrivals
 from nova_ironic_ring.core.taking import leftovers
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import model

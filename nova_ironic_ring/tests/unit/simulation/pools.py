@@ -25,7 +25,7 @@ from typing import Any
 
 import greenlet
 
-from nova_ironic_ring.compute import recent_nodes
+from nova_ironic_ring.compute.pools import recent_nodes
 from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.looking import changes
 from nova_ironic_ring.core.looking import one_pass
@@ -33,7 +33,7 @@ from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.taking import reservation
+from nova_ironic_ring.core.taking.building import reservation
 from nova_ironic_ring.core.values import kinds
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools

@@ -19,8 +19,8 @@ from nova.objects import fields
 from oslotest import base
 import sqlalchemy as sa
 
-from nova_ironic_ring.adapters import stats
-from nova_ironic_ring.adapters import tables
+from nova_ironic_ring.adapters.nova import stats
+from nova_ironic_ring.adapters.nova import tables
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command.access import source
 from nova_ironic_ring.command.access import writing

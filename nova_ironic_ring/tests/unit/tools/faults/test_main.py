@@ -8,7 +8,7 @@ import fixtures
 from oslotest import base
 
 from nova_ironic_ring.lab import errors
-from nova_ironic_ring.lab import state
+from nova_ironic_ring.lab.running import state
 from nova_ironic_ring_tools.faults import __main__ as faults
 
 

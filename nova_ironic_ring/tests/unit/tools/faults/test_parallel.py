@@ -7,7 +7,7 @@ from unittest import mock
 
 from oslotest import base
 
-from nova_ironic_ring.adapters import marks
+from nova_ironic_ring.adapters.nova import marks
 from nova_ironic_ring_tools.faults import parallel
 
 

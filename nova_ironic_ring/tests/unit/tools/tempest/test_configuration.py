@@ -6,7 +6,7 @@ import pathlib
 
 from oslotest import base
 
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring_tools.tempest import configuration
 
 _GROUND = configuration.Ground('image', 'image-2', 'flavor', 'flavor-2')

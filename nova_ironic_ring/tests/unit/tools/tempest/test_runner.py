@@ -10,8 +10,8 @@ import fixtures
 from oslotest import base
 
 from nova_ironic_ring.lab import errors
-from nova_ironic_ring.lab import services
-from nova_ironic_ring.lab import state as lab_state
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring_tools.tempest import configuration
 from nova_ironic_ring_tools.tempest import outcomes
 from nova_ironic_ring_tools.tempest import runner

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What Nova's database has of where a build has come to.
+
+A build waits for its turn inside nova-compute, and Nova has no service for it
+until that one claims a node. Nova notes when it begins, and not that it has
+come: this is noted here, as an event of the action that Nova has for it.
+"""
+
+import datetime
+
+from nova.compute import instance_actions
+from nova.compute import utils as compute_utils
+from nova import context as nova_context
+from nova.objects import instance_action
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from nova_ironic_ring.core.taking.building import builds
+
+LOG = logging.getLogger(__name__)
+
+# As Nova would name it.
+_COMES = 'compute_build_and_run_instance'
+# As Nova names the building of it.
+_BUILDS = 'compute__do_build_and_run_instance'
+# As Nova names the beginning, and of an unshelving also that it has come.
+_EVENTS = {
+    instance_actions.CREATE: (_COMES, _BUILDS),
+    instance_actions.UNSHELVE: ('compute_unshelve_instance',)}
+
+
+def note(context: nova_context.RequestContext, instance: str, host: str
+         ) -> None:
+    """Note that a build has come to a service.
+
+    What fails does not keep it from being built.
+
+    :param context: that of the request
+    :param instance: the UUID of the instance
+    :param host: the name of the service
+    """
+    try:
+        with compute_utils.EventReporter(context, _COMES, host, instance):
+            pass
+    except Exception as error:
+        LOG.warning('Cannot note that the build of instance %(instance)s has '
+                    'come to this service: %(error)s',
+                    {'instance': instance, 'error': error})
+
+
+def last(context: nova_context.RequestContext, instance: str) -> str | None:
+    """Name the service that a build, or an unshelving, has come to last.
+
+    :param context: with the rights of an administrator
+    :param instance: the UUID of the instance
+    :returns: None if it has come to none yet, or is on its way to the next
+        after one that has failed; or to one with Nova's own driver, and waits
+        for its turn there
+    """
+    for action in instance_action.InstanceActionList.get_by_instance_uuid(
+            context, instance):
+        if action.action in _EVENTS:
+            # The latest comes first, also of a build that is tried once more.
+            last = next((
+                event for event
+                in instance_action.InstanceActionEventList.get_by_action(
+                    context, action.id)
+                if event.event in _EVENTS[action.action] and event.host), None)
+            return None if last is None or _is_given_up(last) else str(
+                last.host)
+    return None
+
+
+def _is_given_up(event: instance_action.InstanceActionEvent) -> bool:
+    """Say of what has no service whether it is on its way to the next one.
+
+    Where Nova could not have it built elsewhere, this has failed as well. What
+    has not come there after long, has been lost.
+    """
+    return bool(
+        event.event == _BUILDS and event.result == 'Success'
+        and timeutils.utcnow(with_timezone=True) - event.finish_time
+        < datetime.timedelta(seconds=builds.PATIENCE))

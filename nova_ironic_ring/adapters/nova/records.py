@@ -1,0 +1,502 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Nova's records behind the port, read and written through conductor."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Mapping, Sequence
+import dataclasses
+
+from nova.compute import task_states
+from nova.compute import vm_states
+import nova.conf
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from nova.objects import fields
+from nova import servicegroup
+from nova import utils
+from oslo_log import log as logging
+
+from nova_ironic_ring.adapters.nova import arrivals
+from nova_ironic_ring.adapters.nova import marks
+from nova_ironic_ring.adapters.nova import stats
+from nova_ironic_ring.adapters import several
+from nova_ironic_ring.core.deciding import failures
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import settings
+
+LOG = logging.getLogger(__name__)
+CONF = nova.conf.CONF
+
+# So many instances are read at once.
+_PAGE = 500
+# What no service has claimed a node for yet.
+_UNCLAIMED = (
+    {'vm_state': vm_states.BUILDING},
+    {'vm_state': vm_states.SHELVED_OFFLOADED,
+     'task_state': [task_states.UNSHELVING, task_states.SPAWNING]})
+
+
+class Nova:
+    """Nova's records, as one service reads and writes them.
+
+    See :class:`~nova_ironic_ring.core.values.ports.Nova`.
+    """
+
+    def __init__(self, context: nova_context.RequestContext | None = None,
+                 host: str | None = None) -> None:
+        """Choose the database and the service.
+
+        :param context: where to read and write; None for the cell of this
+            process
+        :param host: the name of the service that is given instances; None for
+            this one
+        """
+        self._context = context
+        self._host = host
+        self._is_up = liveness()
+        #: A row of each service, by canonical name.
+        self.samples: dict[str, str] = {}
+        #: The nodes on which builds of other services have failed, by their
+        #: latest reports; by the UUID of the node.
+        self.failures: failures.Failures = {}
+        #: The same of this service itself, as its rows say.
+        self.own_failures: failures.Failures = {}
+        #: A row of each service that is not in the ring, likewise.
+        self._others: dict[str, str] = {}
+
+    @property
+    def context(self) -> nova_context.RequestContext:
+        """A context with the rights of an administrator."""
+        return self._context or nova_context.get_admin_context()
+
+    def ring_services(self) -> list[model.Service]:
+        # Nova's own answer counts deleted rows as well, so that a host that
+        # has another driver by now is in it. It may go with Nova's own ring.
+        ask = getattr(objects.ServiceList, 'get_all_computes_by_hv_type', None)
+        services = (
+            ask(self.context, fields.HVType.IRONIC) if ask is not None
+            else objects.ServiceList.get_by_binary(
+                self.context, 'nova-compute', include_disabled=True))
+        found = self._with_nodes(
+            [each for each in services if not each.disabled])
+        me = model.canonical(self._host or CONF.host)
+        self.failures = failures.merged(*(
+            stats.read_failures(row.stats, row.host) for _, row in found
+            if model.canonical(row.host) != me))
+        return [dataclasses.replace(
+            self._service(service), last_pass=said.last_pass, is_asked=True,
+            scope=said.scope, by_shards=said.by_shards, held=said.held,
+            protocol=said.protocol)
+            for service, row in found if (said := row_of(row))]
+
+    def last_passes(self, hosts: Collection[str]
+                    ) -> dict[str, model.LastPass]:
+        # From now on, one row of each service is read: the one with the most
+        # information.
+        samples = {model.canonical(host): row for host in hosts
+                   if (row := self._sample(host)) is not None}
+        self.samples |= {host: row.uuid for host, row in samples.items()}
+        return {host: dataclasses.replace(said, node=row.uuid)
+                for host, row in samples.items()
+                if (said := row_of(row).last_pass) is not None}
+
+    def say_last_pass(self, node: str, said: model.LastPass) -> None:
+        self._say(node, stats.say_last_pass(self._host or CONF.host, said))
+
+    def scopes(self, hosts: Collection[str]) -> dict[str, model.Scope | None]:
+        found = self._read_samples(self._others, hosts)
+        self._others = {host: row.uuid for host, row in found.items()}
+        return {host: row_of(row).scope for host, row in found.items()
+                if row.hypervisor_type == fields.HVType.IRONIC}
+
+    def say_settings(self, node: str, current: settings.Settings,
+                     held: frozenset[str] | None) -> None:
+        self._say(node, stats.publish(current.host, profile.of(current))
+                  # Otherwise entries that are no longer written would stay.
+                  | stats.hold(current.host, held or frozenset()))
+
+    def all_services(self) -> list[model.Service]:
+        return list(map(self._service, objects.ServiceList.get_by_binary(
+            self.context, 'nova-compute', include_disabled=True)))
+
+    def service(self, host: str) -> model.Service | None:
+        try:
+            return self._service(
+                objects.Service.get_by_compute_host(self.context, host))
+        except exception.NotFound:
+            return None
+
+    def rows_of(self, host: str) -> dict[str, model.Row]:
+        rows = self._rows_of(host)
+        if model.canonical(host) == model.canonical(self._host or CONF.host):
+            self.own_failures = failures.merged(*(
+                stats.read_failures(row.stats, row.host) for row in rows))
+        return {row.uuid: row_of(row) for row in rows
+                if row.hypervisor_type == fields.HVType.IRONIC}
+
+    def rows(self, nodes: Collection[str]) -> dict[str, model.Row]:
+        if not nodes:
+            return {}
+        return {row.uuid: row_of(row)
+                for row in objects.ComputeNodeList.get_all_by_uuids(
+                    self.context, list(nodes))}
+
+    def pools_of(self, host: str) -> frozenset[str]:
+        return frozenset(
+            row.hypervisor_hostname for row in self._rows_of(host)
+            if pools.is_of(host, row.hypervisor_hostname))
+
+    def instances_of(self, host: str) -> frozenset[str]:
+        return frozenset(
+            objects.InstanceList.get_uuids_by_host(self.context, host))
+
+    def instances(self, uuids: Iterable[str]) -> dict[str, model.Instance]:
+        found = {instance.uuid: instance_of(instance, False)
+                 for instance in find_instances(self.context, uuids)}
+        # Only one without a service may have been given up, and these are few.
+        found |= {instance.uuid: instance_of(
+            instance, marks.given_up_with(instance) is not None)
+            for instance in find_instances(
+                self.context, [uuid for uuid, each in found.items()
+                               if each.host is None], ['system_metadata'])}
+        return found
+
+    def deleted_instances(self, uuids: Iterable[str]
+                          ) -> dict[str, model.Instance]:
+        wanted, context = sorted(uuids), self.context
+        with utils.temporary_mutation(context, read_deleted='yes'):
+            return {
+                instance.uuid: instance_of(instance, False)
+                for first in range(0, len(wanted), _PAGE)
+                for instance in objects.InstanceList.get_by_filters(
+                    context, {'uuid': wanted[first:first + _PAGE],
+                              'deleted': True, 'soft_deleted': False},
+                    expected_attrs=[])}
+
+    def sizes(self, uuids: Iterable[str]) -> dict[str, pools.Size]:
+        """Read how large the flavors of instances are.
+
+        :param uuids: their UUIDs
+        :returns: by UUID, of those that Nova has not deleted
+        """
+        wanted = sorted(uuids)
+        if not wanted:
+            return {}
+        return {instance.uuid: pools.Size(
+            instance.flavor.memory_mb,
+            instance.flavor.root_gb + instance.flavor.ephemeral_gb,
+            instance.flavor.vcpus)
+            for instance in find_instances(self.context, wanted, ['flavor'])}
+
+    def instances_on(self, node: str) -> frozenset[str]:
+        # Nova takes the name for a pattern.
+        return frozenset(
+            instance.uuid for instance in objects.InstanceList.get_by_filters(
+                self.context, {'node': node, 'deleted': False,
+                               'soft_deleted': True}, expected_attrs=[])
+            if instance.node == node)
+
+    def other_drivers(self, hosts: Iterable[str]) -> frozenset[str]:
+        return frozenset(
+            model.canonical(host) for host in hosts
+            if any(row.hypervisor_type != fields.HVType.IRONIC
+                   for row in self._rows_of(host)))
+
+    def delete_row(self, node: str, owner: str) -> bool:
+        for row in objects.ComputeNodeList.get_all_by_uuids(
+                self.context, [node]):
+            if row.host != owner:
+                return False
+            try:
+                # Nova does this on condition that the host is the same still.
+                row.destroy()
+            except (exception.ObjectActionError, exception.NotFound):
+                return False
+            return True
+        return False
+
+    def take_rows(self, rows: Mapping[str, ports.Taking], said: ports.Saying
+                  ) -> frozenset[str]:
+        found = objects.ComputeNodeList.get_all_by_uuids(
+            self.context, sorted(rows)) if rows else []
+        wanted = [row for row in found if row.host == rows[row.uuid].owner]
+        if not wanted:
+            return frozenset()
+        host = self._host or CONF.host
+        service = objects.Service.get_by_compute_host(self.context, host)
+        everywhere = stats.publish(host, profile.of(said.current)) | (
+            stats.hold(host, said.held) | stats.say_last_pass(
+                host, model.LastPass(said.current.pass_interval)))
+
+        def take(row: objects.ComputeNode) -> str | None:
+            # This is what Nova's tracker does with a row that it moves.
+            row.host, row.service_id = host, service.id
+            row.host_ip = CONF.my_ip
+            row.stats = {
+                **stats.cleaned(row.stats or {}), 'failed_builds': '0',
+                **everywhere, **stats.make(host, rows[row.uuid].made_of)}
+            try:
+                row.save()
+            except Exception as error:
+                LOG.warning('Cannot record node %(node)s for this service '
+                            'yet; its next pass takes the node: '
+                            '%(error)s', {'node': row.uuid, 'error': error})
+                return None
+            return row.uuid
+        return frozenset(filter(None, several.run(take, wanted)))
+
+    def set_instance_host(self, instance: str, expected: ports.Expected
+                          ) -> bool:
+        try:
+            found = objects.Instance.get_by_uuid(
+                self.context, instance, expected_attrs=[])
+            if (found.host, found.node) != (expected.host, expected.node):
+                return False
+            found.host = self._host or CONF.host
+            found.save(expected_task_state=[expected.task])
+        except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
+            return False
+        return True
+
+    def place_instance(self, instance: str, expected: ports.Expected,
+                       place: str) -> bool:
+        host = self._host or CONF.host
+        try:
+            row = objects.ComputeNode.get_by_uuid(
+                self.context, pools.provider(place))
+            found = objects.Instance.get_by_uuid(
+                self.context, instance, expected_attrs=[])
+            if row.host != host or (found.host, found.node) != (
+                    expected.host, expected.node):
+                return False
+            # Nova wants all three together.
+            found.host = host
+            found.node = place
+            found.compute_id = row.id
+            found.save(expected_task_state=[expected.task])
+        except (exception.NotFound, exception.InstanceUpdateConflict):
+            return False
+        return True
+
+    def unclaimed(self) -> dict[str, model.Instance]:
+        return {
+            each.uuid: instance_of(each, False) for filters in _UNCLAIMED
+            for each in objects.InstanceList.get_by_filters(
+                self.context, {**filters, 'deleted': False, 'host': None},
+                expected_attrs=[])}
+
+    def arrived_at(self, instance: str) -> str | None:
+        return arrivals.last(self.context, instance)
+
+    def end_build(self, instance: str, host: str | None,
+                  is_claimed: bool = True) -> bool:
+        try:
+            found = objects.Instance.get_by_uuid(
+                self.context, instance, expected_attrs=['system_metadata'])
+            owner = found.host and model.canonical(found.host)
+            if found.vm_state != vm_states.BUILDING or owner not in (
+                    None, host and is_claimed and model.canonical(host)):
+                return False
+            # Nobody has it, and its service's record may be deleted. Nova
+            # wants all three together.
+            found.host = found.node = found.compute_id = None
+            marks.give_up(self.context, found, host)
+        except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
+            return False
+        return True
+
+    def end_unshelve(self, instance: str) -> bool:
+        try:
+            found = objects.Instance.get_by_uuid(
+                self.context, instance, expected_attrs=[])
+            task = found.task_state
+            if found.host is not None or not instance_of(
+                    found, False).is_unshelving:
+                return False
+            # As Nova does if the task has no result.
+            found.task_state = None
+            found.save(expected_vm_state=[vm_states.SHELVED_OFFLOADED],
+                       expected_task_state=[task])
+        except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
+            return False
+        return True
+
+    def _with_nodes(self, services: list[objects.Service]
+                    ) -> list[tuple[objects.Service, objects.ComputeNode]]:
+        """Keep the services that have a row of a node of Ironic.
+
+        One row of each is remembered, and all these are read at once.
+
+        :returns: with that row
+        """
+        kept = self._read_samples(
+            self.samples, [service.host for service in services])
+        self.samples = {host: row.uuid for host, row in kept.items()}
+        return [(service, row) for service in services
+                if (row := kept.get(model.canonical(service.host)))
+                and row.hypervisor_type == fields.HVType.IRONIC]
+
+    def _read_samples(self, samples: Mapping[str, str], hosts: Collection[str]
+                      ) -> dict[str, objects.ComputeNode]:
+        """Read a row of each service.
+
+        :param samples: the UUIDs of those that were read before, by canonical
+            name, which are all read at once
+        :param hosts: the names of the services
+        :returns: by canonical name, of those that have one
+        """
+        wanted = {model.canonical(host): host for host in hosts}
+        known = {host: row for host, row in samples.items() if host in wanted}
+        kept = {host: row
+                for row in objects.ComputeNodeList.get_all_by_uuids(
+                    self.context, sorted(known.values()))
+                if known.get(host := model.canonical(row.host)) == row.uuid
+                # Its former owner may have written last.
+                and not stats.is_of_another(row.stats, row.host)
+                } if known else {}
+        for name, host in wanted.items():
+            if name not in kept and (row := self._sample(host)):
+                kept[name] = row
+        return kept
+
+    def _sample(self, host: str) -> objects.ComputeNode | None:
+        """Read a row of a service, of a node of Ironic if there is one.
+
+        The row with the time of the last good pass comes first.
+        """
+        rows = self._rows_of(host)
+        ironic = [row for row in rows
+                  if row.hypervisor_type == fields.HVType.IRONIC]
+        said = {row.uuid: stats.read_last_pass(row.stats, row.host)
+                for row in ironic}
+        latest = model.latest(said.values())
+        return next((row for row in ironic if said[row.uuid] == latest),
+                    next(iter(rows), None))
+
+    def _rows_of(self, host: str) -> list[objects.ComputeNode]:
+        try:
+            return list(objects.ComputeNodeList.get_all_by_host(
+                self.context, host))
+        except exception.NotFound:
+            return []
+
+    def _say(self, node: str, said: Mapping[str, str]) -> None:
+        """Write into the statistics of a row of this service."""
+        for row in objects.ComputeNodeList.get_all_by_uuids(
+                self.context, [node]):
+            if row.host == (self._host or CONF.host):
+                row.stats = {**(row.stats or {}), **said}
+                row.save()
+
+    def say(self, node: str,
+            change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> bool:
+        """Change the statistics of a row that the tracker has no copy of.
+
+        :param node: the node's UUID
+        :param change: returns the statistics that are to be
+        :returns: False if the row is another service's
+        """
+        for row in objects.ComputeNodeList.get_all_by_uuids(
+                self.context, [node]):
+            if row.host == (self._host or CONF.host):
+                row.stats = dict(change(row.stats or {}))
+                row.save()
+                return True
+        return False
+
+    def _service(self, service: objects.Service) -> model.Service:
+        return service_of(
+            service, self._is_up(service) if self._is_up else None)
+
+
+def find_instances(context: nova_context.RequestContext,
+                   uuids: Iterable[str], more: Sequence[str] = ()
+                   ) -> Iterator[objects.Instance]:
+    """Read the instances that are not deleted, or can be restored.
+
+    :param context: with the rights of an administrator
+    :param uuids: their UUIDs
+    :param more: what to read of them beside their own record, as Nova names it
+    """
+    wanted = sorted(uuids)
+    for first in range(0, len(wanted), _PAGE):
+        yield from objects.InstanceList.get_by_filters(
+            context, {'uuid': wanted[first:first + _PAGE], 'deleted': False,
+                      'soft_deleted': True}, expected_attrs=list(more))
+
+
+def has_heartbeats_in_database() -> bool:
+    """Return whether the heartbeats of services are in the database."""
+    return CONF.servicegroup_driver != 'mc'
+
+
+def liveness() -> Callable[[objects.Service], bool] | None:
+    """Return how to know that a service is alive, if not by the database.
+
+    :returns: the check for each service; None if the database has the
+        heartbeats
+    """
+    # With memcached the database has no heartbeats, and memcached has only
+    # recent ones.
+    if has_heartbeats_in_database():
+        return None
+    return servicegroup.API().service_is_up
+
+
+def service_of(service: objects.Service, alive: bool | None = None
+               ) -> model.Service:
+    """Convert the record of a service.
+
+    :param service: the record
+    :param alive: as
+        :class:`~nova_ironic_ring.core.values.model.Service` has it
+    """
+    return model.Service(
+        service.host, service.last_seen_up or service.created_at,
+        forced_down=service.forced_down, disabled=service.disabled,
+        alive=alive)
+
+
+def row_of(row: objects.ComputeNode) -> model.Row:
+    """Convert the record of a node.
+
+    :param row: the record
+    """
+    said = stats.read_profile(row.stats, row.host)
+    return model.Row(row.host, stats.taker(row.stats, row.host),
+                     stats.read_last_pass(row.stats, row.host),
+                     row.hypervisor_hostname if pools.is_pool(
+                         row.hypervisor_hostname) else None,
+                     said.scope if said else None,
+                     said is not None and said.listing == 'shards',
+                     stats.read_held(row.stats, row.host),
+                     stats.read_consent(row.stats, row.host),
+                     stats.read_count(row.stats, row.host),
+                     stats.read_made(row.stats, row.host),
+                     said.protocol if said else profile.FIRST_PROTOCOL)
+
+
+def instance_of(instance: objects.Instance, is_given_up: bool
+                ) -> model.Instance:
+    """Convert the record of an instance.
+
+    :param instance: the record
+    :param is_given_up: as
+        :class:`~nova_ironic_ring.core.values.model.Instance` has it
+    """
+    # The core has Nova's names for these tasks.
+    assert task_states.DELETING == 'deleting'
+    assert task_states.SHELVING == 'shelving'
+    assert task_states.SHELVING_OFFLOADING == 'shelving_offloading'
+    assert task_states.SOFT_DELETING == 'soft-deleting'
+    assert task_states.SPAWNING == 'spawning'
+    assert task_states.UNSHELVING == 'unshelving'
+    return model.Instance(
+        instance.host, instance.node,
+        instance.vm_state == vm_states.BUILDING, instance.task_state,
+        is_given_up, instance.vm_state == vm_states.DELETED,
+        instance.vm_state == vm_states.SHELVED_OFFLOADED)

@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Finishes what dead services were doing with their instances."""
+
+from collections.abc import Callable, Container, Iterable
+import dataclasses
+import threading
+import time
+
+import futurist
+from nova.compute import power_state
+from nova.compute import task_states
+from nova.compute import utils as compute_utils
+from nova.compute import vm_states
+import nova.conf
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from oslo_log import log as logging
+
+from nova_ironic_ring.adapters.nova import marks
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute.instances import evacuations
+from nova_ironic_ring.compute.recording import counters
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+
+LOG = logging.getLogger(__name__)
+CONF = nova.conf.CONF
+
+# Seconds that the resource tracker may take to record a node, and Ironic to
+# finish a rescue. Ironic itself ends a deployment that takes too long.
+_PATIENCE = 1800
+_POLL = 1.0
+# How often to try in a row, and seconds at most between two tries: Nova's
+# databases and queues may have died with the service, and be back in minutes.
+_ATTEMPTS = 30
+_LONGEST_WAIT = 60
+# How many at a time.
+_THREADS = 8
+
+_NO_THREAD = ('The recovery of instances of dead services waits until this '
+              'process can start a thread: %s')
+
+_RESCUING = frozenset({'rescuing', 'rescue wait', 'unrescuing'})
+_DEPLOYING = frozenset({'deploying', 'wait call-back', 'deploy hold'})
+_SHELVING = frozenset({
+    task_states.SHELVING, task_states.SHELVING_OFFLOADING,
+    # Never with Nova's ironic driver, which makes no image.
+    task_states.SHELVING_IMAGE_PENDING_UPLOAD,
+    task_states.SHELVING_IMAGE_UPLOADING})
+#: By the task that Nova's API sets: the task by which Nova's recovery does
+#: what the user has asked for.
+_BEGUN = {task_states.REBOOTING: task_states.REBOOT_PENDING,
+          task_states.REBOOTING_HARD: task_states.REBOOT_PENDING_HARD,
+          task_states.RESTORING: task_states.POWERING_ON,
+          # Of one that still has its machine.
+          task_states.UNSHELVING: task_states.POWERING_ON}
+
+
+@dataclasses.dataclass
+class _Job:
+    """An instance to recover.
+
+    :ivar taken: what was taken over
+    :ivar deadline: until when to wait for others, in seconds
+    :ivar due: when to look at it, in seconds
+    :ivar attempts: how often it has failed in a row
+    :ivar look: the look at it that is under way, or was the last one
+    :ivar is_done: whether nothing is left to do
+    """
+
+    taken: model.Takeover
+    deadline: float
+    due: float = 0.0
+    attempts: int = 0
+    look: futurist.Future | None = None
+    is_done: bool = False
+
+
+class Recovery:
+    """Recovers instances that were taken over, as a restart would.
+
+    It uses few threads, and none of them waits: it looks again at what is not
+    finished.
+    """
+
+    def __init__(self, source: upstream.NovaIronicDriver,
+                 builds: Container[str],
+                 track: Callable[[str], bool] = lambda _: False) -> None:
+        """Begin with nothing to do.
+
+        :param source: the driver that the manager has
+        :param builds: UUIDs of the instances that this service is to build
+        :param track: called with a node that the tracker does not track; makes
+            the tracker track it, and returns whether it does
+        """
+        self._track = track
+        self._source = source
+        self._builds = builds
+        self._lock = threading.Lock()
+        self._jobs: list[_Job] = []
+        #: Whether a thread looks at them.
+        self._is_busy = False
+
+    @property
+    def pending(self) -> int:
+        """How many instances are not recovered yet."""
+        with self._lock:
+            return sum(not job.is_done for job in self._jobs)
+
+    def start(self, taken: Iterable[model.Takeover]) -> None:
+        """Begin to recover instances, and return at once.
+
+        :param taken: what was taken over; with the consent of a live service,
+            nothing was being done with it, and nothing is done here. Without
+            any, those continue for which no thread could be started
+        """
+        now = time.monotonic()
+        with self._lock:
+            self._jobs += [_Job(each, now + _PATIENCE) for each in taken
+                           if each.is_dead]
+            if self._is_busy or not self._jobs:
+                return
+            self._is_busy = True
+        try:
+            threading.Thread(target=self._run, daemon=True).start()
+        except RuntimeError as error:
+            # It does not fail the pass, and the next one tries again.
+            self._is_busy = False
+            LOG.error(_NO_THREAD, error)
+
+    def _run(self) -> None:
+        """Look at all that is due, until nothing is left."""
+        while True:
+            try:
+                # Its threads never end by themselves, and a failover is rare.
+                with futurist.ThreadPoolExecutor(_THREADS) as executor:
+                    while jobs := self._left():
+                        self._submit(executor, jobs)
+                        time.sleep(_POLL)
+            except RuntimeError as error:
+                # The executor counts a thread that could not be started for
+                # ever, so a new executor is needed.
+                LOG.error(_NO_THREAD, error)
+                time.sleep(_LONGEST_WAIT)
+            with self._lock:
+                self._is_busy = bool(self._jobs)
+                if not self._is_busy:
+                    return
+
+    def _left(self) -> list[_Job]:
+        """Return what is still to be done."""
+        with self._lock:
+            self._jobs = [job for job in self._jobs if not job.is_done]
+            return list(self._jobs)
+
+    def _submit(self, executor: futurist.ThreadPoolExecutor,
+                jobs: Iterable[_Job]) -> None:
+        """Submit the jobs that are due and not being looked at."""
+        now = time.monotonic()
+        for job in jobs:
+            if job.due <= now and (job.look is None or job.look.done()):
+                job.look = executor.submit(self._try, job)
+
+    def _try(self, job: _Job) -> None:
+        """Look at an instance, and retry later if that fails."""
+        try:
+            job.is_done = self._look(job)
+            job.attempts = 0
+        except exception.InstanceNotFound:
+            job.is_done = True
+        except Exception:
+            job.attempts += 1
+            job.due = time.monotonic() + min(
+                2 ** job.attempts * _POLL, _LONGEST_WAIT)
+            LOG.exception('Instance %(instance)s, which was taken over from '
+                          '%(host)s, cannot be recovered (attempt '
+                          '%(attempt)d of %(all)d).', {
+                              'instance': job.taken.instance,
+                              'host': job.taken.host,
+                              'attempt': job.attempts, 'all': _ATTEMPTS})
+            if job.attempts >= _ATTEMPTS:
+                counters.COUNTERS.gave_up()
+                job.is_done = True
+
+    def _look(self, job: _Job) -> bool:
+        """Continue with an instance.
+
+        :returns: whether nothing is left to do
+        """
+        # A build of this service ends what it has begun.
+        if job.taken.instance in self._builds:
+            return False
+        # A delete, for instance, reads the node's row. The tracker reaches the
+        # node in the pass, unless the node needs no update, for instance
+        # because Ironic no longer has the instance on it.
+        node = job.taken.node
+        if not upstream.tracks(self._source, node) and (
+                not self._track(node) and time.monotonic() < job.deadline):
+            return False
+        context = nova_context.get_admin_context()
+        instance = objects.Instance.get_by_uuid(
+            context, job.taken.instance,
+            expected_attrs=list(upstream.RECOVERY_ATTRIBUTES))
+        if model.canonical(instance.host or '') != model.canonical(CONF.host):
+            return True
+        if instance.vm_state == vm_states.BUILDING and (
+                instance.task_state != task_states.DELETING):
+            # A service that has not died after all goes from task to task
+            # until it finds out that it has lost the build.
+            return self._carry_on_build(context, instance, job)
+        if evacuations.settle(self._source, context, instance):
+            self._recover(context, instance)
+            return True
+        if instance.task_state != job.taken.task:
+            LOG.info('Instance %(instance)s, which was taken over from '
+                     '%(host)s, is left alone: its task was %(before)s at the '
+                     'takeover, and is %(now)s now.', {
+                         'instance': instance.uuid, 'host': job.taken.host,
+                         'before': job.taken.task or 'none',
+                         'now': instance.task_state or 'none'})
+            return True
+        if instance.task_state in (
+                task_states.RESCUING, task_states.UNRESCUING):
+            if not self._end_rescue(instance, job):
+                return False
+        if instance.task_state == task_states.SOFT_DELETING:
+            # Nova's own recovery does nothing for it.
+            upstream.soft_delete(self._source, context, instance)
+            return True
+        # After all these tasks, Nova's recovery would leave a server without a
+        # machine that Nova shows as running, or in ERROR.
+        if instance.vm_state == vm_states.SHELVED_OFFLOADED and (
+                instance.task_state in (None, task_states.SPAWNING)):
+            return self._end_unshelving(context, instance, job)
+        if instance.task_state in _SHELVING:
+            return self._end_shelving(context, instance, job)
+        if instance.task_state in _BEGUN:
+            _begin(instance, job)
+        self._recover(context, instance)
+        return True
+
+    def _end_shelving(self, context: nova_context.RequestContext,
+                      instance: objects.Instance, job: _Job) -> bool:
+        """Finish a shelving that has begun, and end one that has not.
+
+        Nova switches the machine off first. All steps after that can be
+        repeated without harm, and one cannot see which of them were done:
+        unbind the ports, undeploy the node, detach the volumes, free the
+        allocation.
+
+        :returns: whether it has come to an end
+        """
+        state = self._provision_state(instance)
+        if state == 'deleting':
+            return _still_waits(job, state)
+        was_shelved = instance.vm_state == vm_states.SHELVED
+        if not was_shelved and state == 'active' and (
+                self._source.get_info(instance, use_cache=False).state
+                == power_state.RUNNING):
+            _end_task(instance, instance.vm_state)
+        elif was_shelved or compute_utils.is_volume_backed_instance(
+                context, instance):
+            upstream.offload(self._source, context, instance)
+            LOG.info('Instance %(instance)s was being shelved when %(host)s '
+                     'died: it is shelved now.', {
+                         'instance': instance.uuid, 'host': job.taken.host})
+        else:
+            # Nova does not undeploy one with disks of its own: the ironic
+            # driver cannot keep them.
+            _end_task(instance, vm_states.STOPPED if state == 'active'
+                      else vm_states.ERROR)
+        return True
+
+    def _end_unshelving(self, context: nova_context.RequestContext,
+                        instance: objects.Instance, job: _Job) -> bool:
+        """Wait for Ironic if it is deploying; otherwise shelve the instance.
+
+        An instance without a task was shelved except for the last step.
+
+        :returns: whether it has come to an end
+        """
+        if instance.task_state is None:
+            upstream.leave_offloaded(self._source, instance)
+            return True
+        state = self._provision_state(instance)
+        if state in _DEPLOYING:
+            return False
+        if state == 'active':
+            upstream.finish_unshelving(self._source, context, instance)
+        else:
+            upstream.undo_unshelving(self._source, context, instance)
+        LOG.info('Instance %(instance)s was being unshelved when %(host)s '
+                 'died: it is %(state)s now.', {
+                     'instance': instance.uuid, 'host': job.taken.host,
+                     'state': instance.vm_state})
+        return True
+
+    def _carry_on_build(self, context: nova_context.RequestContext,
+                        instance: objects.Instance, job: _Job) -> bool:
+        """Wait for a deployment that Ironic does, as its service would have.
+
+        A build that had not reached Ironic ends in ERROR. If its node is in a
+        pool, and the build had not reached that node, others can be built
+        there then.
+        """
+        state = 'none'
+        if instance.task_state == task_states.SPAWNING:
+            state = self._provision_state(instance)
+        if state in _DEPLOYING:
+            return False
+        if state == 'active':
+            upstream.finish_build(self._source, context, instance)
+            LOG.info('Instance %(instance)s was being built when %(host)s '
+                     'died: it is active now.', {
+                         'instance': instance.uuid, 'host': job.taken.host})
+            return True
+        # A service that has not died after all may be about to change the
+        # node of an instance that it spawns. The guards keep it from beginning
+        # to spawn one that has been given up.
+        is_elsewhere = pools.is_pool(instance.node) and (
+            instance.task_state != task_states.SPAWNING)
+        try:
+            marks.give_up(context, instance, job.taken.host)
+        except exception.InstanceUpdateConflict:
+            return False
+        if is_elsewhere:
+            self._abandon(context, instance, job.taken.host)
+        return True
+
+    def _abandon(self, context: nova_context.RequestContext,
+                 instance: objects.Instance, host: str) -> None:
+        """Free what is reserved for a build, if that is possible."""
+        try:
+            upstream.abandon_build(self._source, context, instance)
+        except Exception:
+            LOG.exception('Cannot free what is reserved for instance '
+                          '%(instance)s, whose build has ended because '
+                          '%(host)s has died: delete the instance.', {
+                              'instance': instance.uuid, 'host': host})
+
+    def _provision_state(self, instance: objects.Instance) -> str:
+        """Return what Ironic does with the node; ``none`` if it has none."""
+        try:
+            return upstream.provision_state(self._source, instance)
+        except exception.InstanceNotFound:
+            return 'none'
+
+    def _recover(self, context: nova_context.RequestContext,
+                 instance: objects.Instance) -> None:
+        """Let Nova do what it does with each instance at its start."""
+        if instance.vm_state in (
+                vm_states.BUILDING, vm_states.SOFT_DELETED) and (
+                    instance.task_state == task_states.DELETING):
+            # Nova would see only that state, and forget the delete.
+            instance.vm_state = vm_states.ERROR
+        was = instance.task_state
+        upstream.recover(self._source, context, instance)
+        if was is None:
+            return
+        # If it is deleted, this raises, and nothing is left to do.
+        instance.refresh()
+        if was == task_states.DELETING:
+            raise RuntimeError('Nova has not deleted it: see the log.')
+        if instance.task_state == was:
+            # Nova would find it in the service's queue after a restart.
+            _end_task(instance, instance.vm_state)
+
+    def _end_rescue(self, instance: objects.Instance, job: _Job) -> bool:
+        """Look at a rescue, which Nova's recovery leaves alone.
+
+        :returns: whether the rescue has come to an end
+        """
+        state = self._provision_state(instance)
+        if state in _RESCUING:
+            return _still_waits(job, state)
+        if state == 'rescue':
+            _end_task(instance, vm_states.RESCUED)
+        elif state != 'active':
+            _end_task(instance, vm_states.ERROR)
+        else:
+            _end_task(instance, vm_states.ACTIVE if (
+                instance.task_state == task_states.UNRESCUING)
+                else instance.vm_state)
+        return True
+
+
+def _still_waits(job: _Job, state: str) -> bool:
+    """Return that Ironic has not finished, until the deadline.
+
+    :param job: what waits for that
+    :param state: what Ironic does
+    :returns: False
+    :raises TimeoutError: if it has taken too long
+    """
+    if time.monotonic() > job.deadline:
+        raise TimeoutError(f'Ironic is {state} still')
+    return False
+
+
+def _begin(instance: objects.Instance, job: _Job) -> None:
+    """Mark a task that no service has begun as begun by this one.
+
+    Otherwise Nova's recovery would treat a reboot as done, and would at once
+    reclaim what was being restored, because the restore has removed the time
+    of the delete.
+    """
+    was = instance.task_state
+    instance.task_state = _BEGUN[was]
+    if was == task_states.RESTORING:
+        instance.vm_state = vm_states.STOPPED
+    instance.save(expected_task_state=[was])
+    job.taken = dataclasses.replace(job.taken, task=instance.task_state)
+
+
+def _end_task(instance: objects.Instance, vm_state: str) -> None:
+    """End a task with a state, if it is still that task."""
+    was = instance.task_state
+    instance.vm_state = vm_state
+    instance.task_state = None
+    instance.save(expected_task_state=[was])
+    LOG.info('Instance %(instance)s was %(task)s when its service died: it is '
+             '%(state)s now.', {'instance': instance.uuid, 'task': was,
+                                'state': vm_state})

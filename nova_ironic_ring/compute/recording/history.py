@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Records every change of owner: in an audit log, on the bus, and in Nova.
+
+The lines are written at once. What needs the message bus, or conductor, is
+written in the background: a takeover neither waits for it nor fails because of
+it.
+"""
+
+from collections.abc import Iterable
+import functools
+
+from nova import context as nova_context
+from oslo_log import log as logging
+
+from nova_ironic_ring.adapters import background
+from nova_ironic_ring.adapters.trail import actions
+from nova_ironic_ring.adapters.trail import audit
+from nova_ironic_ring.core.deciding import audit as core_audit
+from nova_ironic_ring.core.deciding import events
+
+LOG = logging.getLogger(__name__)
+
+_PUBLISHER = 'nova-compute'
+
+
+class History:
+    """The changes of owner that one service makes."""
+
+    def __init__(self) -> None:
+        """Begin with nothing to write."""
+        self.background = background.Background()
+
+    def write(self, happened: Iterable[events.Event],
+              view: core_audit.View) -> None:
+        """Record changes of owner, and return at once.
+
+        :param happened: what has happened
+        :param view: how the service sees the others
+        """
+        for entry in core_audit.entries(happened, view):
+            said = audit.write(entry)
+            if entry.code in core_audit.ACTIONS:
+                self.background.do(functools.partial(_record, entry))
+            self.background.do(
+                functools.partial(audit.notify, said, _PUBLISHER))
+
+
+def _record(entry: core_audit.Entry) -> None:
+    """Record a takeover as an action of the instance."""
+    try:
+        actions.record(nova_context.get_admin_context(), entry)
+    except Exception as error:
+        LOG.warning('Cannot record as an instance action that instance '
+                    '%(instance)s goes from %(source)s to %(target)s: '
+                    '%(error)s', {
+                        'instance': entry.instance, 'source': entry.source,
+                        'target': entry.target, 'error': error})

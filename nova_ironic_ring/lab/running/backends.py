@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""MariaDB and RabbitMQ, started by pifpaf.
+
+pifpaf's fixtures end their servers with the process that used them, and the
+lab outlives the command that starts it. So each server is held by a process of
+its own: pifpaf's command line.
+"""
+
+import os
+import pathlib
+import sys
+
+import fixtures
+import pymysql
+
+from nova_ironic_ring.lab.running import state as lab_state
+from nova_ironic_ring.lab import waiting
+
+# Seconds.
+_START_TIMEOUT = 180
+_POLL = 0.05
+
+
+class _Backend(fixtures.Fixture):
+    """A server held by ``pifpaf run``."""
+
+    name: str
+
+    def __init__(self, state: lab_state.State) -> None:
+        """Name the lab.
+
+        :param state: its settings
+        """
+        super().__init__()
+        self.state = state
+        self.process = state.process(self.name)
+        self._ready = state.directory / 'run' / f'{self.name}.ready'
+
+    def _setUp(self) -> None:
+        # pifpaf runs the command once the server is ready, and ends the server
+        # when the command has ended.
+        hold = f'echo "$PIFPAF_DATA" >"{self._ready}"; exec sleep infinity'
+        self._ready.unlink(missing_ok=True)
+        self.process.define(
+            [str(pathlib.Path(sys.prefix, 'bin', 'pifpaf')),
+             'run', *self.arguments(), '--', 'sh', '-c', hold],
+            {'TMPDIR': str(self.state.temporary), **self.variables()})
+        self.addCleanup(self.process.stop)
+        self.process.start()
+
+    def arguments(self) -> list[str]:
+        """Return pifpaf's arguments."""
+        raise NotImplementedError
+
+    def variables(self) -> dict[str, str]:
+        """Return what the server wants in its environment."""
+        return {}
+
+    def wait(self) -> None:
+        """Wait until the server can be used.
+
+        :raises LabError: if it dies or takes too long
+        """
+        def is_ready() -> bool:
+            if self._ready.exists() and self._ready.read_text():
+                return True
+            self.process.check()
+            return False
+
+        if not waiting.until(is_ready, _START_TIMEOUT, _POLL):
+            raise self.process.trouble(
+                f'is not ready after {_START_TIMEOUT} s')
+
+
+class MariaDB(_Backend):
+    """A database server on a socket, with no network and no passwords."""
+
+    name = 'mariadb'
+
+    def arguments(self) -> list[str]:
+        return ['mysql']
+
+    def variables(self) -> dict[str, str]:
+        return {'PATH': os.pathsep.join(
+            [os.environ.get('PATH', os.defpath), '/usr/sbin'])}
+
+    @property
+    def socket(self) -> str:
+        """The path of the server's socket."""
+        return os.path.join(
+            self._ready.read_text().strip(), 'mysql.socket')
+
+    def url(self, database: str) -> str:
+        """Return a database's URL for SQLAlchemy."""
+        return (f'mysql+pymysql://root@localhost/{database}'
+                f'?unix_socket={self.socket}&charset=utf8mb4')
+
+    def connect(self, database: str | None = None) -> pymysql.Connection:
+        """Open a connection that sees each change at once.
+
+        :param database: the database to use
+        """
+        return pymysql.connect(unix_socket=self.socket, user='root',
+                               database=database, autocommit=True)
+
+
+class RabbitMQ(_Backend):
+    """A message broker, all of whose ports are on loopback."""
+
+    name = 'rabbitmq'
+
+    def arguments(self) -> list[str]:
+        return ['rabbitmq', '--port', str(self.state.ports['rabbitmq']),
+                # Anybody on the machine can read these in the process list.
+                '--username', 'openstack',
+                '--password', self.state.broker_secret]
+
+    def variables(self) -> dict[str, str]:
+        loopback = '-kernel inet_dist_use_interface {127,0,0,1}'
+        return {
+            'ERL_EPMD_ADDRESS': '127.0.0.1',
+            'ERL_EPMD_PORT': str(self.state.ports['epmd']),
+            'RABBITMQ_DIST_PORT': str(self.state.ports['rabbitmq-dist']),
+            # It would keep a processor busy while it waits for work.
+            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS':
+                f'{loopback} +sbwt none +sbwtdcpu none +sbwtdio none',
+            'RABBITMQ_CTL_ERL_ARGS': loopback,
+        }
+
+    @property
+    def url(self) -> str:
+        """The transport URL for oslo.messaging."""
+        return (f'rabbit://openstack:{self.state.broker_secret}@127.0.0.1:'
+                f'{self.state.ports["rabbitmq"]}/')

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Nova's records, read as values and written on conditions."""
+
+import dataclasses
+import datetime
+from unittest import mock
+
+import fixtures
+from nova import exception
+from nova import objects
+from oslotest import base
+
+from nova_ironic_ring.adapters.nova import records
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import profile
+from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.world import cloud as clouds
+from nova_ironic_ring.tests.fixtures import fake_nova
+
+NODE, OTHER = fake_nova.NODES[:2]
+
+
+class RecordsTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.fake = self.useFixture(fake_nova.FakeNova())
+        self.fake.conf.config(host='me')
+        self.cloud = self.fake.cloud
+        self.nova = records.Nova()
+        #: The same state, as the core reads it.
+        self.core = clouds.Nova(self.cloud, 'me')
+
+
+class ReadTestCase(RecordsTestCase):
+    """The adapters read what the core's own Nova in memory says."""
+
+    def setUp(self):
+        super().setUp()
+        self.fake.add_service('Me', 'b', 'c', 'd')
+        self.fake.change_service('c', disabled=True)
+        self.fake.change_service('d', forced_down=True)
+        self.cloud.other_drivers = frozenset({'d'})
+        for number, host in enumerate(('Me', 'b', 'c', 'd')):
+            self.fake.own(fake_nova.NODES[number], host, taker='b')
+        self.fake.put('built', NODE, 'me', task='rebooting')
+        self.fake.put('building', OTHER, None, is_building=True)
+        self.fake.put('ended', OTHER, None, is_given_up=True)
+
+    def test_services(self):
+        for name in 'ring_services', 'all_services':
+            self.assertEqual(getattr(self.core, name)(),
+                             getattr(self.nova, name)(), name)
+        self.assertEqual({'me', 'b', 'd'}, {
+            service.name for service in self.nova.ring_services()})
+
+    def test_services_that_have_no_live_row(self):
+        everybody = objects.ServiceList.get_by_binary(
+            None, 'nova-compute', include_disabled=True)
+        with fixtures.MockPatchObject(
+                objects.ServiceList, 'get_all_computes_by_hv_type',
+                return_value=everybody):
+            self.assertEqual({'me', 'b', 'd'}, {
+                service.name for service in self.nova.ring_services()})
+            # Its rows are deleted, which Nova's own answer does not mind.
+            self.fake.own(fake_nova.NODES[1], 'Me')
+            self.assertEqual({'me', 'd'}, {
+                service.name for service in self.nova.ring_services()})
+            # Another row than the one that is remembered.
+            self.fake.own(fake_nova.NODES[0], 'c')
+            self.assertEqual({'me', 'd'}, {
+                service.name for service in self.nova.ring_services()})
+
+    def test_nova_that_does_not_tell_who_runs_an_ironic_driver(self):
+        with fixtures.MockPatchObject(
+                records.objects, 'ServiceList', mock.Mock(
+                    spec=['get_by_binary'], get_by_binary=(
+                        objects.ServiceList.get_by_binary))):
+            self.assertLessEqual({'me', 'b', 'd'}, {
+                service.name for service in self.nova.ring_services()})
+            self.fake.own(fake_nova.NODES[1], 'Me')
+            self.assertNotIn('b', {
+                service.name for service in self.nova.ring_services()})
+
+    def test_instances_on_a_node(self):
+        self.assertEqual(self.core.instances_on(OTHER),
+                         self.nova.instances_on(OTHER))
+        self.assertEqual({'building', 'ended'},
+                         self.nova.instances_on(OTHER))
+        self.assertEqual(set(), self.nova.instances_on('none'))
+
+    def test_pools(self):
+        for host in 'me', 'b', 'nobody':
+            name = f'{host}.CUSTOM_GOLD.01234567'
+            self.cloud.rows[pools.uuid_of(name)] = clouds.Row('me', pool=name)
+            self.assertEqual(
+                {name} & self.core.pools_of(host), self.nova.pools_of(host))
+        self.assertEqual({'me.CUSTOM_GOLD.01234567'},
+                         self.nova.pools_of('me'))
+
+    def test_sizes_of_flavors(self):
+        self.assertEqual({'built': pools.Size(512, 6, 2)},
+                         self.nova.sizes(['built', 'no-more']))
+        self.assertEqual({}, self.nova.sizes([]))
+
+    def test_one_service(self):
+        self.assertEqual(self.core.service('D'), self.nova.service('D'))
+        self.assertIsNone(self.nova.service('nobody'))
+
+    def test_rows(self):
+        for host in 'me', 'd', 'nobody':
+            self.assertEqual(
+                self.core.rows_of(host), self.nova.rows_of(host))
+        self.assertEqual(1, len(self.nova.rows_of('d')))
+        wanted = [NODE, OTHER, fake_nova.NODES[20]]
+        self.assertEqual(self.core.rows(wanted), self.nova.rows(wanted))
+        self.assertEqual(model.Row('Me', 'b'), self.nova.rows([NODE])[NODE])
+
+    def test_instances(self):
+        self.assertEqual({'built'}, self.nova.instances_of('ME'))
+        wanted = ['built', 'building', 'ended', 'deleted']
+        self.assertEqual(self.core.instances(wanted),
+                         self.nova.instances(wanted))
+
+    def test_instances_in_pages(self):
+        uuids = [f'i-{number:04d}' for number in range(1001)]
+        for uuid in uuids:
+            self.fake.put(uuid, None, 'b')
+        pages = []
+
+        def read(context, filters, expected_attrs):
+            pages.append((len(filters['uuid']), expected_attrs))
+            return [self.fake.instance(uuid) for uuid in filters['uuid']]
+        with fixtures.MockPatchObject(
+                objects.InstanceList, 'get_by_filters', side_effect=read):
+            self.assertEqual(set(uuids), self.nova.instances(uuids).keys())
+        # Nobody asks for the metadata of so many.
+        self.assertEqual([(500, []), (500, []), (1, [])], pages)
+
+    def test_nothing_is_asked_for_nothing(self):
+        self.fake.asked.clear()
+        self.assertEqual({}, self.nova.rows([]))
+        self.assertEqual({}, self.nova.instances(iter(())))
+        self.assertEqual([], self.fake.asked)
+
+    def test_other_drivers(self):
+        self.assertEqual({'d'}, self.nova.other_drivers(['D', 'b', 'none']))
+
+    def test_service_that_never_had_a_heartbeat(self):
+        created = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+        found = records.service_of(objects.Service(
+            host='me', created_at=created, last_seen_up=None,
+            forced_down=False, disabled=False))
+        self.assertEqual(model.Service('me', created), found)
+
+    def test_heartbeats_in_memcached(self):
+        self.fake.conf.config(servicegroup_driver='mc')
+        self.useFixture(fixtures.MockPatch(
+            'nova.servicegroup.API')).mock().service_is_up = (
+                lambda service: service.host == 'b')
+        self.assertEqual(
+            {'Me': False, 'b': True, 'c': False, 'd': False},
+            {service.host: service.alive
+             for service in records.Nova().all_services()})
+        self.assertIsNone(self.nova.service('b').alive)
+
+
+class LastPassTestCase(RecordsTestCase):
+    """What services say of their passes, wherever they say it."""
+
+    def setUp(self):
+        super().setUp()
+        self.fake.add_service('b')
+        for node in fake_nova.NODES[:5]:
+            self.fake.own(node, 'b')
+            self._say(node, None)
+
+    def _say(self, node: str, minute: int | None) -> model.LastPass:
+        said = model.LastPass(60, None if minute is None else (
+            clouds.EPOCH + datetime.timedelta(minutes=minute)))
+        self.cloud.rows[node].say('b', said)
+        return said
+
+    def _read(self) -> model.LastPass | None:
+        (service,) = self.nova.ring_services()
+        return service.last_pass
+
+    def test_row_that_says_it_is_read(self):
+        said = self._say(fake_nova.NODES[3], 1)
+        self.assertEqual(said, self._read())
+        self.fake.asked.clear()
+        said = self._say(fake_nova.NODES[3], 2)
+        self.assertEqual(said, self._read())
+        self.assertEqual(['ring services', 'rows'], self.fake.asked)
+
+    def test_row_that_has_another_owner(self):
+        self._say(fake_nova.NODES[3], 1)
+        self._read()
+        self.fake.own(fake_nova.NODES[3], 'c')
+        said = self._say(fake_nova.NODES[4], 2)
+        self.assertEqual(said, self._read())
+
+    def test_another_row_is_looked_for_when_asked(self):
+        first = self._say(fake_nova.NODES[3], 1)
+        self.assertEqual(first, self._read())
+        second = self._say(fake_nova.NODES[1], 2)
+        self.assertEqual(first, self._read())
+        self.assertEqual({'b': dataclasses.replace(
+            second, node=fake_nova.NODES[1])}, self.nova.last_passes(['B']))
+        self.assertEqual(self.core.last_passes(['B']),
+                         self.nova.last_passes(['B']))
+        self.assertEqual(second, self._read())
+
+    def test_services_that_say_nothing(self):
+        self.fake.own(NODE, 'd')
+        self.assertEqual({}, self.nova.last_passes(['d', 'nobody']))
+
+    def test_what_is_written(self):
+        said = model.LastPass(60, clouds.EPOCH)
+        self.fake.own(OTHER, 'me', taker='b')
+        for node in NODE, OTHER, 'none':
+            self.nova.say_last_pass(node, said)
+        self.assertEqual(model.Row('me', 'b', said),
+                         self.nova.rows([OTHER])[OTHER])
+        # It is another's.
+        self.assertEqual(model.Row('b', None, model.LastPass(60)),
+                         self.nova.rows([NODE])[NODE])
+
+
+class ScopeTestCase(RecordsTestCase):
+    """Which nodes services say they are limited to."""
+
+    RACK, SHARD = model.Scope('rack'), model.Scope(None, 'one')
+
+    def setUp(self):
+        super().setUp()
+        self.fake.add_service('b', 'c')
+        self.fake.own(OTHER, 'c')
+        for node in fake_nova.NODES[2:5]:
+            self.fake.own(node, 'B')
+            self.cloud.rows[node].say_settings(
+                settings.Settings('b', scope=self.RACK), None)
+
+    def _read(self) -> dict[str, model.Scope | None]:
+        assert all(each.is_asked for each in self.nova.ring_services())
+        return {each.name: each.scope for each in self.nova.ring_services()}
+
+    def test_members_and_others(self):
+        self.assertEqual({'b': self.RACK, 'c': None}, self._read())
+        self.assertEqual({'b': self.RACK, 'c': None},
+                         self.nova.scopes(['B', 'c', 'none']))
+        self.assertEqual(self.core.scopes(['B', 'c', 'none']),
+                         self.nova.scopes(['B', 'c', 'none']))
+        self.assertFalse(self.nova.service('b').is_asked)
+
+    def test_row_that_its_former_owner_has_written_last(self):
+        self._read()
+        (sample,) = {self.nova.samples['b']}
+        self.cloud.rows[sample].say_settings(
+            settings.Settings('c', scope=self.SHARD), None)
+        other = min({*fake_nova.NODES[2:5]} - {sample})
+        self.cloud.rows[other].say('b', model.LastPass(60, clouds.EPOCH))
+        self.assertEqual({'b': self.RACK, 'c': None}, self._read())
+
+    def test_what_is_written(self):
+        self.fake.own(NODE, 'me', taker='b')
+        current = settings.Settings('me', scope=self.SHARD)
+        for node in NODE, OTHER, 'none':
+            self.nova.say_settings(node, current, None)
+        self.assertEqual(
+            model.Row('me', 'b', scope=self.SHARD, protocol=profile.PROTOCOL),
+            self.nova.rows([NODE])[NODE])
+        # It is another's.
+        self.assertIsNone(self.nova.rows([OTHER])[OTHER].scope)
+
+
+class WriteTestCase(RecordsTestCase):
+
+    def test_row_of_the_owner_that_was_read(self):
+        self.fake.own(NODE, 'b')
+        self.assertFalse(self.nova.delete_row(NODE, 'c'))
+        self.assertTrue(self.nova.delete_row(NODE, 'b'))
+        self.assertEqual({}, self.cloud.rows)
+        self.assertFalse(self.nova.delete_row(NODE, 'b'))
+
+    def test_row_that_changes_between_reading_and_deleting(self):
+        for error in (exception.ObjectActionError(action='', reason=''),
+                      exception.ComputeHostNotFound(host='b')):
+            self.fake.own(NODE, 'b')
+            with fixtures.MockPatchObject(
+                    objects.ComputeNode, 'destroy', side_effect=error):
+                self.assertFalse(self.nova.delete_row(NODE, 'b'))
+
+    def _take(self, **expected) -> bool:
+        return self.nova.set_instance_host('i', ports.Expected(**{
+            'host': 'b', 'node': NODE, **expected}))
+
+    def test_instance_that_is_as_expected(self):
+        self.fake.put('i', NODE, 'b', task='rebooting')
+        for expected in {'host': 'c'}, {'node': OTHER}, {'task': None}:
+            self.assertFalse(self._take(**{'task': 'rebooting', **expected}))
+            self.assertEqual('b', self.fake.host_of('i'))
+        self.assertTrue(self._take(task='rebooting'))
+        self.assertEqual('me', self.fake.host_of('i'))
+        self.assertEqual('rebooting', self.cloud.instances['i'].task)
+        self.assertFalse(self._take(task='rebooting'))
+
+    def test_idle_instance(self):
+        self.fake.put('i', NODE, 'b')
+        self.assertTrue(self._take())
+
+    def test_instance_that_is_deleted(self):
+        self.assertFalse(self._take())
+        self.fake.put('i', NODE, 'b')
+        self.fake.unsaveable['i'] = exception.InstanceNotFound(instance_id='i')
+        self.assertFalse(self._take())
+
+    def test_another_service_is_given_an_instance(self):
+        self.fake.put('i', NODE, 'b')
+        self.assertTrue(records.Nova(host='c').set_instance_host(
+            'i', ports.Expected('b', NODE)))
+        self.assertEqual('c', self.fake.host_of('i'))
+
+    def test_end_build(self):
+        for host in 'b', None:
+            self.fake.put('i', NODE, host, is_building=True, task='spawning')
+            self.assertTrue(self.nova.end_build('i', 'b'))
+            self.assertEqual('error', self.fake.instance('i').vm_state)
+            self.assertEqual(model.Instance(None, None, is_given_up=True),
+                             self.cloud.instances['i'])
+            self.assertIn('nova-compute b', str(self.fake.faults.pop('i')))
+
+    def test_end_unshelve(self):
+        for task in 'unshelving', 'spawning':
+            self.fake.put('i', None, None, task=task, is_offloaded=True)
+            self.assertTrue(self.nova.end_unshelve('i'))
+            self.assertEqual(model.Instance(None, None, is_offloaded=True),
+                             self.cloud.instances['i'])
+        # It is over; and one that is deleted, that a service has, or that is
+        # being built.
+        self.assertFalse(self.nova.end_unshelve('i'))
+        self.assertFalse(self.nova.end_unshelve('deleted'))
+        for fields in ({'host': 'b', 'is_offloaded': True},
+                       {'host': None, 'is_building': True}):
+            self.fake.put('i', None, task='spawning', **fields)
+            self.assertFalse(self.nova.end_unshelve('i'))
+
+    def test_unshelving_that_a_service_begins_meanwhile(self):
+        self.fake.put('i', None, None, task='unshelving', is_offloaded=True)
+        save = objects.Instance.save
+
+        def begin_and_save(instance, **expected):
+            self.fake.change_instance('i', task='spawning')
+            save(instance, **expected)
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'save', begin_and_save))
+        self.assertFalse(self.nova.end_unshelve('i'))
+        self.assertEqual('spawning', self.cloud.instances['i'].task)
+
+    def test_build_that_has_ended_or_gone_elsewhere(self):
+        self.assertFalse(self.nova.end_build('deleted', 'b'))
+        self.fake.put('i', NODE, 'c', is_building=True)
+        self.assertFalse(self.nova.end_build('i', 'b'))
+        self.fake.put('i', NODE, 'b')
+        self.assertFalse(self.nova.end_build('i', 'b'))
+        self.assertFalse(self.cloud.instances['i'].is_given_up)
+        self.assertEqual({}, self.fake.faults)
+
+    def test_build_that_ends_meanwhile(self):
+        self.fake.put('i', NODE, 'b', is_building=True)
+        # Between the reading and the saving.
+        save = objects.Instance.save
+
+        def end_and_save(instance, **expected):
+            self.fake.put('i', NODE, 'b')
+            save(instance, **expected)
+        self.useFixture(fixtures.MockPatchObject(
+            objects.Instance, 'save', end_and_save))
+        self.assertFalse(self.nova.end_build('i', 'b'))
+        self.assertEqual(model.Instance('b', NODE),
+                         self.cloud.instances['i'])

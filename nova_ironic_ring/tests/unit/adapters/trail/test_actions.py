@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tests of the actions of instances, on Nova's own tables."""
+
+import dataclasses
+import datetime
+
+import fixtures
+from nova.objects import instance_action
+from oslotest import base
+
+from nova_ironic_ring.adapters.trail import actions
+from nova_ironic_ring.adapters.trail import history
+from nova_ironic_ring.core.deciding import audit
+from nova_ironic_ring.tests.fixtures import nova_database
+
+INSTANCE, NODE = nova_database.INSTANCE, nova_database.NODE
+BY = audit.Author('alice', 'controller', 'bob', 'move node-1 c')
+FAILOVER = audit.Entry(
+    audit.Code.INSTANCE_FAILED_OVER, 'b', node=NODE, instance=INSTANCE,
+    source='a', target='b', reason='FORCED_DOWN')
+
+
+class ActionsTestCase(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.nova = self.useFixture(nova_database.NovaDatabase())
+
+    def _actions(self) -> list[instance_action.InstanceAction]:
+        return list(instance_action.InstanceActionList.get_by_instance_uuid(
+            self.nova.context(), INSTANCE))
+
+    def _events(self, action: instance_action.InstanceAction
+                ) -> list[instance_action.InstanceActionEvent]:
+        return list(instance_action.InstanceActionEventList.get_by_action(
+            self.nova.context(), action.id))
+
+    def test_takeover_is_an_action(self):
+        for code, name in audit.ACTIONS.items():
+            actions.record(self.nova.context(), audit.Entry(
+                code, 'b', node=NODE, instance=INSTANCE, source='a',
+                target='b', reason='CONSENT'))
+            action = self._actions()[0]
+            self.assertEqual(name, action.action)
+            self.assertIsNotNone(action.finish_time)
+            # Nova takes a message for that of a failure.
+            self.assertIsNone(action.message)
+            (event,) = self._events(action)
+            self.assertEqual(
+                (name, 'Success', 'b', None),
+                (event.event, event.result, event.host, event.traceback))
+            self.assertEqual(
+                '{"from": "a", "to": "b", "node": "%s", "reason": "CONSENT", '
+                '"by": null}' % NODE, event.details)
+        self.assertEqual(len(audit.ACTIONS), len(self._actions()))
+
+    def test_who_has_asked_for_a_failover_is_in_its_action(self):
+        actions.ask(self.nova.context(), audit.Entry(
+            audit.Code.SERVICE_FORCED_DOWN, 'controller', instance=INSTANCE,
+            source='a', reason='smoke', author=BY))
+        (asked,) = self._actions()
+        self.assertIsNone(asked.finish_time)
+        actions.record(self.nova.context(), FAILOVER)
+        (action,) = self._actions()
+        self.assertEqual((asked.request_id, 'ironic_ring_failover'),
+                         (action.request_id, action.action))
+        self.assertIsNotNone(action.finish_time)
+        self.assertEqual(
+            ['ironic_ring_asked', 'ironic_ring_failover'],
+            sorted(event.event for event in self._events(action)))
+        # The next one is another.
+        actions.record(self.nova.context(), FAILOVER)
+        self.assertEqual(2, len(self._actions()))
+
+    def test_service_that_is_faster_than_who_has_asked(self):
+        actions.record(self.nova.context(), FAILOVER)
+        actions.ask(self.nova.context(), audit.Entry(
+            audit.Code.SERVICE_FORCED_DOWN, 'controller', instance=INSTANCE,
+            author=BY))
+        (action,) = self._actions()
+        self.assertEqual(
+            ['ironic_ring_asked', 'ironic_ring_failover'],
+            sorted(event.event for event in self._events(action)))
+
+    def test_failover_that_nobody_has_asked_for(self):
+        actions.ask(self.nova.context(), audit.Entry(
+            audit.Code.SERVICE_FORCED_DOWN, 'controller', instance=INSTANCE,
+            author=BY))
+        for entry in (dataclasses.replace(FAILOVER, reason='ABSENT'),
+                      dataclasses.replace(
+                          FAILOVER, code=audit.Code.INSTANCE_TAKEN)):
+            actions.record(self.nova.context(), entry)
+        self.assertEqual(3, len(self._actions()))
+
+    def test_failover_that_was_asked_for_long_ago(self):
+        actions.ask(self.nova.context(), audit.Entry(
+            audit.Code.SERVICE_FORCED_DOWN, 'controller', instance=INSTANCE,
+            author=BY))
+        self.useFixture(fixtures.MockPatchObject(
+            actions, '_PATIENCE', datetime.timedelta(0)))
+        actions.record(self.nova.context(), FAILOVER)
+        self.assertEqual(2, len(self._actions()))
+
+    def test_what_is_recorded_is_read(self):
+        instance_action.InstanceAction.action_start(
+            self.nova.context(), INSTANCE, 'reboot')
+        actions.record(self.nova.context(), FAILOVER)
+        (found,) = history.History(self.nova.context()).actions()
+        self.assertEqual(
+            ('ironic_ring_failover', INSTANCE, 'b',
+             {'from': 'a', 'to': 'b', 'node': NODE, 'reason': 'FORCED_DOWN',
+              'by': None}),
+            (found.name, found.instance, found.host, found.said))
+        self.assertEqual(self._actions()[0].request_id, found.request)

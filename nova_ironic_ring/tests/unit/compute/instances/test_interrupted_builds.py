@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Nova's own start, with builds on nodes of the service that starts."""
+
+import types
+from unittest import mock
+
+import fixtures
+from nova.compute import manager
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+
+from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.core.taking.building import builds
+from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.tests.unit.compute import base
+
+_REAL = ('_error_out_instances_whose_build_was_interrupted',
+         '_set_instance_obj_error_state')
+
+
+class InterruptedBuildsTestCase(base.DriverTestCase):
+    """A node of this service has an allocation of a build.
+
+    The peer a has handed it over when the scheduler had chosen a.
+    """
+
+    def setUp(self):
+        super().setUp()
+        # Seconds: each minute is a pass.
+        self.useFixture(fixtures.MockPatchObject(builds, 'PATIENCE', 360.0))
+        self.node = min(self.desired('me', 'a', 'b'))
+        self.nova.own(self.node, 'me')
+
+    def build(self, host=None, task='scheduling'):
+        self.nova.put('new', None, host, task=task, is_building=True)
+        if host is not None:
+            self.nova.change_instance('new', node=self.node)
+        self.cloud.allocations[self.node] = {'new'}
+
+    def restart(self, nodes=None):
+        self.me = self.nova.compute('me')
+        self.begin([self.node] if nodes is None else nodes)
+
+    def begin(self, nodes):
+        compute = self.me.manager
+        for name in _REAL:
+            setattr(compute, name, types.MethodType(
+                getattr(manager.ComputeManager, name), compute))
+        free = self.me.placement.delete_allocation_for_instance
+        # A guard reads which instance it is for.
+        self.me.placement.delete_allocation_for_instance = (
+            lambda context, uuid, **others: free(context, uuid, **others))
+        with self.nova.being('me'), mock.patch.object(
+                objects.InstanceList, 'get_by_filters', self._building):
+            self.me.driver.init_host('me')
+            self.me.driver.get_available_nodes()
+            compute.driver = self.me.driver
+            compute._error_out_instances_whose_build_was_interrupted(
+                nova_context.get_admin_context(), set(), nodes)
+
+    def _building(self, context, filters, expected_attrs=()):
+        if 'uuid' not in filters:
+            return self.nova._instances(context, filters)
+        found = [self.nova.instance(uuid) for uuid in filters['uuid']
+                 if uuid in self.cloud.instances]
+        return [each for each in found if each.vm_state == filters.get(
+            'vm_state', each.vm_state)]
+
+    def run_passes(self, seconds):
+        for _ in range(int(seconds) // 60):
+            self.nova.advance(60)
+            self.me.run_pass()
+
+    def state(self):
+        found = self.nova.instance('new')
+        return found.vm_state, found.task_state
+
+    def test_one_that_has_come_here(self):
+        self.build()
+        self.cloud.arrived['new'] = 'ME'
+        self.restart()
+        self.assertEqual(('error', None), self.state())
+
+    def test_one_that_has_come_here_for_a_node_of_a_peer(self):
+        # Of which Nova finds the builds at the start of that one alone.
+        self.build()
+        self.cloud.arrived['new'] = 'me'
+        self.nova.own(self.node, 'a')
+        self.restart(())
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+
+    def _unshelve(self, task):
+        self.nova.put('new', None, None, task=task, is_offloaded=True)
+        self.cloud.allocations[self.node] = {'new'}
+
+    def test_unshelving_that_has_come_here(self):
+        for task, reserved in ('unshelving', None), ('spawning', 'new'):
+            self._unshelve(task)
+            self.cloud.nodes[self.node].instance = reserved
+            self.nova.provision_states[self.node] = 'available'
+            self.cloud.arrived['new'] = 'me'
+            self.restart()
+            self.assertEqual(('shelved_offloaded', None), self.state())
+            self.assertEqual(set(), self.cloud.allocations[self.node])
+            self.assertIsNone(self.cloud.nodes[self.node].instance)
+
+    def test_unshelving_that_has_come_to_a_peer_or_nowhere(self):
+        for at in {'new': 'a'}, {}:
+            self._unshelve('unshelving')
+            self.cloud.arrived.clear()
+            self.cloud.arrived.update(at)
+            self.restart()
+            self.assertEqual(('shelved_offloaded', 'unshelving'), self.state())
+            self.assertEqual({'new'}, self.cloud.allocations[self.node])
+
+    def test_nova_does_not_answer(self):
+        self.build()
+        self.cloud.arrived['new'] = 'me'
+        with mock.patch.object(
+                self.me.ring.nova.__class__, 'unclaimed',
+                side_effect=exception.CellTimeout()):
+            self.restart(())
+        # It does not keep the service from starting.
+        self.assertEqual(('building', 'scheduling'), self.state())
+
+    def test_where_it_has_come_is_noted(self):
+        self.build()
+        compute = self.me.manager
+        compute.build_and_run_instance = lambda context, instance, image: None
+        self.me.driver.init_host('me')
+        compute.build_and_run_instance(
+            'context', self.nova.instance('new'), 'image')
+        self.assertEqual('me', self.cloud.arrived['new'])
+
+    def test_one_that_waits_long_at_a_peer(self):
+        self.build()
+        self.cloud.arrived['new'] = 'a'
+        self.restart()
+        self.run_passes(2 * builds.PATIENCE)
+        self.assertEqual(('building', 'scheduling'), self.state())
+        # It goes with the peer, and at once.
+        self.nova.change_service('a', forced_down=True)
+        self.run_passes(120)
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+
+    def test_one_that_waits_longest_at_a_peer(self):
+        self.useFixture(fixtures.MockPatchObject(builds, 'LONGEST', 900.0))
+        self.build()
+        self.cloud.arrived['new'] = 'a'
+        self.restart()
+        self.run_passes(builds.LONGEST - 120)
+        self.assertEqual(('building', 'scheduling'), self.state())
+        self.run_passes(240)
+        self.assertEqual(('error', None), self.state())
+
+    def test_one_that_comes_to_a_peer_after_the_start(self):
+        self.build()
+        self.restart()
+        self.cloud.arrived['new'] = 'a'
+        self.run_passes(2 * builds.PATIENCE)
+        self.assertEqual(('building', 'scheduling'), self.state())
+
+    def test_one_that_has_come_here_and_waits_here_no_more(self):
+        self.build()
+        self.restart()
+        self.cloud.arrived['new'] = 'me'
+        self.run_passes(builds.PATIENCE + 240)
+        self.assertEqual(('error', None), self.state())
+
+    def test_one_that_waits_at_a_peer(self):
+        self.build()
+        self.restart()
+        self.assertEqual(('building', 'scheduling'), self.state())
+        self.run_passes(builds.PATIENCE - 120)
+        self.assertEqual(('building', 'scheduling'), self.state())
+        # It has come to its turn there.
+        self.nova.change_instance('new', host='a', node=self.node)
+        self.run_passes(builds.PATIENCE)
+        self.assertEqual(('building', 'scheduling'), self.state())
+        self.assertEqual((), self.me.ring.memory.unclaimed)
+
+    def test_one_that_waits_nowhere(self):
+        self.build()
+        self.restart()
+        self.run_passes(builds.PATIENCE + 240)
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+        self.assertEqual((), self.me.ring.memory.unclaimed)
+
+    def test_one_that_comes_here_after_the_start(self):
+        self.build()
+        self.restart()
+        self.me.ring.process.builds.add('new')
+        self.run_passes(builds.PATIENCE + 240)
+        self.assertEqual(('building', 'scheduling'), self.state())
+
+    def test_one_that_a_peer_is_building(self):
+        self.build('a', 'block_device_mapping')
+        self.restart()
+        self.run_passes(builds.PATIENCE + 240)
+        self.assertEqual(('building', 'block_device_mapping'), self.state())
+
+    def test_one_that_a_peer_was_building_when_it_died(self):
+        self.build('a', 'block_device_mapping')
+        self.restart()
+        self.run_passes(240)
+        self.nova.change_service('a', forced_down=True)
+        self.run_passes(240)
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+
+    def test_without_a_peer_it_was_for_this_service(self):
+        self.build()
+        self.nova.change_service('a', forced_down=True)
+        self.nova.change_service('b', forced_down=True)
+        self.restart()
+        self.assertEqual(('error', None), self.state())
+
+    def test_peer_that_is_disabled(self):
+        self.build()
+        self.nova.change_service('a', disabled=True)
+        self.nova.change_service('b', forced_down=True)
+        self.restart()
+        self.assertEqual(('building', 'scheduling'), self.state())
+
+    def test_one_for_a_pool_was_for_this_service(self):
+        self.build()
+        self.me = self.nova.compute('me', pool_driver.IronicPoolDriver)
+        pool = pools.uuid_of(pools.name('me', base.KIND))
+        self.cloud.allocations[pool] = self.cloud.allocations.pop(self.node)
+        self.begin([pool])
+        self.assertEqual(('error', None), self.state())
