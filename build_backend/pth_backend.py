@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""pbr's build backend, a .pth file in each wheel, and no tests in a release.
+"""pbr's build backend, with a .pth file in each wheel and no tests.
 
 Nova imports a compute driver as ``nova.virt.<compute_driver>``. The file
 ``nova_ironic_ring.pth`` tells Python where that name is to be found (its own
-comment says how). It has to lie in the root of site-packages, which setuptools
-offers for neither a wheel nor an editable install. So the finished wheel, of
-whichever kind, is given the file here, by the rules of the wheel format:
+comment says how), and ``nova_ironic_ring.start`` tells Python 3.15 and newer,
+which shall ignore such lines in .pth files one day (PEP 829). Both have to lie
+in the root of site-packages, which setuptools offers for neither a wheel nor
+an editable install. So the finished wheel, of whichever kind, is given the
+files here, by the rules of the wheel format:
 https://packaging.python.org/en/latest/specifications/binary-distribution-format/
 
 pbr puts all of a package into a wheel. Who runs the driver has no use for its
@@ -21,7 +23,9 @@ import zipfile
 from pbr import build as _pbr
 from pbr.build import *  # noqa: F401,F403  the unchanged hooks
 
-_PTH = pathlib.Path(__file__).parent / 'nova_ironic_ring.pth'
+_STARTERS = tuple(
+    pathlib.Path(__file__).parent / f'nova_ironic_ring.{kind}'
+    for kind in ('pth', 'start'))
 _TESTS = 'nova_ironic_ring/tests/'
 
 
@@ -43,22 +47,28 @@ def build_editable(wheel_directory, config_settings=None,
     return name
 
 
-def _finish(wheel: pathlib.Path) -> None:
-    """Add the .pth file to a wheel and its RECORD, and leave the tests out."""
-    content = _PTH.read_bytes()
+def _record(name: str, content: bytes) -> str:
+    """Return the line of a file in a wheel's RECORD."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
-    record = '%s,sha256=%s,%d\n' % (
-        _PTH.name, digest.decode().rstrip('='), len(content))
+    return '%s,sha256=%s,%d\n' % (
+        name, digest.decode().rstrip('='), len(content))
+
+
+def _finish(wheel: pathlib.Path) -> None:
+    """Add both files to a wheel and its RECORD, and leave the tests out."""
+    added = {path.name: path.read_bytes() for path in _STARTERS}
+    record = ''.join(_record(*each) for each in added.items())
 
     # A zip file's members cannot be changed in place.
     rebuilt = wheel.with_suffix('.rebuilt')
     with (zipfile.ZipFile(wheel) as old,
           zipfile.ZipFile(rebuilt, 'w', zipfile.ZIP_DEFLATED) as new):
-        # Readable for all, and the same whenever it is built.
-        pth = zipfile.ZipInfo(_PTH.name)
-        pth.external_attr = 0o100644 << 16
-        pth.compress_type = zipfile.ZIP_DEFLATED
-        new.writestr(pth, content)
+        for name, content in added.items():
+            # Readable for all, and the same whenever it is built.
+            starter = zipfile.ZipInfo(name)
+            starter.external_attr = 0o100644 << 16
+            starter.compress_type = zipfile.ZIP_DEFLATED
+            new.writestr(starter, content)
         for member in old.infolist():
             if member.filename.startswith(_TESTS):
                 continue

@@ -30,6 +30,15 @@ SITE = pathlib.Path(sysconfig.get_path(
 
 LOAD = """
 import json, sys
+def finders():
+    return [getattr(each, '__name__', '') for each in sys.meta_path].count(
+        'NovaIronicRingFinder')
+before = finders()
+if sys.argv[1:]:
+    # The rule of PEP 829, for a Python that does not know it.
+    import pkgutil
+    for line in open(sys.argv[1]):
+        pkgutil.resolve_name(line.strip())()
 import nova.conf
 from nova.virt import driver
 nova.conf.CONF([], project='nova', default_config_files=[])
@@ -37,6 +46,7 @@ nova.conf.CONF.set_override('compute_driver', 'ironic_ring.IronicRingDriver')
 loaded = driver.load_compute_driver(None)
 import nova, nova_ironic_ring
 print(json.dumps({
+    'finders': (before, finders()),
     'class': type(loaded).__module__ + '.' + type(loaded).__name__,
     'known as': sys.modules['nova.virt.ironic_ring'].__name__,
     'nova': nova.__file__,
@@ -123,9 +133,18 @@ class InstallationTestCase(base.BaseTestCase):
 
 class LoadingTestCase(InstallationTestCase):
 
-    def _load(self, **env: str) -> dict:
+    def _load(self, *start: str, **env: str) -> dict:
+        """Let Nova load the driver.
+
+        :param start: the .start file that Python is to read
+        :param env: variables to add to the environment
+        :returns: what Nova has loaded
+        """
         loaded = json.loads(
-            _run(self.python, '-W', 'ignore', '-c', LOAD, **env))
+            _run(self.python, '-W', 'ignore', '-c', LOAD, *start, **env))
+        # Python runs a .pth file of a virtual environment twice.
+        before, after = loaded['finders']
+        self.assertEqual(max(before, len(start)), after)
         self.assertEqual('nova_ironic_ring.compute.driver.IronicRingDriver',
                          loaded['class'])
         self.assertEqual('nova.virt.ironic_ring', loaded['known as'])
@@ -147,6 +166,34 @@ class LoadingTestCase(InstallationTestCase):
         self._install_nova('--editable', str(PROJECT))
         loaded = self._load()
         self.assertIn(str(PROJECT), loaded['ours'])
+
+    def test_without_the_pth_file(self):
+        self._make_venv()
+        self._install_nova(self.wheel)
+        site = self.venv / SITE
+        pth, start = (site / f'nova_ironic_ring.{kind}'
+                      for kind in ('pth', 'start'))
+        # A Python that runs both.
+        self.assertGreater(self._load(str(start))['finders'][0], 0)
+        # One that takes the second alone.
+        pth.unlink()
+        self.assertEqual([0, 1], self._load(str(start))['finders'])
+        # One that may have neither.
+        start.unlink()
+        self.assertRaises(AssertionError, self._load)
+        module = (self.python, '-m', 'nova_ironic_ring.module')
+        _run(*module, 'install')
+        loaded = self._load()
+        self.assertEqual([0, 0], loaded['finders'])
+        self.assertIn(str(site), loaded['ours'])
+        _run(*module, 'remove')
+        self.assertRaises(AssertionError, self._load)
+        # pip does not miss them.
+        _pip('uninstall', '--quiet', '--python', self.python,
+             'nova-ironic-ring')
+        self.assertEqual([], [
+            path.name for path in site.iterdir()
+            if path.name.startswith('nova_ironic_ring')])
 
     def test_wheel_in_another_site_packages_than_nova(self):
         # As with a distribution's Nova and pip's own directory.
@@ -265,8 +312,9 @@ class GoodNeighbourTestCase(InstallationTestCase):
         pip = (self.python, '-m', 'pip', '--quiet',
                '--disable-pip-version-check')
         _run(*pip, 'install', '--no-deps', '--editable', str(PROJECT))
-        self.assertIn('nova_ironic_ring.pth', {
-            path.name for path in (self.venv / SITE).iterdir()})
+        self.assertLessEqual(
+            {'nova_ironic_ring.pth', 'nova_ironic_ring.start'},
+            {path.name for path in (self.venv / SITE).iterdir()})
         _run(*pip, 'uninstall', '--yes', 'nova-ironic-ring')
         self.assertEqual(
             before, {path.name for path in (self.venv / SITE).iterdir()})
