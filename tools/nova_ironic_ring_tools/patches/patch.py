@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The patches of Nova, as ``git format-patch`` writes them."""
+
+from collections.abc import Mapping
+import dataclasses
+import email
+import email.message
+import pathlib
+import re
+
+#: Where they are.
+PATCHES = pathlib.Path(__file__).parents[3] / 'contrib' / 'nova' / 'patches'
+
+# Nova's limits for a commit message, and what only its tools may add.
+_SUBJECT, _LINE = 50, 72
+_NOT_INVENTED = re.compile(
+    r'^(?:(?:Closes|Partial|Related)-Bug|Change-Id|Implements|Blueprint'
+    r'|Depends-On|Signed-off-by):|bugs\.launchpad\.net|bug\W*\d{4}',
+    re.IGNORECASE | re.MULTILINE)
+_FILE = re.compile(r'^diff --git a/(\S+) b/(\S+)$', re.MULTILINE)
+_TEST = re.compile(r'^\+    def (test_\w+)\(', re.MULTILINE)
+
+
+class PatchError(Exception):
+    """A file is no patch that could be proposed to Nova."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Patch:
+    """A patch.
+
+    :ivar path: its file
+    :ivar subject: the first line of its commit message
+    :ivar files: the files of Nova that it changes or adds
+    :ivar tests: the names of the tests that it adds, by their module
+    """
+
+    path: pathlib.Path
+    subject: str
+    files: tuple[str, ...]
+    tests: Mapping[str, tuple[str, ...]]
+
+
+def read_all(directory: pathlib.Path = PATCHES) -> list[Patch]:
+    """Read the patches in the order in which they apply.
+
+    :param directory: where they are
+    :raises PatchError: if one is not well-formed, or a number is missing
+    """
+    paths = sorted(directory.glob('*.patch'))
+    for number, path in enumerate(paths, 1):
+        if not path.name.startswith(f'{number:04}-'):
+            raise PatchError(
+                f'{path.name}: its name does not begin with {number:04}-.')
+    return [read(path) for path in paths]
+
+
+def read(path: pathlib.Path) -> Patch:
+    """Read a patch.
+
+    :param path: its file
+    :raises PatchError: if it is not well-formed
+    """
+    message = email.message_from_string(path.read_text())
+    text, found, rest = str(message.get_payload()).partition('\n---\n')
+    subject = ' '.join(str(message['Subject'] or '').split())
+    subject = subject.removeprefix('[PATCH]').strip()
+    for is_wrong, why in (
+            (not (message['From'] and message['Date']),
+             'it has no header From, or no header Date'),
+            (not subject or subject.endswith('.') or len(subject) > _SUBJECT,
+             f'its subject is missing, ends with a full stop, or has more '
+             f'than {_SUBJECT} characters'),
+            (not found or not text.strip(),
+             'nothing says why Nova needs it'),
+            (any(len(line) > _LINE for line in text.splitlines()),
+             f'a line of its message has more than {_LINE} characters'),
+            (not path.read_text().isascii(),
+             'it has characters that are not ASCII'),
+            (not re.search(r'^Related to: \S', text, re.MULTILINE),
+             'no line begins with "Related to:"'),
+            (_NOT_INVENTED.search(text),
+             'it names a bug, a review or an author, which whoever proposes '
+             'it has to add')):
+        if is_wrong:
+            raise PatchError(f'{path.name}: {why}.')
+    files, tests = [], {}
+    # After each name of a file comes what is changed in it.
+    parts = _FILE.split(rest)[1:]
+    for before, after, change in zip(*(parts[at::3] for at in range(3))):
+        if before != after:
+            raise PatchError(f'{path.name}: it renames {before}.')
+        files.append(after)
+        if after.startswith('nova/tests/'):
+            names = tuple(_TEST.findall(change))
+            if names:
+                tests[after.removesuffix('.py').replace('/', '.')] = names
+    if not tests:
+        raise PatchError(f'{path.name}: it adds no test.')
+    if not any(each.startswith('releasenotes/notes/') for each in files):
+        raise PatchError(f'{path.name}: it adds no release note.')
+    return Patch(path, subject, tuple(files), tests)
