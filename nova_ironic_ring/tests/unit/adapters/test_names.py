@@ -29,6 +29,9 @@ from nova_ironic_ring.adapters import upstream
 
 _ROOT = pathlib.Path(__file__).parents[4]
 _PAGE = _ROOT / 'doc/source/contributor/nova.rst'
+_ASKED = _ROOT / 'doc/source/contributor/asked.rst'
+_SPECIFICATION = (
+    _ROOT / 'contrib/nova/specs/virt-driver-shared-inventory-hooks.rst')
 _USES = ast.parse(pathlib.Path(upstream.__file__).read_text())
 
 # What Nova promises: to drivers, to its own services of another release, and
@@ -239,6 +242,46 @@ class TableTestCase(base.BaseTestCase):
                 for each in re.findall(r'``([^`]+)``', ' '.join(cell.split()))]
         self.assertEqual(
             sorted({str(name) for name in names.NAMES}), sorted(said))
+
+
+class AskedTestCase(base.BaseTestCase):
+    """What is asked of Nova would replace each name."""
+
+    def _columns(self) -> Iterator[tuple[str, str]]:
+        """Return the methods and the names of each row of the hooks."""
+        table = _ASKED.read_text().partition('\nSeven hooks\n')[2]
+        for row in re.split(r'^   \* - ', table, flags=re.MULTILINE)[2:]:
+            _, methods, replaced = re.split(r'\n     -', row)
+            yield methods, replaced.partition('\n\n')[0]
+
+    def test_each_name_goes_with_one_hook(self):
+        said = [name for _, replaced in self._columns()
+                for name in re.findall(r'``(\w+)``', replaced)]
+        self.assertEqual(sorted({name.name for name in names.NAMES}),
+                         sorted(said))
+
+    def test_each_hook_is_in_the_specification(self):
+        text = _SPECIFICATION.read_text()
+        hooks = [method for methods, _ in self._columns()
+                 for method in re.findall(r'``([^`]+)``', methods)]
+        self.assertGreater(len(hooks), 20)
+        self.assertEqual([], [each for each in hooks if each not in text])
+        rows = [methods for methods, _ in self._columns() if methods.strip()]
+        self.assertEqual(7, len(rows))
+
+    def test_patches_are_explained(self):
+        text = _ASKED.read_text()
+        self.assertEqual(
+            [path.name[:4] for path in sorted(
+                (_ROOT / 'contrib/nova/patches').glob('*.patch'))],
+            re.findall(r'^``(\d{4})``: ', text, re.MULTILINE))
+
+    def test_eight_more_fixes(self):
+        said = ' '.join(_PAGE.read_text().split())
+        # Nova 34 has the one that is for older releases.
+        self.assertEqual(
+            8, len(re.findall('(?<!")a fix of its own', said)) - 1)
+        self.assertIn('- Eight more fixes', _ASKED.read_text())
 
 
 class MissingTestCase(base.BaseTestCase):
