@@ -21,6 +21,7 @@ from nova_ironic_ring.tests.unit.tools import TOOLS
 from nova_ironic_ring_tools.benchmarks import growth
 from nova_ironic_ring_tools.benchmarks import large
 from nova_ironic_ring_tools.faults import __main__ as faults
+from nova_ironic_ring_tools.patches import __main__ as patches
 from nova_ironic_ring_tools.scale import __main__ as scale
 from nova_ironic_ring_tools.soak import __main__ as soak
 from nova_ironic_ring_tools.tempest import __main__ as tempest
@@ -140,7 +141,7 @@ class ProgramsTestCase(base.BaseTestCase):
         for name, program in (
                 ('soak', soak), ('faults', faults), ('scale', scale),
                 ('tempest', tempest), ('benchmarks.growth', growth),
-                ('benchmarks.large', large)):
+                ('benchmarks.large', large), ('patches', patches)):
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
                 self.assertRaises(SystemExit, program.main, ['--help'])
