@@ -6,6 +6,7 @@ import contextlib
 import io
 import pathlib
 import shutil
+import subprocess
 from unittest import mock
 
 import fixtures
@@ -82,6 +83,14 @@ class TryTestCase(base.BaseTestCase):
         # What it was made of is as it was.
         self.assertEqual(_FILES['nova/host.py'],
                          (self.nova / 'nova/host.py').read_text())
+
+    def test_copy_below_another_repository(self):
+        self._patch()
+        subprocess.run(['git', 'init', '--quiet', str(self.root)], check=True)
+        self.useFixture(fixtures.MonkeyPatch(
+            'tempfile.tempdir', str(self.root)))
+        status, output = self._main()
+        self.assertEqual(0, status, output)
 
     def test_nothing_is_installed(self):
         self._patch()
