@@ -513,6 +513,7 @@ class Host:
             handover_timeout=2 * times.PASS_INTERVAL, measures_passes=True,
             follows=self.world.follows,
             failover_after=times.FAILOVER_AFTER,
+            full_update_interval=self.world.full_update_interval,
             changes_interval=times.CHANGES_INTERVAL,
             by_shards=self.me in self.world.by_shards)
 

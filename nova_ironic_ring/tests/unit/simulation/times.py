@@ -7,6 +7,8 @@ DOWN_TIME = 8.0
 PASS_INTERVAL = 5.0
 #: Short enough for there to be looks between two passes.
 CHANGES_INTERVAL = 2.0
+#: In each pass, and the default, which is longer than most stories.
+FULL_UPDATE_INTERVALS = (0.0, 600.0)
 #: Two passes, each of which takes some seconds itself.
 HANDOVER_TIMEOUT = 2 * (PASS_INTERVAL + 4)
 FAILOVER_AFTER = 12.0

@@ -41,6 +41,8 @@ class World:
     :ivar is_hidden: whether Ironic's policy hides all nodes
     :ivar is_placement_down: whether nobody gets an answer of Placement
     :ivar follows: whether instances go with the ring
+    :ivar full_update_interval: seconds after which an unchanged node is
+        updated, which chance chooses
     :ivar is_benign: whether services only come and go, as they should
     :ivar disturbed_at: when the last thing befell everybody
     :ivar changed_at: when something last befell any service
@@ -78,6 +80,8 @@ class World:
         self.is_hidden = False
         self.is_placement_down = False
         self.follows = False
+        self.full_update_interval = self.random.choice(
+            times.FULL_UPDATE_INTERVALS)
         self.is_benign = False
         self.disturbed_at = 0.0
         self.changed_at = 0.0
