@@ -47,15 +47,17 @@ class ContainerTestCase(base.BaseTestCase):
         process = subprocess.Popen(
             [sys.executable, '-c', _OUTER, f'--directory={self.box.root}',
              *arguments], stdout=subprocess.PIPE, text=True)
+        said = process.stdout
+        assert said is not None
 
         def end() -> None:
             process.kill()
             process.wait()
-            process.stdout.close()
+            said.close()
 
         self.addCleanup(end)
         (self.directory / 'pid').write_text(f'{process.pid}\n')
-        return process.pid, int(process.stdout.readline())
+        return process.pid, int(said.readline())
 
 
 class MakingTestCase(ContainerTestCase):
