@@ -24,7 +24,7 @@ from nova_ironic_ring_tools.devstack import repositories
 from nova_ironic_ring_tools.devstack import settings
 
 _CHECKOUT = pathlib.Path(__file__).resolve().parents[3]
-_STACK = f'cd {furniture.DEVSTACK} && exec nice -n 5 ./stack.sh'
+_STACK = f'cd {furniture.DEVSTACK} && exec ./stack.sh'
 _CLEAN = f'cd {furniture.DEVSTACK} && ./unstack.sh && ./clean.sh'
 _ENVIRONMENT = """\
 environment variables:

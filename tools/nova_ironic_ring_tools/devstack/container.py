@@ -5,6 +5,7 @@
 import contextlib
 import os
 import pathlib
+import secrets
 import shutil
 import signal
 import subprocess
@@ -127,6 +128,14 @@ class Container:
         commands.log(self.directory / 'prepare.log', 'chroot',
                      str(self.root), 'sh', '-c', _PREPARE)
         self._made.touch()
+
+    def password(self) -> str:
+        """Return the password of everything in it, which stays the same."""
+        path = self.directory / 'password'
+        if not path.exists():
+            path.touch(0o600)
+            path.write_text(secrets.token_hex(8))
+        return path.read_text()
 
     def write(self, name: str, text: str) -> None:
         """Write a file, with root as its owner.
@@ -258,7 +267,7 @@ class Container:
         """Run a script of the user as a service, until it ends.
 
         It is in no session of a login, so what it starts does not end with
-        it.
+        it. It is as nice to others as this process.
 
         :param script: commands of bash
         :param unit: what the service is to be called
@@ -268,9 +277,10 @@ class Container:
         argv = [
             *self.enter(), 'systemd-run', '--quiet', '--pipe', '--wait',
             '--collect', f'--unit={unit}', f'--uid={USER}', f'--gid={USER}',
-            f'--working-directory={HOME}', f'--setenv=HOME={HOME}',
-            f'--setenv=USER={USER}', '--setenv=TERM=dumb',
-            '--setenv=DEBIAN_FRONTEND=noninteractive', 'bash', '-c', script]
+            f'--nice={os.nice(0)}', f'--working-directory={HOME}',
+            f'--setenv=HOME={HOME}', f'--setenv=USER={USER}',
+            '--setenv=TERM=dumb', '--setenv=DEBIAN_FRONTEND=noninteractive',
+            'bash', '-c', script]
         with contextlib.ExitStack() as stack:
             file = (sys.stdout if output is None else
                     stack.enter_context(output.open('w')))

@@ -3,6 +3,7 @@
 """What devstack finds in the container when it starts."""
 
 from collections.abc import Mapping
+import pathlib
 
 from nova_ironic_ring_tools.devstack import container
 from nova_ironic_ring_tools.devstack import local_conf
@@ -13,6 +14,7 @@ DEVSTACK = container.HOME / 'devstack'
 #: Where it puts the programs of all services.
 PROGRAMS = container.HOME / 'data/venv/bin'
 
+_FAKE_POWER = pathlib.Path(__file__).with_name('fake-power') / 'plugin.sh'
 # All virtual environments of devstack see the packages of the system. The
 # checkout is only there when stack.sh has cloned it; until then Python skips
 # this.
@@ -37,6 +39,12 @@ tar --create --gzip --file ../{image}-uec.tar.gz *
 cd ..
 rm -r made
 qemu-img create -q -f qcow2 {image}-disk.img 1M
+# Plugins are repositories.
+cd {fake_power}
+git init --quiet
+git add --all
+git -c user.name={user} -c user.email={user}@localhost commit --quiet \
+    --allow-empty --message "Fake power"
 # Ironic's plugin replaces dnsmasq with one that it builds, unless this is
 # there. Nothing here runs dnsmasq.
 touch {home}/.patched-dnsmasq
@@ -57,11 +65,18 @@ def furnish(box: container.Container, cloud: settings.Cloud, git_base: str,
     box.write(_PATH_FILE, f'{_PLUGINS}\n')
     box.write(str(local_conf.HARDWARE.relative_to('/')),
               local_conf.hardware(cloud.nodes))
+    plugin = local_conf.FAKE_POWER / 'devstack/plugin.sh'
+    box.write(str(plugin.relative_to('/')), _FAKE_POWER.read_text())
+    # The user is another one on this machine, if there at all.
+    box.root_run('chown', '--recursive', container.USER,
+                 str(local_conf.FAKE_POWER))
     box.user_run(_SCRIPT.format(
         branch=sources.branch, git_base=git_base, devstack=DEVSTACK,
-        home=container.HOME, image=local_conf.IMAGE))
+        home=container.HOME, image=local_conf.IMAGE,
+        fake_power=local_conf.FAKE_POWER, user=container.USER))
     box.write(str((DEVSTACK / 'local.conf').relative_to('/')),
-              local_conf.text(cloud, git_base, sources.branch))
+              local_conf.text(cloud, box.password(), git_base,
+                              sources.branch))
 
 
 def pip_conf(variables: Mapping[str, str]) -> str:

@@ -2,8 +2,6 @@
 
 """What devstack is told: local.conf."""
 
-import secrets
-
 from nova_ironic_ring_tools.devstack import container
 from nova_ironic_ring_tools.devstack import network
 from nova_ironic_ring_tools.devstack import repositories
@@ -13,6 +11,8 @@ from nova_ironic_ring_tools.devstack import settings
 HARDWARE = container.HOME / 'hardware_info'
 #: The file with all that stack.sh prints.
 LOG = container.HOME / 'logs/stack.sh.log'
+#: The plugin of devstack that fake hardware needs.
+FAKE_POWER = container.HOME / 'fake-power'
 #: What the names of the images begin with.
 IMAGE = 'cirros-made-x86_64'
 
@@ -49,6 +49,7 @@ disable_service ir-novnc ir-sw-sim
 
 VIRT_DRIVER=ironic
 enable_plugin ironic {git_base}/openstack/ironic.git {branch}
+enable_plugin fake-power {fake_power}
 enable_plugin nova-ironic-ring {own} {own_branch}
 NOVA_IRONIC_RING_COMPUTES={computes}
 NOVA_IRONIC_RING_GROUPS="{groups}"
@@ -74,20 +75,22 @@ compute_driver = {driver}
 """
 
 
-def text(cloud: settings.Cloud, git_base: str, branch: str) -> str:
+def text(cloud: settings.Cloud, password: str, git_base: str, branch: str
+         ) -> str:
     """Return what is to be in local.conf.
 
     :param cloud: what is to run
+    :param password: the password of everything
     :param git_base: the value of devstack's variable GIT_BASE
     :param branch: the branch of all projects
     """
     written = _TEXT.format(
-        git_base=git_base, branch=branch, password=secrets.token_hex(8),
+        git_base=git_base, branch=branch, password=password,
         address=network.ADDRESS, log=LOG, own=repositories.own(),
         own_branch=repositories.BRANCH, computes=cloud.computes,
         groups=' '.join(f'{name}:{count}'
                         for name, count in cloud.groups.items()),
-        hardware=HARDWARE)
+        hardware=HARDWARE, fake_power=FAKE_POWER)
     if cloud.driver != 'ring':
         written += _POOL.format(driver=settings.DRIVERS[cloud.driver])
     return written

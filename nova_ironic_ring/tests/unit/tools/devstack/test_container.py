@@ -2,7 +2,10 @@
 
 """Tests of the container, with stand-ins for the programs that make it."""
 
+import contextlib
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -19,7 +22,7 @@ from nova_ironic_ring_tools.devstack import network
 # one child. It ends its child when it is told to end, if it may.
 _OUTER = '''
 import signal, subprocess, sys
-child = subprocess.Popen(['sleep', '600'])
+child = subprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL)
 signal.signal(signal.SIGTERM, lambda *_: child.kill())
 if 'stubborn' in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -47,17 +50,20 @@ class ContainerTestCase(base.BaseTestCase):
         process = subprocess.Popen(
             [sys.executable, '-c', _OUTER, f'--directory={self.box.root}',
              *arguments], stdout=subprocess.PIPE, text=True)
-        said = process.stdout
-        assert said is not None
+
+        assert process.stdout is not None
+        with process.stdout:
+            child = int(process.stdout.readline())
 
         def end() -> None:
             process.kill()
             process.wait()
-            said.close()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
 
         self.addCleanup(end)
         (self.directory / 'pid').write_text(f'{process.pid}\n')
-        return process.pid, int(said.readline())
+        return process.pid, child
 
 
 class MakingTestCase(ContainerTestCase):
@@ -95,6 +101,17 @@ class MakingTestCase(ContainerTestCase):
         del self.calls[:]
         self.box.make('http://mirror/debian')
         self.assertEqual([], self.calls)
+
+    def test_password(self):
+        self.directory.mkdir()
+        password = self.box.password()
+        # The database keeps the first one that it is given.
+        self.assertEqual(password, self.box.password())
+        self.assertEqual(
+            0o600, (self.directory / 'password').stat().st_mode & 0o777)
+        other = container.Container(self.directory / 'other')
+        other.directory.mkdir()
+        self.assertNotEqual(password, other.password())
 
     def test_make_after_a_failure(self):
         self.fails = True
@@ -201,6 +218,7 @@ class EnteredTestCase(ContainerTestCase):
             container.Container, 'enter', lambda box: ['echo']))
         self.assertEqual(0, self.box.serve('exit 1', 'stack', output))
         self.assertIn('--unit=stack --uid=stack', output.read_text())
+        self.assertIn(f'--nice={os.nice(0)} ', output.read_text())
         self.assertIn('bash -c exit 1', output.read_text())
 
 
