@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import sys
 
 from nova_ironic_ring_tools.devstack import checks
@@ -26,6 +27,8 @@ from nova_ironic_ring_tools.devstack import settings
 _CHECKOUT = pathlib.Path(__file__).resolve().parents[3]
 _STACK = f'cd {furniture.DEVSTACK} && exec ./stack.sh'
 _CLEAN = f'cd {furniture.DEVSTACK} && ./unstack.sh && ./clean.sh'
+# It prints what it traces as well, until it has its log.
+_SUMMARY = re.compile(r'\d{4}-\d\d-\d\d \S+ \| |\[ERROR\]')
 _ENVIRONMENT = """\
 environment variables:
   GIT_BASE         the address, or a directory, that has the repositories
@@ -71,7 +74,8 @@ class Devstack:
         furniture.furnish(self.box, wanted, git_base, sources)
         self._settings.write_text(json.dumps(dataclasses.asdict(wanted)))
         print('Running stack.sh, which takes half an hour or more', flush=True)
-        if self.box.serve(_STACK, 'stack'):
+        if self.box.serve(_STACK, 'stack', self.box.directory / 'stack.log',
+                          _SUMMARY):
             raise errors.DevstackError(
                 f'stack.sh has failed: see {self.box.root}{local_conf.LOG}.')
         if wanted.groups:

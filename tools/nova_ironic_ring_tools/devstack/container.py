@@ -2,14 +2,13 @@
 
 """A container of Debian 12 with systemd, and a user for devstack."""
 
-import contextlib
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 from nova_ironic_ring_tools.devstack import commands
@@ -262,8 +261,8 @@ class Container:
         argv = self._user() + [script] if script else self._user()[:-1]
         return subprocess.call(argv, env=_environment())
 
-    def serve(self, script: str, unit: str,
-              output: pathlib.Path | None = None) -> int:
+    def serve(self, script: str, unit: str, output: pathlib.Path,
+              shown: re.Pattern[str] | None = None) -> int:
         """Run a script of the user as a service, until it ends.
 
         It is in no session of a login, so what it starts does not end with
@@ -271,7 +270,8 @@ class Container:
 
         :param script: commands of bash
         :param unit: what the service is to be called
-        :param output: a file for what it prints; None to print that
+        :param output: a file for what it prints
+        :param shown: what the lines begin with that are printed as well
         :returns: what it exits with
         """
         argv = [
@@ -281,12 +281,16 @@ class Container:
             f'--setenv=HOME={HOME}', f'--setenv=USER={USER}',
             '--setenv=TERM=dumb', '--setenv=DEBIAN_FRONTEND=noninteractive',
             'bash', '-c', script]
-        with contextlib.ExitStack() as stack:
-            file = (sys.stdout if output is None else
-                    stack.enter_context(output.open('w')))
-            return subprocess.call(
-                argv, stdin=subprocess.DEVNULL, stdout=file,
-                stderr=subprocess.STDOUT, env=_environment())
+        with output.open('w') as file, subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, errors='replace',
+                env=_environment()) as process:
+            assert process.stdout  # as it is piped
+            for line in process.stdout:
+                file.write(line)
+                if shown and shown.match(line):
+                    print(line, end='', flush=True)
+        return process.returncode
 
     def halt(self) -> None:
         """Stop it, if it runs, and remove its network."""

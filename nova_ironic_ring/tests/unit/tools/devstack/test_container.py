@@ -3,8 +3,10 @@
 """Tests of the container, with stand-ins for the programs that make it."""
 
 import contextlib
+import io
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -220,6 +222,18 @@ class EnteredTestCase(ContainerTestCase):
         self.assertIn('--unit=stack --uid=stack', output.read_text())
         self.assertIn(f'--nice={os.nice(0)} ', output.read_text())
         self.assertIn('bash -c exit 1', output.read_text())
+
+    def test_what_is_shown(self):
+        self.directory.mkdir()
+        output = self.directory / 'log'
+        self.useFixture(fixtures.MockPatchObject(
+            container.Container, 'enter', lambda box: [
+                'sh', '-c', 'echo + one; echo two; echo three >&2; exit 4']))
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            self.assertEqual(4, self.box.serve(
+                '', 'stack', output, re.compile('t')))
+        self.assertEqual('two\nthree\n', printed.getvalue())
+        self.assertEqual('+ one\ntwo\nthree\n', output.read_text())
 
 
 def _runs(number: int) -> bool:

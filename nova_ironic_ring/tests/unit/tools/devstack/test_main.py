@@ -62,7 +62,7 @@ class MainTestCase(base.BaseTestCase):
         self.useFixture(fixtures.MockPatchObject(owner, name, call))
 
     def _serve(self, box: container.Container, script: str, unit: str,
-               output: pathlib.Path | None = None) -> int:
+               output: pathlib.Path, shown: object = None) -> int:
         self.did.append(unit)
         box.directory.mkdir(exist_ok=True)
         return self.code
