@@ -104,8 +104,9 @@ def outcomes(patch: nova_patch.Patch, tree: pathlib.Path
             _run([sys.executable, '-W', 'ignore', '-m',
                   'nova_ironic_ring_tools.patches.outcomes', result.name,
                   module, *names], tree, PYTHONPATH=path,
-                 # It is of no use when the copy is gone.
-                 PYTHONPYCACHEPREFIX=str(tree.parent / 'bytecode'))
+                 # Python takes bytecode for that of a module of the same
+                 # size and second, as one before and after a patch can be.
+                 PYTHONDONTWRITEBYTECODE='1')
             found = json.load(result)
         for name in names:
             if not any(each.endswith(f'.{name}') for each in found):

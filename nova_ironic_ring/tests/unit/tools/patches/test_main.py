@@ -4,6 +4,7 @@
 
 import contextlib
 import io
+import os
 import pathlib
 import shutil
 import subprocess
@@ -83,6 +84,18 @@ class TryTestCase(base.BaseTestCase):
         # What it was made of is as it was.
         self.assertEqual(_FILES['nova/host.py'],
                          (self.nova / 'nova/host.py').read_text())
+
+    def test_patch_that_leaves_size_and_second_of_a_file(self):
+        self._patch()
+        apply = program.apply
+
+        def applies(patch, tree, only):
+            apply(patch, tree, only)
+            for path in tree.rglob('*.py'):
+                os.utime(path, (0, 0))
+        with mock.patch.object(program, 'apply', applies):
+            status, output = self._main()
+        self.assertEqual(0, status, output)
 
     def test_copy_below_another_repository(self):
         self._patch()
