@@ -12,7 +12,8 @@ module of Nova.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+import contextlib
 import importlib.util
 import os
 import pathlib
@@ -66,21 +67,17 @@ def install(virt: pathlib.Path) -> str:
     path = _path(virt)
     if _read(path) == _MODULE:
         return f'{path} is there already.'
-    try:
-        # Whoever reads it meanwhile gets either all of it or nothing.
-        with tempfile.NamedTemporaryFile(
-                'w', dir=virt, prefix='.ironic_ring-', delete=False) as file:
-            try:
-                file.write(_MODULE)
-                file.flush()
-                os.chmod(file.name, 0o644)
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        raise ModuleError(f'{path} cannot be written ({error.strerror}): run '
-                          'this as the owner of the directory.') from error
+    # Whoever reads it meanwhile gets either all of it or nothing.
+    with _changing(path, 'written'), tempfile.NamedTemporaryFile(
+            'w', dir=virt, prefix='.ironic_ring-', delete=False) as file:
+        try:
+            file.write(_MODULE)
+            file.flush()
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
     return f'{path} is written.'
 
 
@@ -95,15 +92,27 @@ def remove(virt: pathlib.Path) -> str:
     path = _path(virt)
     if _read(path) is None:
         return f'There is no {path}.'
-    try:
+    with _changing(path, 'deleted'):
         path.unlink()
         # What Pythons have made of it.
         for compiled in virt.glob('__pycache__/ironic_ring.*.pyc'):
             compiled.unlink()
-    except OSError as error:
-        raise ModuleError(f'{path} cannot be deleted ({error.strerror}): run '
-                          'this as the owner of the directory.') from error
     return f'{path} is deleted.'
+
+
+@contextlib.contextmanager
+def _changing(path: pathlib.Path, change: str) -> Iterator[None]:
+    """Say in one sentence why the module cannot be changed.
+
+    :param path: the module
+    :param change: what cannot be done to it, as "written"
+    :raises ModuleError: if the system refuses
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ModuleError(f'{path} cannot be {change} ({error.strerror}): run '
+                          'this as the owner of the directory.') from error
 
 
 def _path(virt: pathlib.Path) -> pathlib.Path:

@@ -4,7 +4,7 @@
 
 import atexit
 import collections
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
 import datetime
@@ -305,26 +305,31 @@ class LabTestCase(base.BaseTestCase):
 
     def _logs(self) -> content.Content:
         """Attach the ends of the nova-computes' logs to a failure."""
-        return content.Content(
-            content_type.UTF8_TEXT,
-            lambda: [''.join(
-                f'== {name}\n{self.lab.compute(name).last_lines(10)}\n'
-                for name in self.lab.state.computes).encode()])
+        return self._of_each(lambda compute: compute.last_lines(10))
 
     def _problems(self, start: datetime.datetime) -> content.Content:
         """Attach what the nova-computes warned of during a test that fails.
 
         :param start: when the test began, in local time as the logs have it
         """
-        def read() -> Iterator[bytes]:
-            for name in self.lab.state.computes:
-                problems = [
-                    line for line in
-                    self.lab.compute(name).last_lines(_LINES).splitlines()
-                    if _PROBLEM.search(line) and line.strip() >= str(start)]
-                yield '\n'.join([
-                    f'== {name}', *problems[-_PROBLEMS:], '']).encode()
-        return content.Content(content_type.UTF8_TEXT, read)
+        def read(compute: process.Process) -> str:
+            lines = compute.last_lines(_LINES).splitlines()
+            return '\n'.join([
+                line for line in lines if _PROBLEM.search(line)
+                and line.strip() >= str(start)][-_PROBLEMS:])
+        return self._of_each(read)
+
+    def _of_each(self, read: Callable[[process.Process], str]
+                 ) -> content.Content:
+        """Attach something of each nova-compute to a failure.
+
+        :param read: returns it, when the failure is told
+        """
+        return content.Content(
+            content_type.UTF8_TEXT,
+            lambda: [''.join(
+                f'== {name}\n{read(self.lab.compute(name))}\n'
+                for name in self.lab.state.computes).encode()])
 
     def remove_compute(self, name: str) -> None:
         """Take a nova-compute away for good, as an operator would."""

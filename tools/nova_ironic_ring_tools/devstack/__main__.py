@@ -142,10 +142,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest='command', required=True)
     up = commands.add_parser('up', help='make it, and check it')
     up.add_argument('--driver', choices=list(settings.DRIVERS),
-                    default='ring', help='default: %(default)s')
-    up.add_argument('--computes', type=_positive, default=3, metavar='N',
+                    default=settings.Cloud.driver,
+                    help='default: %(default)s')
+    up.add_argument('--computes', type=_positive, metavar='N',
+                    default=settings.Cloud.computes,
                     help='nova-computes (default: %(default)s)')
-    up.add_argument('--nodes', type=_positive, default=9, metavar='N',
+    up.add_argument('--nodes', type=_positive, metavar='N',
+                    default=settings.Cloud.nodes,
                     help='default: %(default)s')
     up.add_argument('--groups', default='', metavar='GROUPS',
                     help='conductor groups, with a number of nova-computes '

@@ -55,7 +55,7 @@ class Cloud:
 
     driver: str = 'ring'
     computes: int = 3
-    nodes: int = 6
+    nodes: int = 9
     groups: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
