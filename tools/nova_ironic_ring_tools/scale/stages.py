@@ -9,6 +9,7 @@ import time
 from openstack.compute.v2 import server as sdk_server
 
 from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
@@ -21,6 +22,8 @@ ONE, OTHER = 'compute-1', 'compute-2'
 # Seconds.
 _PATIENCE = 7200
 _POLL = 0.5
+# Builds that may fail after a restart.
+_TRIES = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,6 +135,9 @@ class Course:
     def _has_all(self, host: str) -> bool:
         return offered(self._lab).get(host, 0) >= self._count
 
+    def _offers(self, host: str) -> bool:
+        return offered(self._lab).get(host, 0) > 0
+
     def _grows(self, host: str) -> Callable[[], bool]:
         """Return what says whether a service has more nodes now."""
         lab = self._lab
@@ -172,20 +178,35 @@ class Course:
     def _build(self, host: str) -> Stage:
         """Let a service that was just restarted build a server.
 
+        While it was away, the other one may have taken all of its nodes.
+
         :param host: the name of the service
+        :raises LabError: if no server is built
         """
         lab = self._lab
         kind = next(iter(lab.connect('lab-system').baremetal.nodes(
             details=True))).resource_class
         with lab.connect() as connected:
             booted: list[sdk_server.Server] = []
+            failed: list[errors.LabError] = []
 
-            def boot() -> None:
-                booted.append(servers.boot(
-                    connected, 'scale', host=host, flavor=kind))
-                servers.wait_active(connected, booted[0], _PATIENCE)
-            stage = self._measure(
-                'build', boot, lambda: True, lambda: True)
+            def is_built() -> bool:
+                if not self._offers(host):
+                    return False
+                try:
+                    booted.append(servers.boot(
+                        connected, 'scale', host=host, flavor=kind))
+                    servers.wait_active(connected, booted[-1], _PATIENCE)
+                except errors.LabError as error:
+                    # The node may have changed hands meanwhile.
+                    print(f'build: {error}', flush=True)
+                    failed.append(error)
+                    if len(failed) == _TRIES:
+                        raise
+                    return False
+                return True
+            stage = self._measure('build', lambda: None, is_built,
+                                  lambda: self._offers(host))
             servers.delete(connected, booted, _PATIENCE)
         return stage
 
