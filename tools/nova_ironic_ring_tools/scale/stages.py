@@ -91,6 +91,10 @@ class Course:
 
         stages = [self._measure('start', start, self._is_whole,
                                 self._is_whole)]
+        # With Nova's own driver, the first service may have all nodes before
+        # the second one has a record.
+        for host in (ONE, OTHER):
+            lab.wait_alive(host)
         lab.discover_hosts()
         # The second service gets its share first.
         self._wait_shared()
