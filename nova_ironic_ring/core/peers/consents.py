@@ -71,9 +71,16 @@ class Basis:
         """
         row, said = rows.get(node), rows.get(self.node)
         # Another service may have that row now; then the consent is gone.
-        if row is None or said is None or said.last_pass is None or (
-                said.owner != row.owner or row.taker is not None):
-            return False
-        found = said.last_pass.consent
+        return row is not None and said is not None and (
+            said.owner == row.owner and row.taker is None) and (
+                self.is_said_in(node, said.last_pass))
+
+    def is_said_in(self, node: str, said: model.LastPass | None) -> bool:
+        """Return whether a report of the owner lets the node go.
+
+        :param node: the UUID of the node that is to be taken
+        :param said: the report
+        """
+        found = said.consent if said else None
         return found is not None and found.ring == self.ring and (
             node not in found.but)

@@ -15,6 +15,7 @@ import dataclasses
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.taking import consenting
 from nova_ironic_ring.core.values import ports
 
 Decision = decisions.Decision
@@ -68,16 +69,12 @@ def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
     :param wanted: the nodes
     """
     world = this.world
-    rows = world.nova.rows(sorted(wanted.steps.keys() | {
-        step.claim.basis.node for step in wanted.steps.values()
-        if step.claim is not None and step.claim.basis is not None}))
+    rows = consenting.Rows(this, wanted.steps)
     lost, chosen = set(), dict[str, ports.Taking]()
     for node, step in sorted(wanted.steps.items()):
-        row = rows.get(node)
+        row = rows.of(node)
         assert step.claim is not None
-        basis = step.claim.basis
-        if row is None or row.owner != step.claim.owner or (
-                basis is not None and not basis.holds(node, rows)):
+        if row is None or not rows.allow(node, step.claim):
             lost.add(node)
         elif (made_of := wanted.made_of.get(node)) == row.made_of is not None:
             chosen[node] = ports.Taking(row.owner, str(made_of))

@@ -13,6 +13,7 @@ from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import builds
+from nova_ironic_ring.core.taking import consenting
 from nova_ironic_ring.core.values import model
 
 
@@ -95,13 +96,9 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step
         host = model.canonical(claimed.host or this.current.host)
         if found is None or found.host_name != host:
             raise NodeLostError(node)
-    elif claimed.checks_owner:
-        basis = claimed.basis
-        rows = world.nova.rows([node] if basis is None else [node, basis.node])
-        row = rows.get(node)
-        if (row.owner if row else None) != claimed.owner or (
-                basis is not None and not basis.holds(node, rows)):
-            raise NodeLostError(node)
+    elif claimed.checks_owner and not consenting.Rows(
+            this, {node: step}).allow(node, claimed):
+        raise NodeLostError(node)
     if claimed.is_handed_over and world.placement.consumers(node):
         # Its owner is to build on it, and to withdraw its offer.
         raise NodeInUseError(node)

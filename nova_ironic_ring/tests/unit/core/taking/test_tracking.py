@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
+import itertools
+
+import ddt
+
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
@@ -163,6 +168,7 @@ class HandoverTestCase(base.PassTestCase):
         raise ConnectionError('no answer')
 
 
+@ddt.ddt
 class ByRingTestCase(base.PassTestCase):
     """A free node of an owner that says once who may take its nodes."""
 
@@ -233,6 +239,25 @@ class ByRingTestCase(base.PassTestCase):
                 self.decide()
                 self._change(number)
                 self.assertEqual('a', self._take(is_moved), number)
+
+    @ddt.data(*itertools.product((False, True), (
+        (None, 'me'), (model.Consent('other'), 'a'),
+        (model.Consent(''), 'a'))))
+    @ddt.unpack
+    def test_said_anew_meanwhile(self, is_moved, said):
+        # A long pass says it again in the row that the tracker has come to.
+        consent, owner = said
+        other = max(node for node, row in self.cloud.rows.items()
+                    if row.owner == 'a' and node != self.node)
+        self.decide()
+        row = self.cloud.rows[self.where]
+        assert row.last_pass is not None
+        row.last_pass = dataclasses.replace(row.last_pass, consent=None)
+        self.wait(5)
+        self.let_go('a', other, consent)
+        self.asked.clear()
+        self.assertEqual(owner, self._take(is_moved))
+        self.assertIn('last_passes', self.asked)
 
     def test_newest_pass_counts(self):
         newer = max(node for node, row in self.cloud.rows.items()

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Sees whether owners still let nodes go that are to be taken."""
+
+from collections.abc import Iterable, Mapping
+
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.values import model
+
+
+class Rows:
+    """The rows of nodes that are to be taken, as they are now."""
+
+    def __init__(self, this: one_pass.Pass, steps: Mapping[str, planner.Step]
+                 ) -> None:
+        """Read the rows.
+
+        :param this: the last look at the nodes
+        :param steps: what was decided on each, by its UUID
+        """
+        self._nova = this.world.nova
+        self._rows = self._nova.rows(sorted(steps.keys() | set(
+            _consents(steps.values()))))
+        # By the owner's name.
+        self._said: dict[str, model.LastPass | None] = {}
+
+    def of(self, node: str) -> model.Row | None:
+        """Return the row of a node, if it has one.
+
+        :param node: the node's UUID
+        """
+        return self._rows.get(node)
+
+    def allow(self, node: str, claim: planner.Claim) -> bool:
+        """Return whether a node may be taken as was decided.
+
+        :param node: the node's UUID
+        :param claim: with which claim
+        """
+        row, basis = self._rows.get(node), claim.basis
+        if (row.owner if row else None) != claim.owner:
+            return False
+        if basis is None or basis.holds(node, self._rows):
+            return True
+        # The owner may have consented anew since, in the row of another node.
+        return row is not None and row.taker is None and basis.is_said_in(
+            node, self._latest(row.owner))
+
+    def _latest(self, owner: str) -> model.LastPass | None:
+        """Return what an owner says of its passes now, read once.
+
+        :param owner: its name
+        """
+        if owner not in self._said:
+            self._said[owner] = self._nova.last_passes([owner]).get(
+                model.canonical(owner))
+        return self._said[owner]
+
+
+def _consents(steps: Iterable[planner.Step]) -> Iterable[str]:
+    """Return the nodes in whose rows the owners consent."""
+    return (step.claim.basis.node for step in steps
+            if step.claim is not None and step.claim.basis is not None)
