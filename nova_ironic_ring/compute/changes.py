@@ -6,14 +6,12 @@ It has a thread of its own: if Ironic does not answer, nothing else waits,
 least of all the takeover of instances of dead services.
 """
 
-from collections.abc import Callable, Iterable
-import threading
 import time
 
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.compute import service
+from nova_ironic_ring.compute import looks
 
 LOG = logging.getLogger(__name__)
 
@@ -24,31 +22,12 @@ _LONGEST = 1.0
 _SHORTEST = 0.2
 
 
-class Changes:
+class Changes(looks.Looks):
     """Asks Ironic what has changed, as often as the configuration says."""
 
-    def __init__(self, source: upstream.NovaIronicDriver,
-                 ring: service.Service,
-                 look: Callable[[], Iterable[str]]) -> None:
-        """Begin with nothing.
-
-        :param source: the driver that the manager has
-        :param ring: what decides for this service
-        :param look: looks once, and names the compute nodes that the resource
-            tracker is to update by it
-        """
-        self._source = source
-        self._ring = ring
-        self._look = look
-        self._is_failing = False
-
-    def start(self) -> None:
-        """Begin to look, and return at once."""
-        threading.Thread(
-            target=self._run, name='ironic_ring_changes', daemon=True).start()
+    NAME = 'ironic_ring_changes'
 
     def _run(self) -> None:
-        """Look until this service is about to end."""
         while not self._ring.process.is_ending():
             due = self._ring.changes_due()
             if due == 0:
@@ -59,18 +38,12 @@ class Changes:
 
     def look(self) -> None:
         """Look once, and update what has changed."""
-        try:
-            places = self._look()
-            self._is_failing = False
-        except Exception as error:
-            # Log it once, because the look is repeated.
-            if not self._is_failing:
-                LOG.warning('Cannot look for changes in Ironic before the '
-                            'next pass: %s', error)
-            self._is_failing = True
-            return
-        for place in places:
+        for place in self._found():
             self._update(place)
+
+    def _log(self, error: Exception) -> None:
+        LOG.warning('Cannot look for changes in Ironic before the next pass: '
+                    '%s', error)
 
     def _update(self, place: str) -> None:
         """Let the resource tracker update a compute node.

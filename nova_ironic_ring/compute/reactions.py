@@ -7,44 +7,30 @@ other periodic tasks one after the other.
 """
 
 from collections.abc import Callable, Iterable
-import threading
 import time
 
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import looks
 from nova_ironic_ring.compute import service
 
 LOG = logging.getLogger(__name__)
 
 
-class Reactions:
+class Reactions(looks.Looks):
     """Looks at the other services as often as they send heartbeats."""
+
+    NAME = 'ironic_ring'
 
     def __init__(self, source: upstream.NovaIronicDriver,
                  ring: service.Service,
                  look: Callable[[], Iterable[str]]) -> None:
-        """Begin with nothing.
-
-        :param source: the driver that the manager has
-        :param ring: what decides for this service
-        :param look: looks once, and names the compute nodes that the resource
-            tracker is to track by it
-        """
-        self._source = source
-        self._ring = ring
-        self._look = look
+        super().__init__(source, ring, look)
         #: The compute nodes that the resource tracker is to track.
         self._nodes: list[str] = []
-        self._is_failing = False
-
-    def start(self) -> None:
-        """Begin to look, and return at once."""
-        threading.Thread(
-            target=self._run, name='ironic_ring', daemon=True).start()
 
     def _run(self) -> None:
-        """Look until this service is about to end."""
         process = self._ring.process
         while not process.is_ending():
             begin = time.monotonic()
@@ -58,16 +44,12 @@ class Reactions:
 
     def look(self) -> None:
         """Look once."""
-        try:
-            # Instances before nodes that were offered in an earlier look.
-            self._nodes[:0] = self._look()
-            self._is_failing = False
-        except Exception as error:
-            # Log it once, because the look is repeated.
-            if not self._is_failing:
-                LOG.warning('Cannot look at the other services between two '
-                            'passes: %s', error)
-            self._is_failing = True
+        # Instances before nodes that were offered in an earlier look.
+        self._nodes[:0] = self._found()
+
+    def _log(self, error: Exception) -> None:
+        LOG.warning('Cannot look at the other services between two passes: '
+                    '%s', error)
 
     def track(self, node: str) -> None:
         """Let the resource tracker track a compute node before its next pass.
