@@ -267,13 +267,8 @@ class Service:
             # Not here: the tracker may wait for this pass.
             self.resets.do(lambda: upstream.reset_manager(self._driver))
         current = self.read_settings()
-        try:
+        with self._raising_cause():
             result = passes.run(self.world, self.memory, current, place)
-        except one_pass.UnansweredError as error:
-            self._keep(error.memory)
-            self._tell(error.happened)
-            assert error.__cause__ is not None
-            raise error.__cause__
         self._keep(result.memory)
         self._work, self._said_at = result.work, self.process.now()
         self.passes += 1
@@ -282,6 +277,21 @@ class Service:
             timeutils.utcnow(with_timezone=True), now - start, now)
         self._tell(result.happened, self.ended.seconds)
         return result
+
+    @contextlib.contextmanager
+    def _raising_cause(self) -> Iterator[None]:
+        """Raise the error of Nova or Ironic itself, if one does not answer.
+
+        What is to be remembered of the failure is kept, and the events until
+        then are logged.
+        """
+        try:
+            yield
+        except one_pass.UnansweredError as error:
+            self._keep(error.memory)
+            self._tell(error.happened)
+            assert error.__cause__ is not None
+            raise error.__cause__
 
     def _tell(self, happened: Iterable[events.Event], seconds: float = 0.0
               ) -> None:
@@ -302,14 +312,9 @@ class Service:
 
         :param place: what a place is
         """
-        try:
+        with self._raising_cause():
             result = reaction.run(
                 self.world, self.memory, self.settings, place)
-        except one_pass.UnansweredError as error:
-            self._keep(error.memory)
-            self._tell(error.happened)
-            assert error.__cause__ is not None
-            raise error.__cause__
         self._keep(result.memory)
         self._tell(result.happened)
         return result
@@ -349,14 +354,9 @@ class Service:
         :param place: what a place is
         :param nodes: the UUIDs of the nodes that have changed
         """
-        try:
+        with self._raising_cause():
             result = reaction.change(
                 self.world, self.memory, self.settings, place, nodes)
-        except one_pass.UnansweredError as error:
-            self._keep(error.memory)
-            self._tell(error.happened)
-            assert error.__cause__ is not None
-            raise error.__cause__
         self._keep(result.memory)
         self._tell(result.happened)
         return result
