@@ -129,8 +129,8 @@ class InstanceElsewhere(base.Event):
 
 
 @dataclasses.dataclass(frozen=True)
-class BuildEnded(base.Event):
-    """A build was ended because its service has died.
+class _Ended(base.Event):
+    """What a dead service was to do with an instance was ended.
 
     :ivar node: the UUID of the node that it was for
     :ivar instance: the UUID of the instance
@@ -142,6 +142,10 @@ class BuildEnded(base.Event):
     node: str
     instance: str
     host: str | None
+
+
+class BuildEnded(_Ended):
+    """A build was ended because its service has died."""
 
     def text(self) -> str:
         return (f'The build of instance {self.instance} on node {self.node} '
@@ -149,20 +153,8 @@ class BuildEnded(base.Event):
                 'the instance is in ERROR.')
 
 
-@dataclasses.dataclass(frozen=True)
-class UnshelveEnded(base.Event):
-    """An instance that was to be unshelved is not: its service has died.
-
-    :ivar node: the UUID of the node that it was for
-    :ivar instance: the UUID of the instance
-    :ivar host: the name of the service; None if it is not known any more
-    """
-
-    LEVEL = base.Level.INFO
-
-    node: str
-    instance: str
-    host: str | None
+class UnshelveEnded(_Ended):
+    """An instance that was to be unshelved is not: its service has died."""
 
     def text(self) -> str:
         return (f'Instance {self.instance}, which was to be unshelved on node '
