@@ -35,12 +35,13 @@ _Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
 # Nova's own nova-compute waits this long, in seconds, for its work to end.
 _STOP_TIMEOUT = 180
 
-# What "tools/lab ring" takes itself: all else is for nova-ironic-ring.
+# The first words after "tools/lab ring" that the lab reads itself; all others
+# are for nova-ironic-ring.
 _LEFT_TO_THE_LAB = ('--', '-h', '--help')
 
 
 def _number(least: int) -> Callable[[str], int]:
-    """Return a type of argument: an integer of at least so much."""
+    """Return what reads an argument: an integer of at least ``least``."""
     def convert(text: str) -> int:
         number = int(text)
         if number < least:
@@ -57,11 +58,11 @@ class _Lab:
 
     @property
     def directory(self) -> pathlib.Path:
-        """Where the lab of this call lives."""
+        """The directory of the lab that the options name."""
         return place.directory(self.app.options.name)
 
     def lab(self) -> cloud.Lab:
-        """Return the lab of this call, which must be up."""
+        """Return the lab that the options name, which must be up."""
         return cloud.Lab.load(self.directory)
 
     def say(self, line: str) -> None:
@@ -103,8 +104,8 @@ class Up(_Table):
         parser.add_argument(
             '--volumes', action='store_true',
             help='with Cinder, and nodes that can boot its volumes')
-        # For the help alone: tools/lab reads it, and chooses the virtual
-        # environment by it.
+        # Only for the help: tools/lab has read this option already, to choose
+        # the virtual environment.
         parser.add_argument(
             '--nova', metavar='VERSION',
             help='the release of Nova, such as 33 (default: the newest)')
@@ -135,7 +136,7 @@ class Up(_Table):
 
 
 def _cause(failure: BaseException) -> BaseException:
-    """Return the error that made a fixture fail, of those in its failure."""
+    """Return the first of the errors that made a fixture fail."""
     while isinstance(failure, fixtures.MultipleExceptions):
         failure = failure.args[0][1]
     return failure
@@ -147,7 +148,7 @@ class Down(_Lab, command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         if not self.directory.exists():
             raise errors.LabError(
-                f'There is no lab in {self.directory}: nothing is to be done.')
+                f'There is no lab in {self.directory}: nothing is to end.')
         cloud.down(self.directory)
         self.say(f'The lab in {self.directory} is down.')
 
@@ -175,7 +176,7 @@ class Show(_Table, display.Watched):
 class _Computes(_Lab, command.Command):
     """A command that does something to nova-computes."""
 
-    #: The states of a process in which that makes sense.
+    #: The states of a process in which the command makes sense.
     states: tuple[str, ...] = ('running', 'paused')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -186,7 +187,7 @@ class _Computes(_Lab, command.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         lab = self.lab()
-        # All names are looked up first: where one is wrong, nothing is done.
+        # Look up all names first: if one is wrong, nothing is done.
         found = [lab.compute(name) for name in parsed_args.names]
         for process in found:
             if process.state not in self.states:
@@ -196,7 +197,12 @@ class _Computes(_Lab, command.Command):
             self.act(lab, name)
 
     def act(self, lab: cloud.Lab, name: str) -> None:
-        """Do it to one nova-compute."""
+        """Do to one nova-compute what the command says.
+
+        :param lab: the lab
+        :param name: the nova-compute's host name
+        :raises LabError: if that fails
+        """
         raise NotImplementedError
 
 
@@ -211,7 +217,7 @@ class Start(_Computes):
 
 
 class Stop(_Computes):
-    """Stop nova-computes in order, as systemd would."""
+    """Ask nova-computes to end, as systemd would, and wait for it."""
 
     def act(self, lab: cloud.Lab, name: str) -> None:
         self.say(f'Stopping {name}')
@@ -237,7 +243,7 @@ class Pause(_Computes):
 
 
 class Resume(_Computes):
-    """Let frozen nova-computes go on."""
+    """Let frozen nova-computes continue."""
 
     states = ('paused',)
 
@@ -378,9 +384,9 @@ class _Executing(_Lab):
     """A command that becomes another program."""
 
     def execute(self, lab: cloud.Lab | None, argv: Sequence[str]) -> NoReturn:
-        """Become a program that has the lab's cloud before it.
+        """Become a program that talks to the lab's cloud.
 
-        :param lab: the lab; None if it needs none
+        :param lab: the lab; None if the program needs none
         :param argv: the program, and its arguments
         :raises LabError: if it cannot be run
         """
@@ -429,8 +435,8 @@ class Ring(_Executing, command.Command):
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'argv', nargs=argparse.REMAINDER, metavar='COMMAND',
-            help='what it is to do, such as: show; "help" lists all, and '
-                 '"help show" tells of one')
+            help='the command, such as: show; "help" lists all commands, and '
+                 '"help show" describes one')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -452,7 +458,7 @@ class Logs(_Lab, command.Command):
         parser.add_argument('names', nargs='*', metavar='NAME',
                             help='the service (default: all nova-computes)')
         parser.add_argument('-f', '--follow', action='store_true',
-                            help='go on with what is added')
+                            help='continue with what is added')
         parser.add_argument('-n', '--lines', type=_number(1), default=20,
                             metavar='N',
                             help='how many of the last lines (default: 20)')
@@ -471,8 +477,8 @@ class Logs(_Lab, command.Command):
                   for name in parsed_args.names or state.computes]
         if not chosen:
             raise errors.LabError(
-                'This lab has no nova-compute: name the service whose log is '
-                f'wanted, of {", ".join(logs)}.')
+                'This lab has no nova-compute: name the service whose log you '
+                f'want, one of {", ".join(logs)}.')
         follow = ['-F'] if parsed_args.follow else []
         os.execvp('tail', ['tail', '-n', str(parsed_args.lines), *follow,
                            *chosen])
@@ -501,7 +507,7 @@ class LabApp(app.App):
             argparse_kwargs: dict | None = None) -> argparse.ArgumentParser:
         parser = super().build_option_parser(
             description, version, argparse_kwargs)
-        # Else it is called by the file that Python runs.
+        # Otherwise the help shows the name of the file that Python runs.
         parser.prog = self.NAME
         parser.add_argument(
             '--name', default=place.DEFAULT_NAME, type=_name, metavar='NAME',
@@ -510,14 +516,14 @@ class LabApp(app.App):
 
 
 def _name(text: str) -> str:
-    """Check the name of a lab, which is also a directory's."""
+    """Check the name of a lab: its directory has the same name."""
     if not text.replace('-', '').replace('_', '').isalnum():
         raise _unfit(text)
     return text
 
 
 def _group(text: str) -> str:
-    """Check the name of a conductor group, which a file is named by too."""
+    """Check the name of a conductor group, which names a file too."""
     if not text.isascii():
         raise _unfit(text)
     return _name(text).lower()
@@ -525,13 +531,13 @@ def _group(text: str) -> str:
 
 def _unfit(text: str) -> argparse.ArgumentTypeError:
     return argparse.ArgumentTypeError(
-        f'"{text}" has more in it than letters, digits, "-" and "_"')
+        f'"{text}" has other characters than letters, digits, "-" and "_"')
 
 
 def _set_apart(words: list[str]) -> list[str]:
     """Keep the options of a nova-ironic-ring command from the lab's parser.
 
-    It would take those that it has as well, such as --help, for its own.
+    That parser would use those that it knows as well, such as --help.
     """
     remaining = enumerate(words, 1)
     for after, word in remaining:

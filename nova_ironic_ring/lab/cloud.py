@@ -31,7 +31,7 @@ from nova_ironic_ring.lab import waiting
 if TYPE_CHECKING:
     from openstack import connection
 
-#: Points on the ring for each member, which the lab leaves at its default.
+#: The points on the ring for each member: the lab does not set this option.
 PARTITIONS: int = conf.partitions_opt.default
 
 _SETTLE_TIMEOUT = 300
@@ -39,7 +39,7 @@ _POLL = 0.5
 
 
 class Lab:
-    """A lab that is up, or was."""
+    """A lab that is up, or has been up."""
 
     def __init__(self, state: lab_state.State) -> None:
         """Choose a lab by its settings.
@@ -56,8 +56,8 @@ class Lab:
     def load(cls, directory: pathlib.Path) -> 'Lab':
         """Find the lab in a directory.
 
-        :param directory: where it lives
-        :raises LabError: if none is up there
+        :param directory: the directory
+        :raises LabError: if no lab is up there
         """
         lab = cls(lab_state.State.load(directory))
         if not lab.state.ready or lab.database.process.state == 'stopped':
@@ -70,7 +70,8 @@ class Lab:
         """Log in to the cloud.
 
         :param cloud: the entry of its clouds.yaml
-        :param account: what of its account is another, such as ``username``
+        :param account: what differs from the account of that entry, such as
+            ``username``
         """
         return tenant.connect(self.state, cloud, **account)
 
@@ -101,7 +102,7 @@ class Lab:
         :param name: its host name; the next free one if it is None
         :param overrides: options by section, for it alone
         :param env: variables to add to its environment
-        :raises LabError: if the name is taken or not one for a host
+        :raises LabError: if the name is taken, or no name for a host
         """
         name = name or self.next_name()
         if name in self.state.computes:
@@ -122,10 +123,9 @@ class Lab:
         self.state.save()
 
     def forget_compute(self, name: str) -> None:
-        """Know nothing more of a nova-compute that has ended for good.
+        """End a nova-compute for good, and remove it from the lab's settings.
 
-        Its name may then be that of another. Nova's record of it is not
-        touched.
+        Another nova-compute can have its name then. Nova's record of it stays.
 
         :param name: its host name
         :raises LabError: if there is none
@@ -179,14 +179,14 @@ class Lab:
         self.wait(f'A heartbeat of {name}', alive)
 
     def discover_hosts(self) -> None:
-        """Let Nova schedule to the nova-computes that are new, in a zone.
+        """Make new nova-computes known to Nova, and put them into a zone.
 
         :raises LabError: if Nova refuses
         """
         # By service: a new one may have no node yet.
         schema.run(self.state.directory, (
             *self.nova.manage, 'cell_v2', 'discover_hosts', '--by-service'))
-        # Nova's API is among the last that come up.
+        # Nova's API does not answer before the lab is nearly up.
         if self.state.ready:
             self.wait('A node of each service',
                       lambda: tenant.settle(self.state))
@@ -197,9 +197,9 @@ class Lab:
         """Add nodes to Ironic.
 
         :param count: how many
-        :param shapes: what they say of themselves, by their numbers
-        :param attributes: of each node, as Ironic names them, in the place of
-            those of its shape
+        :param shapes: the nodes have these in turn, by their numbers
+        :param attributes: attributes for each node, as Ironic names them,
+            which replace those of its shape
         :returns: their UUIDs
         """
         # The SDK takes long to import, and few commands need it.
@@ -229,10 +229,10 @@ class Lab:
 
     def wait(self, what: str, done: Callable[[], bool],
              timeout: float = _SETTLE_TIMEOUT, poll: float = _POLL) -> None:
-        """Wait for something to become true, while all services live.
+        """Wait until something is true, while all services run.
 
-        :param what: what is waited for, for the error message
-        :param done: says whether it is true
+        :param what: what is waited for, as the beginning of the error message
+        :param done: returns whether it is true
         :param timeout: seconds
         :param poll: seconds between two looks
         :raises LabError: if it takes longer, or a service dies
@@ -245,7 +245,7 @@ class Lab:
 
         if not waiting.until(is_over, timeout, poll):
             raise errors.LabError(
-                f'{what} has not come about after {timeout:g} s: see the '
+                f'{what} is still missing after {timeout:g} s: see the '
                 f'logs in {self.state.directory / "log"}.')
 
     def check(self) -> None:
@@ -277,9 +277,9 @@ class Lab:
                 services.DOWN_TIME, PARTITIONS, count)
 
     def keep_logs(self) -> pathlib.Path:
-        """Move the logs to where they outlive the lab.
+        """Move the logs out of the lab's directory, to keep them.
 
-        :returns: their directory
+        :returns: their new directory
         """
         kept = self.state.directory.with_name(
             f'{self.state.directory.name}-logs-{time.strftime("%H%M%S")}')
@@ -298,7 +298,7 @@ class Lab:
 def is_up(directory: pathlib.Path) -> bool:
     """Return whether a lab has come up and its database still runs.
 
-    :param directory: where it lives
+    :param directory: the lab's directory
     """
     try:
         Lab.load(directory)
@@ -310,9 +310,9 @@ def is_up(directory: pathlib.Path) -> bool:
 def down(directory: pathlib.Path, keep_files: bool = False) -> None:
     """End all processes and remove all files of a lab, whatever its state.
 
-    The processes are killed, for nothing of the lab is to be kept.
+    The processes are killed, because nothing of the lab is to be kept.
 
-    :param directory: where it lives
+    :param directory: the lab's directory
     :param keep_files: leave the files, for a look at the logs
     :raises LabError: if something cannot be killed
     """
@@ -322,7 +322,7 @@ def down(directory: pathlib.Path, keep_files: bool = False) -> None:
 
 
 class Cloud(fixtures.Fixture):
-    """A fixture that brings a lab up, and down at its end."""
+    """A fixture that brings a lab up, and takes it down at the end."""
 
     def __init__(self, directory: pathlib.Path, *,
                  driver: str = lab_state.RING_DRIVER, computes: int = 3,
@@ -333,17 +333,16 @@ class Cloud(fixtures.Fixture):
                  progress: Callable[[str], None] = lambda line: None) -> None:
         """Describe the lab.
 
-        :param directory: where it is to live
-        :param driver: what nova.conf says as ``compute_driver``
+        :param directory: the directory to make for it
+        :param driver: the value of ``compute_driver`` in nova.conf
         :param computes: how many nova-computes
         :param node_count: how many nodes
         :param groups: Ironic's conductor groups, beside the default one
-        :param alike: whether all nodes and all services are alike: for what
-            measures, or boots as many servers as there are nodes
+        :param alike: whether all nodes and all services are alike, for
+            measurements, and for as many servers as there are nodes
         :param volumes: whether it is to have Cinder
-        :param options: what nova.conf says beside what each lab needs, by
-            section
-        :param progress: is given a line at each long step
+        :param options: further options for nova.conf, by section
+        :param progress: is called with a line of text before each long step
         """
         super().__init__()
         self.directory = directory
@@ -364,7 +363,8 @@ class Cloud(fixtures.Fixture):
             state = lab_state.State.create(
                 self.directory, self.driver, self.volumes)
             self.lab = Lab(state)
-            # One that did not come up leaves its logs for the error message.
+            # The logs of a lab that does not come up stay: its error names
+            # them.
             self.addCleanup(lambda: self.lab.down(keep_files=not state.ready))
             self._bring_up(state)
             state.ready = True
@@ -375,8 +375,8 @@ class Cloud(fixtures.Fixture):
     def _bring_up(self, state: lab_state.State) -> None:
         """Start everything, each service as soon as what it needs is there.
 
-        Nearly all of the time goes into the importing of Python modules, which
-        keeps two processors busy.
+        Nearly all of the time is spent importing Python modules, which keeps
+        two processors busy.
         """
         context = self.lab.context
         nova = self.lab.nova
@@ -421,7 +421,8 @@ class Cloud(fixtures.Fixture):
             placement.wait()
             for name in 'nova-conductor', 'nova-scheduler':
                 self.useFixture(services.NovaController(nova, name))
-            # A nova-compute without a conductor waits before it asks again.
+            # A nova-compute that finds no conductor waits before it asks
+            # again.
             self.lab.wait('A record of nova-conductor',
                           lambda: self._known('nova-conductor') == 1)
             enrolled.result()
@@ -438,7 +439,7 @@ class Cloud(fixtures.Fixture):
         for api in later:
             api.wait()
         if self.volumes:
-            # Without it Cinder makes each volume in error.
+            # Without a backend, Cinder sets each new volume to error.
             self.lab.wait('A backend of Cinder', lambda: (
                 tenant.has_backend(state)))
         tenant.furnish(state)
@@ -456,7 +457,7 @@ class Cloud(fixtures.Fixture):
         ).make(self.progress)
 
     def _make_schema_of(self, cinder: services.Cinder) -> None:
-        """Make Cinder's schema by itself, as most labs have none."""
+        """Make Cinder's schema separately: most labs have no Cinder."""
         cinder.configure()
         schema.Schema(
             self.directory, self.lab.database, [cinder.migrations()],
@@ -485,14 +486,14 @@ class Cloud(fixtures.Fixture):
         self.lab.wait_settled(self.node_count)
 
     def _known(self, binary: str) -> int:
-        """Count the services of a kind that have told Nova of themselves."""
+        """Count the services of a kind that Nova has records of."""
         with self.lab.cell() as opened:
             return len(view.services(opened, binary))
 
     def _remove_old(self) -> None:
         """Clean up after a lab that was killed.
 
-        :raises LabError: if one is up and well, or coming up
+        :raises LabError: if a lab is up there, or coming up
         """
         if not self.directory.exists():
             return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nodes of Ironic with fake hardware, in the place of machines."""
+"""Nodes of Ironic with fake hardware, instead of machines."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import concurrent.futures
@@ -20,7 +20,7 @@ from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.lab import waiting
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, 'nova-ironic-ring')
-# Of nodes that can have volumes of Cinder.
+# Attributes of nodes that can have volumes of Cinder.
 _WITH_VOLUMES = {'storage_interface': 'cinder',
                  'deploy_interface': services.DEPLOY_INTERFACE}
 _BOOTS_VOLUMES = ('iscsi_boot:true',)
@@ -36,17 +36,17 @@ def enroll(state: lab_state.State, count: int,
 
     :param state: the lab's settings; Ironic must answer
     :param count: how many
-    :param shapes: what they say of themselves, by their numbers
-    :param attributes: of each node, as Ironic names them, in the place of
-        those of its shape
+    :param shapes: the nodes have these in turn, by their numbers
+    :param attributes: attributes for each node, as Ironic names them, which
+        replace those of its shape
     :returns: their UUIDs
-    :raises LabError: if Ironic refuses, or takes too long over one
+    :raises LabError: if Ironic refuses a node, or takes too long
     """
     try:
         return _enroll(state, count, shapes, attributes)
     except exceptions.SDKException as error:
         raise errors.LabError(
-            f'Ironic does not take the nodes: {error}.') from error
+            f'Ironic refuses the nodes: {error}.') from error
 
 
 def _enroll(state: lab_state.State, count: int,
@@ -74,7 +74,7 @@ def _enroll(state: lab_state.State, count: int,
         if state.volumes:
             for kind, connector in (
                     ('iqn', f'iqn.2026-01.net.example:{node}'),
-                    # Of the network for benchmarks: nothing has it here.
+                    # From a network for benchmarks: nothing has this address.
                     ('ip', f'198.18.{number >> 8 & 255}.{number & 255}')):
                 baremetal.create_volume_connector(
                     node_id=node, type=kind, connector_id=connector)
@@ -92,9 +92,9 @@ def _enroll(state: lab_state.State, count: int,
              'manageable', lambda node: node.provision_state == 'manageable')
         each(lambda node: baremetal.set_node_provision_state(node, 'provide'),
              'available', lambda node: node.provision_state == 'available')
-        # Nova takes a node of unknown power state for reserved, and a server
-        # whose node is off for one that was shut off: fake hardware does not
-        # turn on when it is deployed.
+        # Nova treats a node of unknown power state as reserved, and a server
+        # as shut off if its node is off. Fake hardware does not turn on when
+        # it is deployed.
         each(lambda node: baremetal.set_node_power_state(node, 'power on'),
              'powered on', lambda node: node.power_state == 'power on')
     return nodes
@@ -104,7 +104,8 @@ def _wait(baremetal: Any, nodes: Iterable[str], what: str,
           done: Callable[[sdk_node.Node], bool]) -> None:
     """Wait until all nodes are as wanted.
 
-    Not the SDK's own waiting for nodes: it asks for each of thousands alone.
+    The SDK's own function for this would ask Ironic for each node separately,
+    and there may be thousands.
     """
     left = set(nodes)
 

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where labs live. Uses Python's standard library alone, for tools/lab."""
+"""The directories of labs.
+
+tools/lab imports this before it installs anything, so this module imports
+nothing but Python's standard library.
+"""
 
 import fcntl
 import getpass
@@ -17,13 +21,13 @@ DEFAULT_NAME = 'lab'
 def labs() -> pathlib.Path:
     """Return the directory of all labs of this user.
 
-    A short path: MariaDB's socket lies below, and paths of sockets are
-    limited.
+    Its path is short, because MariaDB's socket is below it, and the path of a
+    socket must not be long.
 
-    :raises LabError: if there is no room for it, or if somebody else can
-        write there: what is in it gets run
+    :raises LabError: if TMPDIR cannot be used, or if other users can read or
+        write the directory: the lab runs programs from it
     """
-    # Not tempfile's, which a test may have redirected for itself.
+    # Not tempfile.gettempdir(): a test may have changed what it returns.
     root = pathlib.Path(os.environ.get('TMPDIR') or '/tmp')
     if not root.is_dir() or ' ' in str(root):
         raise errors.LabError(
@@ -43,7 +47,7 @@ def labs() -> pathlib.Path:
 
 
 def directory(name: str) -> pathlib.Path:
-    """Return where a lab lives.
+    """Return the directory of a lab.
 
     :param name: the lab's name
     :raises LabError: as :func:`labs`
@@ -63,7 +67,7 @@ def make(path: pathlib.Path) -> int:
         path.mkdir(mode=0o700)
     except OSError as error:
         raise errors.LabError(
-            f'The lab cannot have {path}: {error}.') from error
+            f'Cannot make {path} for the lab: {error}.') from error
     held = lock(path)
     assert held is not None  # a new directory is nobody else's
     return held

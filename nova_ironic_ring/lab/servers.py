@@ -26,10 +26,10 @@ def boot(cloud: connection.Connection, name: str,
     :param host: the nova-compute that is to have it
     :param node: the UUID of the node that it is to be on
     :param network: the UUID of the network that it is to have a port on
-    :param flavor: the name or the ID of its flavor; if it is None, the usual
-        one, or that of the node
-    :param more: what else Nova's API takes, such as ``config_drive``, or an
-        ``image_id`` that is empty where there is a volume instead
+    :param flavor: the name or the ID of its flavor; if it is None, the flavor
+        for ``node``, or without a node the usual one
+    :param more: further arguments of Nova's API, such as ``config_drive``, or
+        an empty ``image_id`` for a server on a volume
     :returns: the server, which is still being built
     :raises LabError: if Nova refuses
     """
@@ -61,8 +61,8 @@ def rebuild(cloud: connection.Connection, server: sdk_server.Server) -> None:
     :param server: the server
     :raises openstack.exceptions.SDKException: if Nova refuses
     """
-    # From 2.93 on Nova takes each rebuild for one of a volume, which its
-    # ironic driver refuses.
+    # From 2.93 on, Nova treats each rebuild as one of a server on a volume,
+    # which its ironic driver refuses.
     exceptions.raise_from_response(cloud.compute.post(
         f'/servers/{server.id}/action', microversion='2.92',
         json={'rebuild': {'imageRef': server.image.id}}))
@@ -78,7 +78,7 @@ def wait_active(cloud: connection.Connection, server: sdk_server.Server,
     :returns: the server as it is then
     :raises LabError: if it fails or takes longer
     """
-    # What is given may be of before it was rebuilt, or restarted.
+    # The argument may be older than a rebuild or restart of the server.
     server = cloud.compute.get_server(server.id)
     try:
         return cloud.compute.wait_for_server(

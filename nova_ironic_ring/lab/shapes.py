@@ -5,9 +5,9 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 
-#: What a node has to have for the hosts of the aggregate of this name.
+#: The trait of nodes with fast disks.
 FAST_DISKS = 'CUSTOM_NVME'
-#: What the driver_info of a node has on which deployments are to fail.
+#: The key that makes deployments on a node fail, in its driver_info.
 FAILS = 'ironic_ring_lab_fails'
 
 
@@ -19,9 +19,9 @@ class Shape:
     :ivar cpus: number of processors
     :ivar memory: memory in MiB
     :ivar disk: disk in GiB
-    :ivar architecture: of its processors, as Nova names it
+    :ivar architecture: the architecture of its processors, as Nova names it
     :ivar traits: its traits
-    :ivar capabilities: beside those that all have
+    :ivar capabilities: its capabilities, besides those that all nodes have
     """
 
     resource_class: str
@@ -35,7 +35,7 @@ class Shape:
     def attributes(self, more: Sequence[str] = ()) -> dict[str, object]:
         """Return the attributes of a node, as Ironic names them.
 
-        :param more: capabilities beside its own
+        :param more: capabilities to add
         """
         return {
             'resource_class': self.resource_class,
@@ -46,24 +46,24 @@ class Shape:
                     ('boot_mode:uefi', *self.capabilities, *more))}}
 
 
-#: What most nodes are, and what the first flavor is for.
+#: The shape of most nodes, and of the first flavor.
 USUAL = Shape('baremetal', 64, 256 << 10, 960)
-# The same to the scheduler, but larger.
+# The scheduler treats it as the usual one, but it is larger.
 _ROOMY = Shape('baremetal', 96, 512 << 10, 1920)
-# For the same flavor, but not alike.
+# For the same flavor, but with traits and capabilities of its own.
 _QUICK = Shape('baremetal', 128, 1 << 20, 1920, traits=frozenset(
     {'HW_CPU_X86_AVX512F'}), capabilities=('secure_boot:true',))
 _LARGE = Shape('baremetal-large', 256, 2 << 20, 15360,
                traits=frozenset({FAST_DISKS, 'HW_CPU_X86_AVX512F'}))
 _ARM = Shape('baremetal-arm', 128, 512 << 10, 1920, 'aarch64')
 
-#: The nodes of a lab in their order, again and again.
+#: The shapes of the nodes of a lab, in turn.
 MIXED: Sequence[Shape] = (
     USUAL, _ROOMY, _QUICK, USUAL, _LARGE, _ROOMY, _QUICK, _ARM, USUAL, _ROOMY)
-#: For what measures: each node serves each server.
+#: For measurements: each node can have each server.
 ALIKE: Sequence[Shape] = (USUAL,)
 
-#: What each flavor asks for, by its name, which is that of a resource class.
+#: What each flavor asks for, by the name of the flavor: its resource class.
 FLAVORS: Mapping[str, Shape] = {
     shape.resource_class: shape for shape in (USUAL, _LARGE, _ARM)}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What users of the lab's cloud find there: accounts, an image, a flavor.
+"""What users find in the lab's cloud: accounts, an image, flavors.
 
 Everything is done through the public APIs, as on any cloud.
 """
@@ -28,8 +28,8 @@ FLAVOR = shapes.USUAL.resource_class
 #: The availability zones. Services that share nodes have to share the zone:
 #: all are in the first one until somebody moves them.
 ZONES = ('zone-1', 'zone-2')
-#: The aggregate whose hosts are for what asks for fast disks alone. It has
-#: none at first.
+#: The aggregate whose hosts are only for servers that ask for fast disks. At
+#: first, it has no hosts.
 ISOLATED = 'nvme'
 
 _CATALOG = {
@@ -65,7 +65,7 @@ def write_clouds(state: lab_state.State) -> None:
 
 
 def variables(state: lab_state.State) -> dict[str, str]:
-    """Return the variables by which a program finds the lab's cloud.
+    """Return the environment variables that lead a program to the lab's cloud.
 
     :param state: the lab's settings
     """
@@ -79,7 +79,8 @@ def connect(state: lab_state.State, cloud: str = CLOUD,
 
     :param state: the lab's settings
     :param cloud: the entry of clouds.yaml
-    :param account: what of its account is another, such as ``username``
+    :param account: what differs from the account of that entry, such as
+        ``username``
     """
     # Most commands of the lab ask no API, and these take long to import.
     from keystoneauth1 import session as keystone_session
@@ -90,7 +91,7 @@ def connect(state: lab_state.State, cloud: str = CLOUD,
         config_files=[str(state.directory / 'clouds.yaml')],
         # A user's own OS_* would lead to another cloud.
         load_envvars=False).get_one(cloud=cloud, auth=account)
-    # No proxy either: it could not reach loopback on this machine.
+    # No proxy either: a proxy could not reach loopback on this machine.
     session = requests.Session()
     session.trust_env = False
     config.set_session_constructor(
@@ -159,15 +160,15 @@ def _make_flavor(cloud: 'connection.Connection', name: str,
 
 
 def placement_class(name: str) -> str:
-    """Return what Placement names a resource class of Ironic.
+    """Return the name that a resource class of Ironic has in Placement.
 
-    :param name: as Ironic has it
+    :param name: its name in Ironic
     """
     return 'CUSTOM_' + name.upper().replace('-', '_')
 
 
 def aggregate(state: lab_state.State) -> None:
-    """Make the zones, with all services in one, and another aggregate.
+    """Make the zones, with all services in the first, and the aggregate.
 
     :param state: the lab's settings; Nova must answer, and know the services
     """
@@ -181,10 +182,10 @@ def aggregate(state: lab_state.State) -> None:
 
 
 def settle(state: lab_state.State) -> bool:
-    """Put the services that are in no zone into the first, if there is one.
+    """Put services that are in no zone into the first, if there are zones.
 
     :param state: the lab's settings; Nova must answer, and know the services
-    :returns: False if Nova refuses one, which has no node yet
+    :returns: False if Nova refuses a service because it has no node yet
     """
     compute = connect(state).compute
     zones = {each.name: each for each in compute.aggregates()

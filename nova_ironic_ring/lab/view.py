@@ -34,8 +34,8 @@ class Pool:
     """A pool of a service with the pool driver.
 
     :ivar owner: the service
-    :ivar total: how many nodes Placement has of it
-    :ivar reserved: how many of these nothing can be built on
+    :ivar total: how many nodes it has in Placement
+    :ivar reserved: how many of these cannot be built on
     :ivar uuid: the UUID of its record and resource provider
     """
 
@@ -47,10 +47,10 @@ class Pool:
 
 @dataclasses.dataclass
 class Member:
-    """A line of the table.
+    """A line of the table: a service, and what it has.
 
-    :ivar host: the service
-    :ivar state: what it is to the ring
+    :ivar host: the name of the service
+    :ivar state: its state in the ring, such as ``member``
     :ivar owned: nodes recorded as its own, or counted in its pools
     :ivar desired: nodes that the ring maps to it
     :ivar instances: instances that belong to it
@@ -72,8 +72,8 @@ class Snapshot:
     :ivar rows: the nodes' records
     :ivar instances: how many instances belong to each host
     :ivar pools: the pools of services with the pool driver
-    :ivar nodes: Ironic's nodes by UUID, where there are pools: the service
-        that has the instance on the node, None for a free one
+    :ivar nodes: if there are pools, for each of Ironic's nodes, by its UUID,
+        the service that has the instance on it; None for a free node
     """
 
     now: datetime.datetime
@@ -134,10 +134,12 @@ class Snapshot:
         return list(lines.values())
 
     def shares(self) -> dict[str, int]:
-        """Count what each service has, by its name in its records.
+        """Count the nodes of each service.
 
-        These are the records of nodes, and the nodes in its pools that an
-        instance has or can get.
+        These are the nodes whose records belong to the service, and the nodes
+        in its pools that have an instance or can get one.
+
+        :returns: the number by the name of the service, as in its records
         """
         found = collections.Counter(row.owner for row in self.rows)
         for pool in self.pools:
@@ -148,8 +150,8 @@ class Snapshot:
                    count: int) -> bool:
         """Return whether each free node is with its desired owner.
 
-        Where there are pools, a node is with its owner by being counted there,
-        and one with an instance counts for the service of the instance.
+        If there are pools, a node is with its owner if the owner's pools count
+        it. A node with an instance belongs to the service of the instance.
 
         :param down_time: as :meth:`ring`
         :param partitions: as :meth:`ring`
@@ -192,7 +194,7 @@ def read(connection: pymysql.Connection) -> Snapshot:
             'JOIN placement.resource_classes AS classes '
             'ON classes.id = resource_class_id '
             'WHERE deleted = 0 AND uuid <> hypervisor_hostname '
-            # Not what somebody else has added to it.
+            # Only the pool's own resource class, not one that was added.
             "AND hypervisor_hostname LIKE CONCAT('%.', classes.name, '.%')")
         pools = [Pool(*found) for found in cursor.fetchall()]
         nodes = {}
@@ -215,7 +217,7 @@ def services(connection: pymysql.Connection,
     """Read the records of all services of a kind.
 
     :param connection: to Nova's cell database
-    :param binary: the kind
+    :param binary: the name of their program
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -242,5 +244,5 @@ def heartbeat(connection: pymysql.Connection,
 
 
 def _utc(time: datetime.datetime) -> datetime.datetime:
-    """Give a time of the database the zone that it is in."""
+    """Add the time zone to a time of the database, which is in UTC."""
     return time.replace(tzinfo=datetime.timezone.utc)

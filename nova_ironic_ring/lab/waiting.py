@@ -8,11 +8,13 @@ import tenacity
 
 
 def until(done: Callable[[], object], timeout: float, poll: float) -> bool:
-    """Wait until something is true, and say whether it is.
+    """Wait until something is true.
 
-    :param done: says whether it is true; what it raises ends the waiting
+    :param done: returns whether it is true; an error that it raises ends the
+        wait, and is raised here
     :param timeout: seconds
-    :param poll: seconds between two looks
+    :param poll: seconds between two calls
+    :returns: False if it is still not true after the timeout
     """
     try:
         tenacity.Retrying(

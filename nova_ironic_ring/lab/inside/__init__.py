@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What runs inside the lab's services, in the place of what they lack."""
+"""Code that runs inside the lab's services, instead of real drivers."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Deploys nodes of the lab whose volumes are Cinder's, or that are to fail.
+"""Deploys nodes that have volumes of Cinder, or whose deployment is to fail.
 
-Ironic's fake deployment neither attaches volumes nor switches anything, and a
-node that stays on keeps the volumes of the server that it had. It never fails.
+Ironic's own fake deployment never fails, attaches no volumes and switches no
+node on or off; and a node that stays on keeps the volumes of its last server.
 """
 
 from ironic.common import exception
@@ -18,7 +18,7 @@ from nova_ironic_ring.lab import shapes
 
 
 class LabDeploy(fake.FakeDeploy):
-    """A fake deployment that does to volumes and power what real ones do.
+    """A fake deployment that attaches volumes and switches nodes on and off.
 
     It fails on a node whose driver_info has
     :data:`nova_ironic_ring.lab.shapes.FAILS`.

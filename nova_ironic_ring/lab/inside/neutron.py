@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Neutron's WSGI application, with a model that it forgets to load.
+"""Neutron's WSGI application, and a model that Neutron does not load.
 
 Without the port forwarding plugin, Neutron 29 answers each listing of ports
 with an error: it looks for a relation that only that plugin's model declares.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Binds the ports of the lab's Neutron, to nothing.
+"""Binds the ports of the lab's Neutron, although there is no network.
 
-Neutron's own drivers want an agent on each host, and a server cannot have a
+Neutron's own drivers need an agent on each host, and a server cannot have a
 port that no driver binds.
 """
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Volumes of the lab's Cinder, which are nowhere.
+"""Volumes of the lab's Cinder, which exist in Cinder's database only.
 
-The drivers that Cinder has need disks, or programs that want to be root; what
-its tests have in their place needs LVM to be installed.
+Cinder's own drivers need disks, or programs that run as root; the driver of
+its tests needs LVM to be installed.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _WITHOUT_END = 'infinite'
 
 @interface.volumedriver
 class LabVolumeDriver(driver.VolumeDriver):
-    """Says of each thing that it is done, and has nothing to do."""
+    """Does nothing, and reports success."""
 
     VERSION = '1'
 
@@ -75,11 +75,11 @@ class LabVolumeDriver(driver.VolumeDriver):
 
     def initialize_connection(self, volume: Any, connector: object
                               ) -> dict[str, Any]:
-        """Return where a volume would be.
+        """Return how a host reaches a volume.
 
         :param volume: the volume
-        :param connector: who wants it
-        :returns: a target of iSCSI, at which nothing listens
+        :param connector: the host that attaches it
+        :returns: an iSCSI target, at which nothing listens
         """
         return {'driver_volume_type': 'iscsi', 'data': {
             'target_discovered': False,
@@ -93,7 +93,7 @@ class LabVolumeDriver(driver.VolumeDriver):
         """Do nothing."""
 
     def local_path(self, volume: Any) -> str:
-        """Return the path of a volume: that of nothing."""
+        """Return the path of a device that is always empty."""
         return os.devnull
 
     def _update_volume_stats(self) -> None:

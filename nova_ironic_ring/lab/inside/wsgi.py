@@ -2,9 +2,9 @@
 
 """Serves a WSGI application on loopback: ``python -m ... MODULE PORT [...]``.
 
-cheroot's own command line cannot: the services' applications parse the
-arguments of the process that imports them as their own. Here they get what
-comes after the port.
+cheroot's own command line cannot do this: the services' applications read the
+arguments of the process that imports them. Here they get only the arguments
+after the port.
 """
 
 import importlib

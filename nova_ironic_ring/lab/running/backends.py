@@ -2,9 +2,9 @@
 
 """MariaDB and RabbitMQ, started by pifpaf.
 
-pifpaf's fixtures end their servers with the process that used them, and the
-lab outlives the command that starts it. So each server is held by a process of
-its own: pifpaf's command line.
+pifpaf's fixtures end their servers when the process that uses them ends, and a
+lab runs on after the command that starts it. So for each server, a process of
+its own runs: pifpaf's command line, which keeps the server running.
 """
 
 import os
@@ -23,12 +23,12 @@ _POLL = 0.05
 
 
 class _Backend(fixtures.Fixture):
-    """A server held by ``pifpaf run``."""
+    """A server that ``pifpaf run`` keeps running."""
 
     name: str
 
     def __init__(self, state: lab_state.State) -> None:
-        """Name the lab.
+        """Choose the lab.
 
         :param state: its settings
         """
@@ -54,7 +54,7 @@ class _Backend(fixtures.Fixture):
         raise NotImplementedError
 
     def variables(self) -> dict[str, str]:
-        """Return what the server wants in its environment."""
+        """Return the variables that the server needs in its environment."""
         return {}
 
     def wait(self) -> None:
@@ -112,7 +112,7 @@ class RabbitMQ(_Backend):
 
     def arguments(self) -> list[str]:
         return ['rabbitmq', '--port', str(self.state.ports['rabbitmq']),
-                # Anybody on the machine can read these in the process list.
+                # Every user of the machine can read these in the process list.
                 '--username', 'openstack',
                 '--password', self.state.broker_secret]
 
@@ -122,7 +122,7 @@ class RabbitMQ(_Backend):
             'ERL_EPMD_ADDRESS': '127.0.0.1',
             'ERL_EPMD_PORT': str(self.state.ports['epmd']),
             'RABBITMQ_DIST_PORT': str(self.state.ports['rabbitmq-dist']),
-            # It would keep a processor busy while it waits for work.
+            # By default it keeps a processor busy while it waits for work.
             'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS':
                 f'{loopback} +sbwt none +sbwtdcpu none +sbwtdio none',
             'RABBITMQ_CTL_ERL_ARGS': loopback,

@@ -2,9 +2,9 @@
 
 """Processes that outlive the command that started them.
 
-What is needed to find, signal or restart a process lies in a file, so any
-command can do it. Each also carries the lab's directory in its environment:
-that finds the ones whose file was never written or whose parent has gone.
+A file has what is needed to find, signal or restart a process, so any command
+can do it. Each process also has the lab's directory in its environment: this
+finds a process whose file was not written, or whose parent has ended.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ import psutil
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import waiting
 
-#: Marks the environment of every process of a lab with the lab's directory.
+#: The variable with the lab's directory, in the environment of each process.
 MARK = 'NOVA_IRONIC_RING_LAB'
 
 # Seconds.
@@ -40,8 +40,8 @@ def environment(directory: pathlib.Path,
     inherited = {key: value for key, value in os.environ.items()
                  if not key.startswith('OS_')
                  and not key.lower().endswith('_proxy')}
-    # A service that sets its title writes it over its environment, unless
-    # told not to; the mark would be lost.
+    # A service that sets the title of its process overwrites its environment,
+    # and with it the mark, unless SPT_NOENV forbids it.
     marks = {MARK: str(directory), 'SPT_NOENV': '1',
              # Warnings would hide the cause of a failure in the last lines.
              'PYTHONWARNINGS': 'ignore'}
@@ -114,11 +114,11 @@ class Process:
     def terminate(self) -> None:
         """Ask the process to end."""
         self._signal(signal.SIGTERM, wanted=False)
-        # A paused process gets the signal only when it goes on.
+        # A paused process gets the first signal only when it continues.
         self._signal(signal.SIGCONT)
 
     def stop(self, timeout: float = 30) -> None:
-        """Ask the process to end, and see to it that it does.
+        """Ask the process to end, and kill it if it does not.
 
         :param timeout: seconds after which it is killed
         """
@@ -132,7 +132,7 @@ class Process:
         _wait(lambda: self._find() is None, _KILL_TIMEOUT)
 
     def forget(self) -> None:
-        """End the process for good, and keep nothing but its log, renamed."""
+        """End the process for good, and keep only its log, renamed."""
         self.kill()
         self._file.unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
@@ -143,7 +143,7 @@ class Process:
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a frozen process go on."""
+        """Let a frozen process continue."""
         self._signal(signal.SIGCONT)
 
     def reload(self) -> None:
@@ -155,7 +155,7 @@ class Process:
         self._signal(signal.SIGUSR2)
 
     def processor_time(self) -> float:
-        """Return what it and its children have used, in seconds."""
+        """Return the processor time of it and its children, in seconds."""
         found = self._find()
         if found is None:
             return 0.0
@@ -163,7 +163,7 @@ class Process:
                    for each in [found, *found.children(recursive=True)])
 
     def memory(self) -> int:
-        """Return how much memory it and its children have, in bytes."""
+        """Return the memory that it and its children use, in bytes."""
         found = self._find()
         if found is None:
             return 0
@@ -235,7 +235,8 @@ class Process:
         if process is None:
             return
         try:
-            # Some services have workers, or a server in a group of its own.
+            # Some services have workers, or a server in a process group of
+            # its own.
             children = process.children(recursive=True)
             os.killpg(process.pid, number)
         except (psutil.NoSuchProcess, ProcessLookupError):
@@ -249,7 +250,7 @@ class Process:
         try:
             record = self._read()
             process = psutil.Process(record['pid'])
-            # Process ids are used again.
+            # The system gives the ids of ended processes to new ones.
             if _start_time(process.pid) != record['started']:
                 return None
             if process.status() == psutil.STATUS_ZOMBIE:
@@ -269,7 +270,7 @@ class Process:
     def _write(self, record: dict) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        # The file is whole, or the old one, whenever this process is killed.
+        # If this process is killed meanwhile, the old file stays as it is.
         new = self._file.with_suffix('.new')
         new.write_text(json.dumps(record))
         new.replace(self._file)
@@ -278,15 +279,16 @@ class Process:
 def _start_time(pid: int) -> int:
     """Return when a process was started, in clock ticks since the boot.
 
-    Not psutil's: that changes when the machine's clock is set.
+    psutil's start time changes when the machine's clock is set; this does not.
     """
-    # Field 22; the second is in brackets and may hold anything. proc(5)
+    # Field 22; the second is in brackets, and any character can be in it.
+    # See proc(5).
     stat = pathlib.Path(f'/proc/{pid}/stat').read_text()
     return int(stat.rpartition(')')[2].split()[19])
 
 
 def _reap(pid: int) -> None:
-    """Clear away the remains of a process, if it is a child of this one."""
+    """Remove a zombie process, if it is a child of this process."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -294,10 +296,10 @@ def _reap(pid: int) -> None:
 
 
 def _wait(done: Callable[[], bool], timeout: float) -> bool:
-    """Wait for something, and say whether it has come.
+    """Wait until something is true, and return whether it is.
 
-    Not psutil's own wait for processes: that waits for ever on the remains of
-    one whose parent does not ask how it ended.
+    psutil's own wait for a process never ends for a zombie whose parent does
+    not collect its exit status.
     """
     return waiting.until(done, timeout, _POLL)
 
@@ -330,7 +332,8 @@ def sweep(directory: pathlib.Path) -> None:
                 process.kill()
             except psutil.NoSuchProcess:
                 pass
-        # Until there are none: one may have started another meanwhile.
+        # Repeat this until there are none: one may have started another
+        # meanwhile.
         return not found
 
     if not _wait(swept, _KILL_TIMEOUT):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The databases' schemas: from the services' own migrations, or remembered.
+"""The databases' schemas: from the services' own migrations, or from a file.
 
-Migrations take most of a lab's first start. Their result depends on nothing
-but the versions of the services, so it is kept beside them, in the virtual
-environment, for the next lab; or where NOVA_IRONIC_RING_SCHEMAS says, for the
-labs of several environments.
+Migrations take most of the time of a lab's first start. Their result depends
+on the versions of the services only. So it is kept in a file for the next lab:
+in the virtual environment of the services, or in the directory that
+NOVA_IRONIC_RING_SCHEMAS names, for the labs of several environments.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ class Schema:
 
         :param directory: the lab's directory
         :param database: a server that is ready
-        :param commands: for each service, the commands that it needs in turn
+        :param commands: for each service, the commands to run in this order
         :param names: the databases
         :param packages: the packages that make them
         """
@@ -86,9 +86,9 @@ class Schema:
             'schema-%s.sql' % hashlib.sha256(versions.encode()).hexdigest())
 
     def make(self, progress: Callable[[str], None]) -> None:
-        """Load the remembered schemas, or make and remember them.
+        """Load the schemas from the file, or make them and write the file.
 
-        :param progress: is given a line before the long step
+        :param progress: is called with a line of text before the long step
         :raises LabError: if a migration fails, or the server refuses them
         """
         with self._alone():
@@ -101,9 +101,9 @@ class Schema:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Let one lab at a time migrate, of those that come up together.
+        """Let only one of the labs that come up at once make the schemas.
 
-        The others wait for what the first one remembers.
+        The others wait for the file that it writes.
         """
         self._dump.parent.mkdir(parents=True, exist_ok=True)
         with open(self._dump.with_suffix('.lock'), 'w') as file:
@@ -127,7 +127,7 @@ class Schema:
                          for group in self.commands]:
                 done.result()
         finally:
-            # After a failure or Ctrl-C, no more of them.
+            # After a failure or Ctrl-C, start no more of them.
             pool.shutdown(cancel_futures=True)
         new = self._dump.with_suffix(f'.{os.getpid()}')
         with open(new, 'wb') as dump:

@@ -2,9 +2,9 @@
 
 """The OpenStack services of a lab, each a fixture.
 
-A service writes its configuration and starts when it is set up; ``wait`` says
-when it answers. What is set here is the least that makes it run on loopback.
-How to run the services in production, their own documentation says.
+A service writes its configuration and starts when it is set up; ``wait``
+returns when it answers. Each gets only the options that it needs to run on
+loopback. To run a service in production, read its own documentation.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,13 +30,13 @@ Sections = Mapping[str, Mapping[str, object]]
 _START_TIMEOUT = 180
 _POLL = 0.1
 REGION = 'lab'
-#: As nova.conf has it, in seconds.
+#: The value of service_down_time in nova.conf, in seconds.
 DOWN_TIME = 8
 #: Seconds between two passes of the resource tracker.
 PASS_INTERVAL = 5
-#: What deploys nodes that can have volumes; see the plugins.
+#: The deploy interface of nodes that can have volumes; see the plugins.
 DEPLOY_INTERFACE = 'ironic-ring-lab'
-#: What the catalog has Cinder as.
+#: Cinder's type in the catalog.
 VOLUME_SERVICE = 'block-storage'
 _BACKEND = 'nowhere'
 #: What the provider.yaml of a nova-compute adds to its resource providers.
@@ -50,9 +50,9 @@ def program(name: str) -> str:
 
 
 def plugins() -> dict[str, str]:
-    """Return the variable by which a service finds the lab's own drivers.
+    """Return the variable that makes a service find the lab's own drivers.
 
-    Their entry points are none of the package's: only a lab is to see them.
+    Their entry points are not in the package: only labs are to see them.
     """
     return {'PYTHONPATH': str(pathlib.Path(__file__).parents[1] / 'plugins')}
 
@@ -75,7 +75,7 @@ def write_config(path: pathlib.Path, sections: Sections) -> pathlib.Path:
 
 
 class Context:
-    """What the services are given: the lab and its backends."""
+    """What all services need: the lab and its backends."""
 
     def __init__(self, state: lab_state.State, database: backends.MariaDB,
                  broker: backends.RabbitMQ) -> None:
@@ -111,8 +111,8 @@ class Context:
         """Return the options that make a service log to its output."""
         return {
             'use_stderr': True,
-            # All that this project has to say, and of the others what an
-            # operator would see.
+            # Everything of this project, and of the others what an operator
+            # sees by default.
             'default_log_levels': 'nova_ironic_ring=DEBUG,amqp=WARN,'
                                   'sqlalchemy=WARN,keystonemiddleware=WARN'}
 
@@ -134,7 +134,7 @@ class Service(fixtures.Fixture):
 
     def _setUp(self) -> None:
         self.configure()
-        # Killed, not stopped: nothing of it is to be kept.
+        # Killed, not stopped: nothing of the service is to be kept.
         self.addCleanup(self.process.kill)
         self.process.start()
 
@@ -155,8 +155,8 @@ class Api(Service):
         """Define a WSGI application as the process.
 
         :param application: its module
-        :param env: the variables that it finds its configuration by
-        :param arguments: those that it finds its configuration by
+        :param env: environment variables that name its configuration
+        :param arguments: command line arguments that name its configuration
         """
         port = self.context.state.ports[self.name]
         self.process.define(
@@ -169,8 +169,8 @@ class Api(Service):
         :raises LabError: if the service dies or takes too long
         """
         url = self.context.state.url(self.name) + '/'
-        # Past any proxy, and only while this process has the port: something
-        # else may have taken it.
+        # Without a proxy, and only while the service itself listens on the
+        # port: another program may have taken it.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         port = self.context.state.ports[self.name]
 
@@ -208,7 +208,7 @@ class Keystone(Api):
             'fernet_receipts': {'key_repository': keys / 'fernet'},
             'credential': {'key_repository': keys / 'credential'},
             'identity': {'password_hash_rounds': 4},
-            # Every request to every service has its token looked up here.
+            # Keystone checks the token of every request to every service.
             'cache': {'enabled': True, 'backend': 'dogpile.cache.memory'},
         })
         self.serve('keystone.wsgi.api',
@@ -221,8 +221,8 @@ class Keystone(Api):
     def make_keys(self) -> None:
         """Make the keys that tokens are encrypted with.
 
-        As https://docs.openstack.org/keystone/latest/admin/fernet-token-faq
-        describes them; keystone-manage takes seconds to do it.
+        https://docs.openstack.org/keystone/latest/admin/fernet-token-faq
+        describes them. keystone-manage could make them, but takes seconds.
         """
         repository = self.context.data / 'keystone' / 'fernet'
         repository.mkdir(mode=0o700, parents=True)
@@ -241,7 +241,7 @@ class Keystone(Api):
             ('keystone-manage', '--config-file', str(self.conf), 'bootstrap',
              '--bootstrap-region-id', REGION, '--bootstrap-public-url', url,
              '--bootstrap-internal-url', url),
-            # Not an argument, which every user of the machine could read.
+            # Every user of the machine could read an argument.
             env={'OS_BOOTSTRAP_PASSWORD': self.context.state.secret})
 
 
@@ -280,7 +280,7 @@ class Glance(Api):
 
 
 class Neutron(Api):
-    """Networks, of which the lab has none; Nova asks all the same."""
+    """Networks. The lab has none, but Nova asks for ports all the same."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, 'neutron')
@@ -323,9 +323,9 @@ class Placement(Api):
             'DEFAULT': self.context.logging(),
             'placement_database': {
                 'connection': self.context.database.url('placement')},
-            # It tries again in the same transaction, which does not show the
-            # allocation that was in the way: two instances get one node. Nova
-            # tries again as well, and gets another node.
+            # Placement would try again in the same transaction, which does not
+            # show the allocation that caused the conflict: two instances would
+            # get one node. Nova tries again as well, and gets another node.
             'placement': {'allocation_conflict_retry_count': 1},
             'keystone_authtoken': self.context.credentials('placement'),
         })
@@ -369,7 +369,7 @@ class Cinder(Api):
             'oslo_concurrency': {'lock_path': data / 'lock'},
             'database': {'connection': self.context.database.url('cinder')},
             'keystone_authtoken': self.context.credentials('cinder') | {
-                # Nova alone may detach what it has attached.
+                # Only Nova may detach what Nova has attached.
                 'service_token_roles': 'service',
                 'service_token_roles_required': True},
         })
@@ -402,7 +402,7 @@ class Ironic(Api):
 
     def __init__(self, context: Context, alone: bool = True,
                  deploy_delay: int = 0, power_sync: int = 60) -> None:
-        """Return whether there are other conductors, and how fast it is.
+        """Set whether there are other conductors, and how fast it is.
 
         :param context: what services are given
         :param alone: whether there are no other conductors
@@ -418,15 +418,15 @@ class Ironic(Api):
         self.alone = alone
 
     def set_policy(self, rules: Mapping[str, str]) -> None:
-        """Change who may do what, also while Ironic runs.
+        """Write Ironic's policy, which it also reads while it runs.
 
-        :param rules: what differs from the defaults, by name
+        :param rules: the rules that differ from the defaults, by name
         """
         self.policy.write_text(yaml.safe_dump(dict(rules)))
 
     @contextlib.contextmanager
     def hidden(self, nodes: Collection[str]) -> Iterator[None]:
-        """Hide nodes from all but the operator, as a slip of policy would.
+        """Hide nodes from all but the operator, as a wrong policy would.
 
         :param nodes: their UUIDs
         """
@@ -489,7 +489,8 @@ class Ironic(Api):
             'fake': {'deploy_delay': self.deploy_delay},
             'database': {'connection': self.context.database.url('ironic')},
             'keystone_authtoken': self.context.credentials('ironic'),
-            # Ironic asks it for the kind of an image when a server is rebuilt.
+            # Ironic asks Glance for the kind of an image when a server is
+            # rebuilt.
             'glance': self.context.credentials('ironic') | {
                 'region_name': REGION},
             'cinder': self.context.credentials('ironic') | {
@@ -543,17 +544,18 @@ class NovaConfig:
         """
         self.context = context
         self.etc = context.etc / 'nova'
-        #: For all of them.
+        #: The file for all of them.
         self.common = self.etc / 'nova.conf'
-        #: For those that may reach the database; nova-compute may not.
+        #: The file for those that may use the database: not nova-compute.
         self.controller = self.etc / 'nova-controller.conf'
-        #: For nova-ironic-ring, whose standard error is for a person.
+        #: The file for nova-ironic-ring, which does not log to the terminal.
         self.operator = self.etc / 'nova-ironic-ring.conf'
 
     def write(self, more: Sections | None = None) -> None:
         """Write the files.
 
-        :param more: options of sections that it does not write itself
+        :param more: options by section, of sections that are not written
+            otherwise
         """
         context = self.context
         write_config(self.common, {
@@ -562,10 +564,10 @@ class NovaConfig:
                 'transport_url': context.broker.url,
                 'state_path': context.data / 'nova',
                 'my_ip': '127.0.0.1',
-                # A ring that is quick to watch.
+                # So that the ring changes soon after each event.
                 'report_interval': 2,
                 'service_down_time': DOWN_TIME,
-                # What is under way is over soon: the hardware is fake.
+                # Fake hardware does everything soon, so nothing takes long.
                 'graceful_shutdown_timeout': 10,
                 'manager_shutdown_timeout': 5,
                 'update_resources_interval': PASS_INTERVAL,
@@ -579,7 +581,8 @@ class NovaConfig:
             'placement': context.credentials('nova'),
             'neutron': context.credentials('nova'),
             'ironic': context.credentials('nova') | {
-                # Conflicts with Ironic's own work on a node end soon here.
+                # Ironic's own work on a node, which conflicts with Nova's,
+                # ends soon here.
                 'api_retry_interval': 1},
             'glance': {'region_name': REGION},
             'cinder': context.credentials('nova') | {
@@ -600,7 +603,7 @@ class NovaConfig:
             'log_dir': context.state.directory / 'log'}})
 
     def providers(self, name: str) -> pathlib.Path:
-        """Return the directory of what a nova-compute adds in Placement.
+        """Return the directory with the provider.yaml of a nova-compute.
 
         :param name: its host name
         """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a lab is made of, kept on disk for the commands that follow."""
+"""A lab's settings, kept in a file for later commands."""
 
 from collections.abc import Collection, Iterator
 import contextlib
@@ -28,21 +28,21 @@ APIS = ('keystone', 'glance', 'neutron', 'placement', 'nova', 'ironic',
         'cinder')
 _PORTS = APIS + ('rabbitmq', 'rabbitmq-dist', 'epmd')
 
-# Below the range that the kernel takes ports for outgoing connections from,
-# which would collide with ours between choosing and using them.
+# Below the range from which the kernel takes ports for outgoing connections:
+# such a connection could take a port after it was chosen here.
 _FIRST_PORT = 20000
 _LAST_PORT = 30000
 
-# Of the name that files have while they are removed.
+# At the end of the name that a directory gets before it is removed.
 _DIGITS = 8
 
 
 def free_ports(count: int, taken: Collection[int] = ()) -> list[int]:
-    """Choose ports of the loopback interface that nobody uses.
+    """Choose ports of the loopback interface that are free.
 
     :param count: how many
-    :param taken: ports that are meant for something else
-    :raises LabError: if there are not so many
+    :param taken: ports that are reserved for something else
+    :raises LabError: if there are not enough
     """
     candidates = sorted(set(range(_FIRST_PORT, _LAST_PORT)).difference(taken))
     random.shuffle(candidates)
@@ -73,10 +73,10 @@ def _locked(directory: pathlib.Path) -> Iterator[None]:
 
 
 def _ports_of_labs(directory: pathlib.Path) -> set[int]:
-    """Read which ports are meant for the labs in a directory."""
+    """Read which ports are reserved for the labs in a directory."""
     ports: set[int] = set()
     for path in directory.glob('*/lab.json'):
-        # It may be going, or be of another version.
+        # It may be removed meanwhile, or be of another version.
         with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
             ports.update(json.loads(path.read_text())['ports'].values())
     return ports
@@ -87,7 +87,7 @@ class State:
     """A lab's settings.
 
     :ivar directory: where its files are
-    :ivar driver: what nova.conf says as ``compute_driver``
+    :ivar driver: the value of ``compute_driver`` in nova.conf
     :ivar ports: the port of each service by its name
     :ivar secret: the password of all accounts of the cloud
     :ivar broker_secret: the password of the broker's one account
@@ -110,15 +110,15 @@ class State:
     @classmethod
     def create(cls, directory: pathlib.Path, driver: str,
                volumes: bool = False) -> 'State':
-        """Write down the settings of a new lab.
+        """Write the settings of a new lab into its file.
 
-        :param directory: where it lives
+        :param directory: the lab's directory
         :param driver: as the attribute
         :param volumes: as the attribute
         :raises LabError: if there are no ports for it
         """
-        # A lab that comes up beside this one does not listen on all of its
-        # ports yet.
+        # Another lab that comes up at the same time does not listen on all of
+        # its ports yet.
         with _locked(directory.parent):
             ports = free_ports(len(_PORTS), _ports_of_labs(directory.parent))
             state = cls(directory, driver, dict(zip(_PORTS, ports)),
@@ -131,7 +131,7 @@ class State:
     def load(cls, directory: pathlib.Path) -> 'State':
         """Read a lab's settings.
 
-        :param directory: where it lives
+        :param directory: the lab's directory
         :raises LabError: if there is none
         """
         try:
@@ -147,7 +147,7 @@ class State:
                 'program: end it with "down".') from None
 
     def save(self) -> None:
-        """Write the settings down."""
+        """Write the settings into their file."""
         record = dataclasses.asdict(self)
         del record['directory']
         new = self.directory / 'lab.json.new'
@@ -159,7 +159,10 @@ class State:
         return process.Process(self.directory, name)
 
     def url(self, service: str) -> str:
-        """Return where an API is."""
+        """Return the URL of an API.
+
+        :param service: the name of the service
+        """
         return f'http://127.0.0.1:{self.ports[service]}'
 
     @property
@@ -171,11 +174,11 @@ class State:
 
 
 def remove(directory: pathlib.Path) -> None:
-    """Remove a lab's files, and what is left of those before it.
+    """Remove a lab's files, and what is left of earlier labs there.
 
-    :param directory: where it lives
+    :param directory: the lab's directory
     """
-    # Renamed first, so that what is half removed is not taken for a lab.
+    # Rename it first, so that no command finds half of a lab.
     with contextlib.suppress(FileNotFoundError):
         directory.rename(directory.with_name(
             f'.{directory.name}-{uuid.uuid4().hex[:_DIGITS]}'))

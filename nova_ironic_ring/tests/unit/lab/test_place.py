@@ -55,7 +55,7 @@ class PlaceTestCase(DirectoryTestCase):
         directory = place.directory('a')
         os.close(place.make(directory))
         error = self.assertRaises(errors.LabError, place.make, directory)
-        self.assertIn(f'cannot have {directory}', str(error))
+        self.assertIn(f'Cannot make {directory}', str(error))
 
     def test_locked(self):
         directory = place.directory('a')
