@@ -13,8 +13,8 @@ _OPTION = conf.full_update_interval_opt
 def add_argument(parser: argparse.ArgumentParser) -> None:
     """Have a program take the argument.
 
-    :param parser: of the program; ``full_update_interval`` of what it returns
-        is in seconds
+    :param parser: the parser of the program; the argument that it reads is
+        ``full_update_interval``, in seconds
     """
     parser.add_argument(
         '--full-update-interval', type=_seconds, metavar='N',
@@ -24,7 +24,7 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def options(interval: int) -> services.Sections:
-    """Return what nova.conf is to say.
+    """Return the options for nova.conf.
 
     :param interval: the argument, in seconds
     """
@@ -32,7 +32,7 @@ def options(interval: int) -> services.Sections:
 
 
 def headline(interval: int) -> str:
-    """Return what a headline is to say.
+    """Return the part of a headline that names the argument.
 
     :param interval: the argument, in seconds
     """
@@ -40,7 +40,7 @@ def headline(interval: int) -> str:
 
 
 def _seconds(text: str) -> int:
-    """Read a number of seconds, of which none is negative."""
+    """Read a number of seconds, which is not negative."""
     seconds = int(text)
     if seconds < 0:
         raise argparse.ArgumentTypeError(f'{seconds} is negative')

@@ -2,11 +2,12 @@
 
 """Shows how often passes call a port, with both drivers.
 
-All is in memory: two services divide the nodes, and half of the nodes have an
-instance. In the scenes of a death, the other service has died. Calls of the
-process itself, such as for the time, are counted apart. Then it shows how many
-rows are written when free nodes change hands, in four passes of each of two
-services; in each pass, one row says when the last good pass was.
+Everything is in memory: two services divide the nodes, and half of the nodes
+have an instance. In the scenes of a death, the other service has died. The
+column "process" has the calls that leave the process alone, such as for the
+time. A second table shows how many rows are written when free nodes change
+hands, in four passes of each of two services; in each pass, one row says when
+the last good pass was.
 
 ``python -m nova_ironic_ring_tools.benchmarks.calls``
 """
@@ -127,16 +128,16 @@ def _pool_look_at_death(count: int) -> collections.Counter[str]:
 
 
 class _Pair:
-    """Two services, of which one gives free nodes to the other."""
+    """Two services; one of them gives free nodes to the other."""
 
     def __init__(self, count: int, members: Sequence[str],
                  protocol: int) -> None:
-        """Let the first services work for long.
+        """Let the services that have the nodes run some passes.
 
         :param count: how many nodes there are
-        :param members: the names of those that have them
-        :param protocol: the version of the protocol that the one speaks that
-            takes nodes
+        :param members: the names of these services
+        :param protocol: the version of the protocol that the service speaks
+            that takes nodes
         """
         self.cloud = growth_core.made(count, members, are_free=True)
         self.services = [growth_core.Service(self.cloud, host)
@@ -205,7 +206,7 @@ def _written(count: int, is_join: bool, protocol: int) -> tuple[int, int]:
     :param count: how many nodes there are
     :param is_join: whether a service joins, or the other one is drained
     :param protocol: the version of the protocol that the taker speaks
-    :returns: by the one that gives, and by the one that takes
+    :returns: the number that the giver writes, and that the taker writes
     """
     pair = _Pair(
         count, growth_core.BOTH[1:] if is_join else growth_core.BOTH, protocol)
@@ -217,7 +218,7 @@ def _written(count: int, is_join: bool, protocol: int) -> tuple[int, int]:
     return giver, taker
 
 
-#: Each returns how often each port is called, with so many nodes.
+#: Each takes the number of nodes, and returns the calls of each port.
 SCENES = {
     'ring: a steady pass': _steady,
     'ring: a look between passes': _look,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Measures the present decisions; see decide.py."""
+"""Measures the decisions of this revision; see decide.py."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from nova_ironic_ring_tools.benchmarks import rounds
 
 
 def main() -> None:
-    """Measure what standard input names."""
+    """Measure the scenes that standard input names."""
     known = rounds.situation(
         lambda members: ring.Ring(members, rounds.PARTITIONS).owner)
     current = settings.Settings(known.me, partitions=rounds.PARTITIONS)
@@ -36,7 +36,7 @@ def main() -> None:
         return decide
 
     steady = look(known.members)
-    # The ring is asked for each node once, and again where it is another one.
+    # The ring remembers the owner of each node; one of other members does not.
     steady()
     rounds.serve({'steady': lambda: steady,
                   'join': lambda: look(known.members_after_join)})

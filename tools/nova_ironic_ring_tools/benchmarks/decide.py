@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What it costs a service to decide on all nodes in a pass, in CPU time.
+"""Measures the CPU time that a service takes to decide on all nodes in a pass.
 
-Ten thousand nodes and a hundred members: a pass in which nothing moves, and
-the pass after one more service has come. The first stage of the project, of
-which all decisions were made by one class, does the same in turns with the
-present one, if its revision is in the clone.
+There are ten thousand nodes and a hundred members. It measures a pass in which
+nothing moves, and the pass after one more service has come. If the clone has
+the revision of the project's first stage, in which one class made all
+decisions, that revision does the same, in turn with this one.
 """
 
 import contextlib
@@ -28,13 +28,14 @@ _ROOT = _PROGRAMS.parents[1]
 
 
 class Measured:
-    """A process that decides when it is told to."""
+    """A process that decides each time it is told to."""
 
     def __init__(self, name: str, root: pathlib.Path) -> None:
-        """Start it.
+        """Start the process.
 
-        :param name: the name of its module here
-        :param root: the directory that has the package, and ``tools``
+        :param name: the name of its module in this package
+        :param root: the directory that has the project's package, and
+            ``tools``
         """
         self.times: dict[str, list[float]] = {scene: [] for scene in _SCENES}
         self.offers: dict[str, int] = {}
@@ -46,9 +47,9 @@ class Measured:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, scene: str) -> None:
-        """Let it decide once.
+        """Let the process decide once.
 
-        :param scene: what it sees
+        :param scene: the name of what it sees
         """
         assert self._process.stdin and self._process.stdout
         print(scene, file=self._process.stdin, flush=True)
@@ -57,13 +58,13 @@ class Measured:
         self.times[scene].append(seconds)
 
     def end(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.communicate()
 
     def line(self, scene: str) -> str:
-        """Return what it has cost.
+        """Return the seconds that the decisions took, as text.
 
-        :param scene: what it saw
+        :param scene: the name of what the process saw
         """
         times = self.times[scene]
         return (f'min {min(times):.4f} s, median '
@@ -71,7 +72,7 @@ class Measured:
 
 
 def _unpack_stage_one(directory: pathlib.Path) -> bool:
-    """Write the first stage, and what measures it, into a directory.
+    """Write the first stage, and these programs, into a directory.
 
     :returns: False if the clone does not have it
     """
@@ -87,7 +88,7 @@ def _unpack_stage_one(directory: pathlib.Path) -> bool:
 
 
 def main() -> None:
-    """Measure, and print what has come of it."""
+    """Measure, and print the results."""
     with contextlib.ExitStack() as stack:
         measured = {'core': Measured('core', _ROOT)}
         stack.callback(measured['core'].end)

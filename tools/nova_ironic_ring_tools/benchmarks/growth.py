@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Shows how what this project's code costs grows with the nodes, in CPU time.
+"""Shows how the CPU time of this project's code grows with the nodes.
 
-All is in memory: two services divide N nodes, and one of them does something.
-The last column is what a node costs with the most nodes, by what it costs with
-the fewest: 1 where the cost grows as the nodes do, and where it grows with
-their square, as many times more as there are more nodes.
+Everything is in memory: two services divide N nodes, and one of them does
+something. The last column divides the time for a node with the most nodes by
+the time for a node with the fewest. It is 1 if the time grows as the number of
+nodes does. If the time grows with the square of that number, it is the most
+nodes divided by the fewest.
 
 ``python -m nova_ironic_ring_tools.benchmarks.growth``
 """
@@ -23,26 +24,26 @@ from nova_ironic_ring_tools.benchmarks import growth_core
 from nova_ironic_ring_tools.benchmarks import growth_tracker
 
 _NODES = [500, 1000, 2000, 4000]
-# The least of them counts: other work on the machine adds to the others.
+# The shortest of them counts: other work on the machine prolongs the others.
 _ROUNDS = 3
-#: What a node may cost at most with the most nodes, by what it costs with the
-#: fewest. What little objects cost the processor's caches is less.
+#: The largest allowed value of the last column. It is more than 1, because
+#: many small objects do not fit into the processor's caches.
 MOST = 2.5
 
 
 def growth(nodes: Sequence[int], seconds: Sequence[float]) -> float:
-    """Return how much more a node costs with the most nodes.
+    """Return how many times more a node costs with the most nodes.
 
-    :param nodes: how many there were
-    :param seconds: what all cost each time
+    :param nodes: the numbers of nodes, in rising order
+    :param seconds: the seconds that all nodes took, for each of these numbers
     """
     return seconds[-1] / nodes[-1] * nodes[0] / seconds[0]
 
 
 def _measure(scene: Callable[[int], float], count: int) -> float:
-    """Return what something costs with so many nodes, in seconds."""
+    """Return the seconds that a scene takes with ``count`` nodes."""
     gc.collect()
-    # It comes when it comes, and looks at all objects that there are.
+    # The garbage collector may run at any time, and looks at all objects.
     gc.disable()
     try:
         return min(scene(count) for _ in range(_ROUNDS))
@@ -71,9 +72,9 @@ def main(arguments: Sequence[str]) -> int:
                         default=_NODES, help='how many, in rising order '
                         f'(default: {" ".join(map(str, _NODES))})')
     parser.add_argument('--only', default='', metavar='WORD',
-                        help='what has this word in its name')
+                        help='only scenes with this word in their names')
     chosen = parser.parse_args(arguments)
-    # What is logged of each node is for no one here.
+    # Nobody reads here what is logged of each node.
     logging.disable(logging.ERROR)
     worse = []
     for part in growth_core, growth_command, growth_tracker:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the command makes of a deployment that was read, in memory."""
+"""The time that the command takes with a deployment that was read."""
 
 from collections.abc import Callable, Mapping
 import functools
@@ -67,7 +67,7 @@ def _cost(make: Callable[[int], snapshot.Snapshot],
     return growth_core.timed(lambda: do(seen))
 
 
-#: Each returns what it costs with so many nodes, in seconds.
+#: Each takes the number of nodes, and returns the seconds that it takes.
 SCENES: Mapping[str, Callable[[int], float]] = {
     f'{driver}: {name}': functools.partial(_cost, make, do)
     for driver, make in (('ring', _ring), ('pool', _pool))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What passes cost, and the tracker's way through the nodes, in memory.
+"""The time that passes take, and the resource tracker after them, in memory.
 
-Half of the nodes have an instance, where it is not said that all are free.
+Half of the nodes have an instance, unless a function says that all are free.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ _SHARD = 50
 
 
 def names(count: int) -> list[str]:
-    """Return the UUIDs of so many nodes.
+    """Return the UUIDs of nodes.
 
     :param count: how many
     """
@@ -42,7 +42,7 @@ def names(count: int) -> list[str]:
 
 
 def desired(node: str) -> str | None:
-    """Return which of both services a node is for.
+    """Return the desired owner of a node, if both services are members.
 
     :param node: its UUID
     """
@@ -60,14 +60,19 @@ def timed(do: Callable[[], object]) -> float:
 
 
 def _settings(host: str = _ME, by_shards: bool = False) -> settings.Settings:
-    # As many nodes vanish as may.
+    # One scene deletes a quarter of the nodes.
     return settings.Settings(host, partitions=_PARTITIONS,
                              by_shards=by_shards, vanished_nodes_limit=50)
 
 
 def made(count: int, hosts: Sequence[str] = BOTH, are_free: bool = False
          ) -> clouds.Cloud:
-    """Make a cloud in which all nodes are where they belong."""
+    """Make a cloud in which each node is with its desired owner.
+
+    :param count: how many nodes it has
+    :param hosts: the names of its services
+    :param are_free: whether no node has an instance
+    """
     cloud = clouds.Cloud()
     for host in hosts:
         cloud.beat(host)
@@ -100,7 +105,10 @@ def _sharded(count: int) -> clouds.Cloud:
 
 
 def pooled(count: int) -> clouds.Cloud:
-    """Make a cloud of two services with pools."""
+    """Make a cloud of two services with pools.
+
+    :param count: how many nodes it has
+    """
     cloud = made(count)
     cloud.rows.clear()
     kind = clouds.Node().kind
@@ -119,7 +127,7 @@ def pooled(count: int) -> clouds.Cloud:
 
 
 class Service:
-    """One service, which has been well for long."""
+    """One service, which has had good passes for long."""
 
     def __init__(self, cloud: clouds.Cloud, host: str = _ME,
                  by_shards: bool = False) -> None:
@@ -132,7 +140,7 @@ class Service:
         self.result = node_places.PassResult()
 
     def decide(self) -> None:
-        """Run a pass, of which the tracker makes nothing yet."""
+        """Run a pass, without the tracker, which :meth:`walk` runs."""
         self.result = passes.run(
             self.tracker.world, self.tracker.memory, self.current, _NODES)
         self.tracker.memory = self.result.memory
@@ -142,7 +150,7 @@ class Service:
         self.tracker.track(self.result)
 
     def count(self) -> None:
-        """Run a pass with pools, and record what comes of it."""
+        """Run a pass with pools, and record the pools."""
         result = passes.run(
             self.tracker.world, self.tracker.memory, self.current, _POOLS)
         self.tracker.memory = result.memory
@@ -173,7 +181,11 @@ class Service:
 
 
 def settled(cloud: clouds.Cloud, by_shards: bool = False) -> Service:
-    """Return a service that has just had a pass in which nothing moved."""
+    """Return a service that has just had a pass in which nothing moved.
+
+    :param cloud: its cloud
+    :param by_shards: whether the services divide the nodes by their shards
+    """
     service = Service(cloud, by_shards=by_shards)
     for _ in range(2):
         service.decide()
@@ -183,7 +195,10 @@ def settled(cloud: clouds.Cloud, by_shards: bool = False) -> Service:
 
 
 def counted(count: int) -> Service:
-    """Return the same with pools."""
+    """Return such a service with pools.
+
+    :param count: how many nodes its cloud has
+    """
     cloud = pooled(count)
     services = [Service(cloud, host) for host in BOTH]
     for service in services * 2:
@@ -203,19 +218,23 @@ def _steady_walk(count: int) -> float:
 
 
 def _both(service: Service) -> float:
-    """Time a pass, and the tracker's way after it."""
+    """Return the seconds of a pass, and of the tracker after it."""
     return timed(service.decide) + timed(service.walk)
 
 
 def bereft(cloud: clouds.Cloud, by_shards: bool = False) -> Service:
-    """Return a service whose peer has died."""
+    """Return a service whose peer has died.
+
+    :param cloud: its cloud
+    :param by_shards: whether the services divide the nodes by their shards
+    """
     service = settled(cloud, by_shards)
     service.lose_other()
     return service
 
 
 def _first(count: int) -> float:
-    """The first pass of the only service, and its tracker's way."""
+    """Time the first pass of the only service, and its tracker."""
     cloud = made(count, (_ME,), are_free=True)
     cloud.rows.clear()
     return _both(Service(cloud))
@@ -238,7 +257,7 @@ def _look_at_death(count: int) -> float:
 
 
 def _offers(count: int) -> float:
-    """The pass in which a newcomer is offered its half, and the way."""
+    """Time the pass that offers a newcomer its half, and the tracker."""
     cloud = made(count, (_ME,), are_free=True)
     service = settled(cloud)
     cloud.beat(_OTHER)
@@ -250,7 +269,10 @@ def _offers(count: int) -> float:
 
 
 def offered(count: int) -> Service:
-    """Return a newcomer whose half is offered to it."""
+    """Return a newcomer, to which its half of the nodes is offered.
+
+    :param count: how many nodes its cloud has
+    """
     cloud = made(count, (_OTHER,), are_free=True)
     cloud.beat(_ME)
     owner = ring.Ring(BOTH, _PARTITIONS).owner
@@ -269,7 +291,7 @@ def _takes(count: int) -> float:
 
 
 def _has_taken(count: int) -> float:
-    """The pass after that, in which builds of the giver are looked for."""
+    """Time the next pass, in which it looks for builds of the giver."""
     service = offered(count)
     service.decide()
     service.walk()
@@ -278,7 +300,7 @@ def _has_taken(count: int) -> float:
 
 
 def _look_at_offers(count: int) -> float:
-    """A look between passes, of one that waits for half of the nodes."""
+    """Time a look of a service that waits for half of the nodes."""
     service = offered(count)
     rows = service.cloud.rows
     gone = [node for node, row in rows.items() if row.taker == _ME]
@@ -291,7 +313,7 @@ def _look_at_offers(count: int) -> float:
 
 
 def _vanished(count: int) -> float:
-    """A quarter of the nodes is deleted from Ironic."""
+    """Time a pass after a quarter of the nodes was deleted from Ironic."""
     service = settled(made(count, (_ME,), are_free=True))
     gone = names(count)[::4]
     for node in gone:
@@ -338,7 +360,7 @@ def _pool_look_at_death(count: int) -> float:
     return timed(service.look_at_pools)
 
 
-#: Each returns what it costs with so many nodes, in seconds.
+#: Each takes the number of nodes, and returns the seconds that it takes.
 SCENES: Mapping[str, Callable[[int], float]] = {
     'ring: a steady pass': _steady,
     "ring: its tracker's way": _steady_walk,

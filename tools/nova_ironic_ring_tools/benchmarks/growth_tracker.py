@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a driver costs below Nova's own resource tracker, without a cloud.
+"""The time that a driver takes with Nova's own resource tracker, in memory.
 
-One service has all nodes, all of which are free. What Nova's database, Ironic
-and Placement answer is made in memory, as the objects that Nova reads, and
-counts as well. The listing of the nodes does not: ``benchmarks.listing``
+One service has all nodes, and all are free. Nova's database, Ironic and
+Placement are objects in memory, and the time to make their answers counts as
+well. The time to list the nodes does not count: ``benchmarks.listing``
 measures that.
 """
 
@@ -30,14 +30,14 @@ _DRIVERS: Mapping[str, type[upstream.NovaIronicDriver]] = {
 
 
 class _Clock:
-    """Adds up the processor time of calls, but for calls in calls."""
+    """Adds up the processor time of calls; a call in a call counts once."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._is_running = False
 
     def timing(self, method: Callable[..., object]) -> Callable[..., object]:
-        """Return a function that is timed.
+        """Return a function whose calls are timed.
 
         :param method: the function
         """
@@ -82,7 +82,8 @@ def _passes(name: str, count: int) -> Mapping[str, tuple[float, float]]:
 
     :param name: the name of the driver
     :param count: how many nodes there are
-    :returns: what each costs, without what is Nova's and with it
+    :returns: the seconds of the first pass and of a steady pass: of the driver
+        alone, and with Nova's tracker
     """
     found = {}
     with _started(name, count) as (nova, tracker, me):
@@ -95,7 +96,7 @@ def _passes(name: str, count: int) -> Mapping[str, tuple[float, float]]:
                 stack.enter_context(mock.patch.object(
                     me.driver, method, ours.timing(
                         getattr(me.driver, method))))
-            # In the second one the service has first been heard of.
+            # In the second pass the service sees its own first heartbeat.
             for what in 'first', '', '', 'steady':
                 listing.seconds = ours.seconds = 0
                 whole = growth_core.timed(tracker.run_pass)
@@ -110,7 +111,7 @@ def _cost(name: str, what: str, is_whole: bool, count: int) -> float:
     return _passes(name, count)[what][is_whole]
 
 
-#: Each returns what it costs with so many nodes, in seconds.
+#: Each takes the number of nodes, and returns the seconds that it takes.
 SCENES: Mapping[str, Callable[[int], float]] = {
     f'{name}: {what} pass, {whose}': functools.partial(
         _cost, name, what, is_whole)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What it costs to tell a service its instances, in CPU time and in bytes.
+"""Measures what it costs to send a service its instances: CPU time and bytes.
 
-Nova's resource tracker asks conductor for the instances of a compute node in
-each pass, under its lock, and gets all of them in one message: with pools,
-that is thousands. Here conductor's half and nova-compute's half of that are
-done one after the other, without a database and without RabbitMQ.
+In each pass, Nova's resource tracker asks conductor for the instances of a
+compute node, while it holds its lock, and gets all of them in one message.
+With pools, these can be thousands. This program does the work of conductor and
+then that of nova-compute, without a database and without RabbitMQ.
 """
 
 import base64
@@ -23,12 +23,12 @@ objects.register_all()
 
 _INSTANCES = 3000
 _USER_DATA = 16 * 1024
-# What RabbitMQ takes at most from release 4.0 on, and took before.
+# The largest message for RabbitMQ, in bytes: from release 4.0 on, and before.
 _LARGEST = {'4.0': 16 * 2**20, '3.13': 128 * 2**20}
 
 
 def _instance(number: int, user_data: str | None) -> objects.Instance:
-    """Make an instance of a usual kind, with what the tracker wants of it."""
+    """Make a usual instance, with the fields that the tracker reads."""
     now = datetime.datetime.now(datetime.timezone.utc)
     flavor = objects.Flavor(
         id=1, name='bm.large', memory_mb=524288, vcpus=128, root_gb=1000,
@@ -79,7 +79,7 @@ def _measure(name: str, user_data: str | None) -> None:
 
 
 def main() -> None:
-    """Print what a list costs, without and with user data."""
+    """Print what a list of instances costs, without and with user data."""
     print(f'{_INSTANCES} instances: the message, conductor, nova-compute, and '
           'how many fit into the largest message')
     _measure('no user data', None)

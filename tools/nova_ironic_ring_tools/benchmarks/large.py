@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lets many services divide very many nodes in memory, and prints how.
+"""Lets many services divide very many nodes in memory, and prints the result.
 
 The services run real passes, one after the other, until nothing moves: after
-the death of one of them, and after one more has come. What Nova, Ironic and
-Placement cost is not in the figures: ``scale`` measures that.
+the death of one of them, and after one more has come. The figures do not
+include the cost of Nova, Ironic and Placement: ``scale`` measures that.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.core.world import forecast
 from nova_ironic_ring_tools.benchmarks import rounds
 
-# Shards of each service, where nodes are divided by them.
+# Shards for each service, if the services divide the nodes by shards.
 _SHARDS = 20
 
 
@@ -33,9 +33,9 @@ _SHARDS = 20
 class Size:
     """How large a cloud is.
 
-    :ivar services: how many
-    :ivar nodes: how many
-    :ivar by_shards: whether the services divide them by their shards
+    :ivar services: the number of services
+    :ivar nodes: the number of nodes
+    :ivar by_shards: whether the services divide the nodes by their shards
     """
 
     services: int

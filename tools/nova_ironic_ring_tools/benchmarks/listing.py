@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What it costs a service to list Ironic's nodes, in CPU time.
+"""Measures the CPU time that a service takes to list Ironic's nodes.
 
-Ten thousand nodes, of which a tenth are this service's, in 64 shards. The SDK
-lists them as Nova's driver has it do, which makes an object of each node, and
-in turns with it both drivers of this project list them. Ironic is a transport
-that answers at once with what was made before.
+There are ten thousand nodes in 64 shards, and the service owns a tenth of
+them. The SDK lists them as Nova's driver has it do, and makes an object of
+each node. In turn with it, both drivers of this project list them. There is no
+Ironic: a transport answers at once with texts that were made before.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,9 +26,9 @@ _SDK = 'the SDK'
 
 
 def _lists(connect: mock.Mock) -> Mapping[str, Callable[[], int]]:
-    """Return what lists, by its name; each returns how many it has listed.
+    """Return functions that list nodes, by name; each returns how many.
 
-    :param connect: what Nova's driver calls for its client
+    :param connect: the function that Nova's driver calls for its client
     """
     api = ironic_api.Api([
         ironic_api.node(number, f'shard-{number % _SHARDS:02}')
@@ -71,13 +71,13 @@ def _lists(connect: mock.Mock) -> Mapping[str, Callable[[], int]]:
 
 
 def main() -> None:
-    """Measure, and print what has come of it."""
+    """Measure, and print the results."""
     with mock.patch('nova.utils.get_sdk_adapter') as connect:
         _measure(_lists(connect))
 
 
 def _measure(lists: Mapping[str, Callable[[], int]]) -> None:
-    # What is kept from pass to pass is there, and so are Ironic's answers.
+    # Once before: what is kept from pass to pass is there then.
     counts = {name: run() for name, run in lists.items()}
     times: dict[str, list[float]] = {name: [] for name in lists}
     for _ in range(_ROUNDS):

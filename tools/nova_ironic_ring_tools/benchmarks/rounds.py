@@ -2,8 +2,8 @@
 
 """What the measured processes have in common.
 
-This is the only module here that runs beside the first stage of the project
-as well as beside the present one.
+This is the only module here that runs with the project's first stage as well
+as with this revision.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,10 +25,11 @@ class Situation:
     """What one service of many sees.
 
     :ivar members: the names of the services
-    :ivar me: the one that decides
-    :ivar nodes: the instance on each node, None for a free one
-    :ivar mine: the nodes of that service
-    :ivar instances: its instances
+    :ivar me: the name of the service that decides
+    :ivar nodes: the instance on each node, by the node's UUID; None for a free
+        node
+    :ivar mine: the UUIDs of the nodes of that service
+    :ivar instances: the names of its instances
     """
 
     members: list[str]
@@ -45,9 +46,10 @@ class Situation:
 
 def situation(make_ring: Callable[[list[str]], Callable[[str], str | None]]
               ) -> Situation:
-    """Return the situation, in which every second node has an instance.
+    """Return a situation in which every second node has an instance.
 
-    :param make_ring: says of members who the desired owner of a node is
+    :param make_ring: takes the names of the members, and returns a function
+        that returns the desired owner of a node
     """
     members = [f'compute-{number:03}' for number in range(_MEMBERS)]
     owner = make_ring(members)
@@ -55,7 +57,7 @@ def situation(make_ring: Callable[[list[str]], Callable[[str], str | None]]
     nodes = {str(uuid.UUID(int=number * 7919)):
              f'instance-{number}' if number % 2 else None
              for number in range(_NODES)}
-    # One that has something to offer then.
+    # A service that has nodes to offer after the join.
     me = next(str(owner(node)) for node, instance in nodes.items()
               if instance is None and after_join(node) == NEWCOMER)
     mine = frozenset(node for node in nodes if owner(node) == me)
@@ -64,11 +66,12 @@ def situation(make_ring: Callable[[list[str]], Callable[[str], str | None]]
 
 
 def serve(prepare: Mapping[str, Callable[[], Callable[[], int]]]) -> None:
-    """Measure what the lines of standard input name, one after the other.
+    """Measure the scenes that the lines of standard input name.
 
-    A line with the CPU seconds and the number of offers comes for each.
+    For each, print a line with the CPU seconds and the number of offers.
 
-    :param prepare: by name, what returns that which is to be measured
+    :param prepare: for each scene, by its name, a function that prepares it;
+        it returns the function to measure, which returns the number of offers
     """
     for line in sys.stdin:
         run = prepare[line.strip()]()

@@ -10,8 +10,8 @@ from nova_ironic_ring_tools.benchmarks import rounds
 
 
 def main() -> None:
-    """Measure what standard input names."""
-    # Modules of another revision than this one.
+    """Measure the scenes that standard input names."""
+    # These modules are of the revision of the first stage.
     keeper, membership, ownership, ring, settings = (
         importlib.import_module(f'nova_ironic_ring.{name}') for name in (
             'keeper', 'membership', 'ownership', 'ring', 'settings'))
@@ -28,7 +28,7 @@ def main() -> None:
 
     def look(members: list[str]) -> Callable[[], int]:
         kept = keeper.Keeper()
-        # The second heartbeat makes that it is trusted.
+        # After the second heartbeat, what the service sees is trusted.
         for now in start, start + datetime.timedelta(seconds=1):
             services = [membership.Service(host, now) for host in members]
             kept.look(current, services, services[0], 0, now)

@@ -27,7 +27,8 @@ from nova_ironic_ring_tools.devstack import settings
 _CHECKOUT = pathlib.Path(__file__).resolve().parents[3]
 _STACK = f'cd {furniture.DEVSTACK} && exec ./stack.sh'
 _CLEAN = f'cd {furniture.DEVSTACK} && ./unstack.sh && ./clean.sh'
-# It prints what it traces as well, until it has its log.
+# The lines of stack.sh to show: until it has its log, it also prints what it
+# traces.
 _SUMMARY = re.compile(r'\d{4}-\d\d-\d\d \S+ \| |\[ERROR\]')
 _ENVIRONMENT = """\
 environment variables:
@@ -53,7 +54,7 @@ class Devstack:
         self._stacked = directory / 'stacked'
 
     def up(self, sources: settings.Sources, wanted: settings.Cloud) -> None:
-        """Make it, with what was made by an earlier call that has failed.
+        """Make the devstack; continue after an earlier call that has failed.
 
         :param sources: where everything is fetched from
         :param wanted: what is to run
@@ -83,9 +84,9 @@ class Devstack:
         self._stacked.touch()
 
     def wanted(self) -> settings.Cloud:
-        """Return what is to run.
+        """Return what is to run, as it was given to :meth:`up`.
 
-        :raises DevstackError: if none is up
+        :raises DevstackError: if no devstack is up
         """
         try:
             return settings.Cloud(**json.loads(self._settings.read_text()))
@@ -95,16 +96,16 @@ class Devstack:
                 'with "up".') from error
 
     def check(self) -> None:
-        """Check it.
+        """Check the devstack.
 
         :raises DevstackError: if something is not as it should be
         """
         checks.Checks(clouds.Cloud(self.box), self.wanted()).run()
 
     def down(self) -> None:
-        """Run unstack.sh and clean.sh, and see what the plugin has left.
+        """Run unstack.sh and clean.sh, and check that nothing is left.
 
-        :raises DevstackError: if that is anything
+        :raises DevstackError: if something of the plugin is left
         """
         conductors.stop(self.box, list(self.wanted().groups))
         log = self.box.directory / 'clean.log'
@@ -120,7 +121,7 @@ class Devstack:
         print('unstack.sh and clean.sh leave nothing of the plugin.')
 
     def status(self) -> str:
-        """Return what there is, in a line for each thing."""
+        """Return in one line what there is."""
         if not self.box.directory.exists():
             return f'{self.box.directory}: nothing'
         state = ('does not run' if self.box.leader() is None else
@@ -130,7 +131,7 @@ class Devstack:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         'tools/devstack', description='Make a devstack with the driver in a '
         'container of Debian 12, with fake hardware, and check it. Needs '
@@ -166,7 +167,8 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument('--keep', action='store_true',
                      help='keep the container, for another "up"')
     how.add_argument('--only-remove', action='store_true',
-                     help='remove everything, without that')
+                     help='remove everything, without unstack.sh and '
+                          'clean.sh')
     return parser
 
 
@@ -182,7 +184,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run a command.
 
     :param arguments: of the command line
-    :returns: 0 if it did what it should
+    :returns: the exit status: 0 if the command did what it should
     """
     chosen = _parser().parse_args(arguments)
     devstack = Devstack(chosen.directory)
@@ -201,7 +203,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _do(devstack: Devstack, chosen: argparse.Namespace) -> int:
-    """Run a command that root alone may."""
+    """Run a command that only root may run."""
     match chosen.command:
         case 'up':
             groups = settings.groups(chosen.groups)

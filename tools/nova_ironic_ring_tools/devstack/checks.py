@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is looked at on a devstack that is up, and after it."""
+"""Checks of a devstack that is up, and after its end."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +13,8 @@ from nova_ironic_ring_tools.devstack import local_conf
 from nova_ironic_ring_tools.devstack import settings
 
 _SERVER = 'nova-ironic-ring-check'
-# Seconds. Nova looks at the nodes once a minute, and a service is down after
-# one without a heartbeat.
+# Seconds. Nova looks at the nodes once a minute, and a service is down after a
+# minute without a heartbeat.
 _STEADY = 420
 _MOVED = 420
 _CLEANED = 180
@@ -23,8 +23,8 @@ _CLEANED = 180
 def hosts(first: str, computes: int) -> list[str]:
     """Return the names of the services, as the plugin gives them.
 
-    :param first: that of devstack's own
-    :param computes: how many there are
+    :param first: the name of devstack's own service
+    :param computes: how many services there are
     """
     return [first, *(f'{first}-{number}'
                      for number in range(2, computes + 1))]
@@ -96,8 +96,8 @@ class Checks:
                   nodes: Mapping[str, Mapping[str, Any]]) -> bool:
         """Say whether each node is where it belongs.
 
-        :param services: what the ring says of each, by its host
-        :param nodes: what the ring says of each, by its UUID
+        :param services: what nova-ironic-ring shows of each, by its host
+        :param nodes: what nova-ironic-ring shows of each, by its UUID
         """
         return (
             set(services) == set(self.names)

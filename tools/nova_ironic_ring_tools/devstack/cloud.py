@@ -12,7 +12,8 @@ from nova_ironic_ring_tools.devstack import container
 from nova_ironic_ring_tools.devstack import errors
 from nova_ironic_ring_tools.devstack import furniture
 
-# Who may change all nodes; who has the network, and sees all servers.
+# The account that may change all nodes; the account that has the network, and
+# sees all servers.
 _SYSTEM = 'devstack-system-admin'
 _ADMIN = 'devstack-admin-demo'
 _POLL = 5
@@ -22,7 +23,7 @@ class Cloud:
     """A devstack that is up."""
 
     def __init__(self, box: container.Container) -> None:
-        """Look at a cloud.
+        """Choose a cloud.
 
         :param box: the container that it runs in
         """
@@ -62,26 +63,28 @@ class Cloud:
             [str(furniture.PROGRAMS / name), *words]))
 
     def services(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return what the ring says of each service, by its host."""
+        """Return what nova-ironic-ring shows of each service, by its host."""
         return {line['Host']: line for line in self.ring('show')}
 
     def nodes(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return what the ring says of each node, by its UUID."""
+        """Return what nova-ironic-ring shows of each node, by its UUID."""
         return {line['Node']: line for line in self.ring('node', 'list')}
 
 
 def until(what: str, seconds: float, done: Callable[[], bool]) -> float:
-    """Wait until something is true, and say how many seconds that took.
+    """Wait until something is true.
 
-    :param what: that, for a sentence
+    :param what: what is waited for, as the end of the error message
     :param seconds: for how long to wait
-    :param done: says whether it is true
-    :raises DevstackError: if it does not come true
+    :param done: returns whether it is true
+    :returns: the seconds that this took
+    :raises DevstackError: if it is not true by then
     """
     begin = time.monotonic()
     while not done():
         if time.monotonic() - begin > seconds:
             raise errors.DevstackError(
-                f'After {seconds:.0f} seconds it is not so that {what}.')
+                f'After {seconds:.0f} seconds it is still not true that '
+                f'{what}.')
         time.sleep(_POLL)
     return time.monotonic() - begin

@@ -9,7 +9,7 @@ import subprocess
 
 from nova_ironic_ring_tools.devstack import errors
 
-# Lines of a program that has failed that are worth showing.
+# How many of the last lines of a program that has failed are shown.
 _LAST = 20
 
 
@@ -52,16 +52,16 @@ def log(path: pathlib.Path, *argv: str) -> None:
 
 
 def missing(program: str, error: OSError) -> errors.DevstackError:
-    """Say that a program is not there.
+    """Return an error that says that a program cannot be run.
 
     :param program: its name
-    :param error: what came of running it
+    :param error: the error from running it
     """
     return errors.DevstackError(
         f'{program} cannot be run: {error.strerror}; install it.')
 
 
 def _failure(argv: Sequence[str], output: str) -> str:
-    """Say that a program has failed."""
+    """Return a message that says that a program has failed."""
     last = '\n'.join(output.rstrip().splitlines()[-_LAST:])
     return f'{shlex.join(argv)} has failed:\n{last}'

@@ -25,14 +25,13 @@ _PACKAGES = ('ca-certificates', 'dbus', 'git', 'hostname', 'iproute2',
              'iptables', 'kmod', 'locales', 'lsb-release', 'procps', 'python3',
              'qemu-utils', 'sudo', 'systemd', 'systemd-sysv', 'wget')
 _CERTIFICATES = pathlib.Path('usr/local/share/ca-certificates')
-# Without the updates, which the mirror of old packages may lack.
 _SOURCES = """\
 deb {mirror} {release} main
 deb {mirror} {release}-updates main
 deb {mirror}-security {release}-security main
 """
-# Devstack restarts the initiator, which wants a part of the kernel that only
-# the first network of a machine has.
+# Devstack restarts the iSCSI initiator, which needs a part of the kernel that
+# only the first network of a machine has.
 _ISCSI = """\
 [Unit]
 Description=No iSCSI in a container
@@ -45,11 +44,11 @@ _FILES = {
     'etc/hostname': _HOSTNAME + '\n',
     'etc/hosts': f'127.0.0.1 localhost\n{network.ADDRESS} {_HOSTNAME}\n',
     'etc/locale.gen': 'en_US.UTF-8 UTF-8\n',
-    # What is lost in a crash of the machine is made anew.
+    # Without syncs: after a crash of the machine, the container is made anew.
     'etc/dpkg/dpkg.cfg.d/unsafe-io': 'force-unsafe-io\n',
     'etc/apt/apt.conf.d/90languages': 'Acquire::Languages "none";\n',
     'etc/systemd/system/iscsid.service': _ISCSI,
-    # The repositories are root's.
+    # The repositories belong to root, and git refuses those of other users.
     'etc/gitconfig': '[safe]\n\tdirectory = *\n',
     f'etc/sudoers.d/{USER}': f'{USER} ALL=(ALL) NOPASSWD: ALL\n',
 }
@@ -73,7 +72,7 @@ EOF
 dpkg-deb --build /tmp/shim
 dpkg --install /tmp/shim.deb
 """
-# Devstack sets how the network behaves, which in here is the container's own.
+# Devstack changes settings of the network, which here is the container's own.
 _WRITABLE = {'SYSTEMD_NSPAWN_API_VFS_WRITABLE': 'network'}
 # Seconds.
 _BOOT = 120
@@ -91,7 +90,7 @@ class Container:
     def __init__(self, directory: pathlib.Path) -> None:
         """Describe a container, which need not exist.
 
-        :param directory: a directory of it alone
+        :param directory: a directory that has nothing else
         """
         self.directory = directory
         self.root = directory / 'root'
@@ -118,7 +117,7 @@ class Container:
             mirror=mirror.rstrip('/'), release=_RELEASE))
         for name, text in _FILES.items():
             self.write(name, text)
-        # A machine may be one that reaches the world through another.
+        # The machine may use a proxy that has certificates of its own.
         certificates = pathlib.Path('/', _CERTIFICATES)
         if certificates.is_dir():
             shutil.copytree(certificates, self.root / _CERTIFICATES,
@@ -129,7 +128,7 @@ class Container:
         self._made.touch()
 
     def password(self) -> str:
-        """Return the password of everything in it, which stays the same."""
+        """Return the password of everything in it, always the same one."""
         path = self.directory / 'password'
         if not path.exists():
             path.touch(0o600)
@@ -147,13 +146,13 @@ class Container:
         path.write_text(text)
 
     def _resolve(self) -> None:
-        """Let it ask the name servers that this machine asks."""
+        """Let the container ask the name servers that this machine asks."""
         path = self.root / 'etc/resolv.conf'
         path.unlink(missing_ok=True)
         path.write_text(pathlib.Path('/etc/resolv.conf').read_text())
 
     def boot(self) -> None:
-        """Start it, unless it runs.
+        """Start the container, unless it runs.
 
         :raises DevstackError: if it does not come up
         """
@@ -189,29 +188,29 @@ class Container:
             f'--machine={_HOSTNAME}', '--console=read-only',
             f'--network-namespace-path={network.path()}',
             '--capability=CAP_NET_ADMIN', '--resolv-conf=off',
-            # Devstack writes there if it is a file, and nobody may.
+            # Devstack writes to this path if it is a file, and may not.
             '--bind=/dev/null:/sys/kernel/mm/ksm/run']
 
     def _ready(self) -> bool:
-        """Say whether it takes commands."""
+        """Return whether the container is ready for commands."""
         return self.leader() is not None and not subprocess.call(
             [*self.enter(), 'systemctl', 'is-active', '--quiet', 'dbus'],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
 
     def leader(self) -> int | None:
-        """Return the number of its first process; None if it does not run."""
+        """Return the ID of its first process; None if it does not run."""
         try:
             outer = int(self._pid.read_text())
             called = pathlib.Path('/proc', str(outer), 'cmdline').read_bytes()
         except (OSError, ValueError):
             return None
-        # The number can be that of another process by now.
+        # Another process can have the ID by now.
         if f'--directory={self.root}'.encode() not in called.split(b'\0'):
             return None
         for status in pathlib.Path('/proc').glob('[0-9]*/stat'):
             try:
-                # The name is in brackets, and can have anything in it.
+                # The name is in brackets, and any character can be in it.
                 fields = status.read_text().rpartition(')')[2].split()
             except OSError:
                 continue
@@ -253,10 +252,10 @@ class Container:
         return [*self.enter(), 'runuser', '--login', USER, '--command']
 
     def shell(self, script: str | None) -> int:
-        """Run a script of the user with this terminal, or a shell.
+        """Run a script, or a shell, as the user of devstack in this terminal.
 
         :param script: commands of bash; None for a shell
-        :returns: what it exits with
+        :returns: its exit status
         """
         argv = self._user() + [script] if script else self._user()[:-1]
         return subprocess.call(argv, env=_environment())
@@ -265,14 +264,14 @@ class Container:
               shown: re.Pattern[str] | None = None) -> int:
         """Run a script of the user as a service, until it ends.
 
-        It is in no session of a login, so what it starts does not end with
-        it. It is as nice to others as this process.
+        The script runs outside of a login session, so the processes that it
+        starts go on after its end. It has the nice value of this process.
 
         :param script: commands of bash
-        :param unit: what the service is to be called
-        :param output: a file for what it prints
-        :param shown: what the lines begin with that are printed as well
-        :returns: what it exits with
+        :param unit: the name of the service
+        :param output: a file for what the script prints
+        :param shown: lines that begin with this are printed here as well
+        :returns: the exit status of the script
         """
         argv = [
             *self.enter(), 'systemd-run', '--quiet', '--pipe', '--wait',
@@ -293,7 +292,7 @@ class Container:
         return process.returncode
 
     def halt(self) -> None:
-        """Stop it, if it runs, and remove its network."""
+        """Stop the container, if it runs, and remove its network."""
         try:
             outer = int(self._pid.read_text())
         except (OSError, ValueError):
@@ -310,14 +309,14 @@ class Container:
         network.down(self._forwarding)
 
     def remove(self) -> None:
-        """Stop it, and remove all that it has."""
+        """Stop the container, and remove its directory."""
         self.halt()
         if self.directory.exists():
             shutil.rmtree(self.directory)
 
 
 def _environment() -> dict[str, str]:
-    """Return an environment that has nothing of this machine's."""
+    """Return an environment without the variables of this machine."""
     return {'PATH': '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:'
                     '/bin',
             'TERM': os.environ.get('TERM', 'dumb'), 'LC_ALL': 'C.UTF-8'}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What devstack finds in the container when it starts."""
+"""The files that devstack needs in the container before it starts."""
 
 from collections.abc import Mapping
 import pathlib
@@ -15,20 +15,19 @@ DEVSTACK = container.HOME / 'devstack'
 PROGRAMS = container.HOME / 'data/venv/bin'
 
 _FAKE_POWER = pathlib.Path(__file__).with_name('fake-power') / 'plugin.sh'
-# All virtual environments of devstack see the packages of the system. The
-# checkout is only there when stack.sh has cloned it; until then Python skips
-# this.
+# All virtual environments of devstack see the packages of the system. stack.sh
+# clones the checkout; before that, Python skips this file.
 _PATH_FILE = 'usr/local/lib/python3.11/dist-packages/nova-ironic-ring-lab.pth'
 _PLUGINS = container.HOME / 'nova-ironic-ring/nova_ironic_ring/lab/plugins'
-# The images that ironic's plugin wants, made here: fake hardware boots none
-# of them, so nobody need fetch them.
+# The script makes the images that ironic's plugin needs: fake hardware boots
+# none of them, so they need not be downloaded.
 _SCRIPT = """\
 set -e
 if [ ! -d {devstack} ]; then
     git clone --quiet --branch {branch} {git_base}/openstack/devstack.git \
         {devstack}
 fi
-# Devstack does not fetch what it has.
+# Devstack does not update a clone that it has.
 rm -rf {home}/nova-ironic-ring
 mkdir -p {devstack}/files/made
 cd {devstack}/files/made
@@ -39,21 +38,21 @@ tar --create --gzip --file ../{image}-uec.tar.gz *
 cd ..
 rm -r made
 qemu-img create -q -f qcow2 {image}-disk.img 1M
-# Plugins are repositories.
+# A plugin has to be a repository.
 cd {fake_power}
 git init --quiet
 git add --all
 git -c user.name={user} -c user.email={user}@localhost commit --quiet \
     --allow-empty --message "Fake power"
-# Ironic's plugin replaces dnsmasq with one that it builds, unless this is
-# there. Nothing here runs dnsmasq.
+# Ironic's plugin replaces dnsmasq with one that it builds, unless this file
+# exists. Nothing here runs dnsmasq.
 touch {home}/.patched-dnsmasq
 """
 
 
 def furnish(box: container.Container, cloud: settings.Cloud, git_base: str,
             sources: settings.Sources) -> None:
-    """Put everything where devstack looks for it.
+    """Write all files that devstack needs, and clone devstack.
 
     :param box: the container, which runs
     :param cloud: what is to run in it
@@ -67,7 +66,7 @@ def furnish(box: container.Container, cloud: settings.Cloud, git_base: str,
               local_conf.hardware(cloud.nodes))
     plugin = local_conf.FAKE_POWER / 'devstack/plugin.sh'
     box.write(str(plugin.relative_to('/')), _FAKE_POWER.read_text())
-    # The user is another one on this machine, if there at all.
+    # This machine may have no such user, or one with another ID.
     box.root_run('chown', '--recursive', container.USER,
                  str(local_conf.FAKE_POWER))
     box.user_run(_SCRIPT.format(
@@ -82,9 +81,9 @@ def furnish(box: container.Container, cloud: settings.Cloud, git_base: str,
 def pip_conf(variables: Mapping[str, str]) -> str:
     """Return pip's configuration.
 
-    :param variables: what the environment has for pip
+    :param variables: the environment variables for pip, with their values
     """
-    # A pip that brings its own certificates does not know the machine's.
+    # A pip with certificates of its own does not know the machine's.
     lines = ['[global]', 'cert = /etc/ssl/certs/ca-certificates.crt']
     for name, value in variables.items():
         option = name.removeprefix('PIP_').lower().replace('_', '-')

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What devstack is told: local.conf."""
+"""The configuration of devstack: local.conf."""
 
 from nova_ironic_ring_tools.devstack import container
 from nova_ironic_ring_tools.devstack import network
 from nova_ironic_ring_tools.devstack import repositories
 from nova_ironic_ring_tools.devstack import settings
 
-#: The file with the machines of Ironic.
+#: The file that lists the machines for Ironic.
 HARDWARE = container.HOME / 'hardware_info'
 #: The file with all that stack.sh prints.
 LOG = container.HOME / 'logs/stack.sh.log'
@@ -16,8 +16,8 @@ FAKE_POWER = container.HOME / 'fake-power'
 #: What the names of the images begin with.
 IMAGE = 'cirros-made-x86_64'
 
-# What is left out is what fake hardware does not need, or what needs modules
-# of the kernel that a container may not load.
+# This leaves out what fake hardware does not need, and what needs modules of
+# the kernel, which a container may not load.
 _TEXT = """\
 [[local|localrc]]
 GIT_BASE={git_base}
@@ -44,7 +44,7 @@ enable_service g-api
 enable_service q-svc
 enable_service placement-api placement-client
 enable_service n-api n-cond n-sch n-cpu
-# Consoles are containers in this one.
+# Consoles would run in containers inside of this one.
 disable_service ir-novnc ir-sw-sim
 
 VIRT_DRIVER=ironic
@@ -54,8 +54,8 @@ enable_plugin nova-ironic-ring {own} {own_branch}
 NOVA_IRONIC_RING_COMPUTES={computes}
 NOVA_IRONIC_RING_GROUPS="{groups}"
 
-# Neutron without agents, and without Open vSwitch, which wants modules of the
-# kernel: the lab's driver binds each port to nothing.
+# Neutron without agents, and without Open vSwitch, which needs modules of the
+# kernel: the lab's driver binds each port, although there is no network.
 Q_AGENT=openvswitch
 Q_ML2_PLUGIN_MECHANISM_DRIVERS=ironic_ring_lab
 Q_ML2_PLUGIN_TYPE_DRIVERS=local,flat
@@ -77,7 +77,7 @@ compute_driver = {driver}
 
 def text(cloud: settings.Cloud, password: str, git_base: str, branch: str
          ) -> str:
-    """Return what is to be in local.conf.
+    """Return the text of local.conf.
 
     :param cloud: what is to run
     :param password: the password of everything

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The network of the container: a namespace, and a way out by this machine.
+"""The network of the container: a namespace, with this machine as its router.
 
-So nothing that devstack binds, or changes in the network, is this machine's.
+So devstack neither takes a port of this machine nor changes its network.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ ADDRESS = '10.255.77.2'
 
 _GATEWAY = '10.255.77.1'
 _PREFIX = 30
-# The ends of the cable. The names of interfaces are short.
+# The ends of the virtual cable. The name of an interface must be short.
 _OUTSIDE = 'ironic-ring'
 _INSIDE = 'host0'
 _FORWARDING = pathlib.Path('/proc/sys/net/ipv4/ip_forward')
@@ -31,8 +31,8 @@ def path() -> pathlib.Path:
 def up(before: pathlib.Path) -> None:
     """Make the namespace, unless there is one.
 
-    :param before: a file for what this changes of the machine
-    :raises DevstackError: if the machine lets nobody make it
+    :param before: a file for the setting of the machine that this changes
+    :raises DevstackError: if the namespace cannot be made
     """
     if path().exists():
         return
@@ -65,9 +65,9 @@ def _give(address: str, interface: str, *where: str) -> None:
 
 
 def down(before: pathlib.Path) -> None:
-    """Remove what :func:`up` has made, as far as it is there.
+    """Remove what :func:`up` has made, or a part of it.
 
-    :param before: the file that it has written
+    :param before: the file that :func:`up` has written
     """
     for argv in (('nft', 'delete', 'table', 'ip', NAME),
                  ('ip', 'link', 'delete', _OUTSIDE),

@@ -10,10 +10,10 @@ from nova_ironic_ring_tools.devstack import container
 from nova_ironic_ring_tools.devstack import errors
 from nova_ironic_ring_tools.devstack import settings
 
-#: What a devstack with ironic and no more is made of.
+#: The projects that a devstack with ironic needs.
 PROJECTS = ('devstack', 'requirements', 'keystone', 'glance', 'neutron',
             'placement', 'nova', 'ironic')
-#: The branch that has what is checked out here.
+#: The branch with the commit that is checked out here.
 BRANCH = 'checkout'
 
 _INSIDE = pathlib.PurePosixPath('/opt/git')
@@ -26,14 +26,13 @@ def own() -> str:
 
 
 def give(box: container.Container, sources: settings.Sources) -> str:
-    """Give a container the repositories that this machine has for it.
+    """Copy repositories into a container, if they are on this machine.
 
-    Those of a directory are copied: the container's user need not be allowed
-    to read them, and clones of partial clones lack what is needed to serve
-    them, but not what is checked out.
+    They are copied as they are, because the container's user may not be
+    allowed to read them, and because a clone of a partial clone is not whole.
 
     :param box: the container
-    :param sources: where they are
+    :param sources: where the repositories are
     :returns: the value of devstack's variable GIT_BASE
     :raises DevstackError: if a repository is missing, or its branch
     """
@@ -55,7 +54,7 @@ def _outside(box: container.Container) -> pathlib.Path:
 
 
 def _find(folder: pathlib.Path, project: str, branch: str) -> pathlib.Path:
-    """Return the directory of git of a project."""
+    """Return the git directory of a project."""
     for found in (folder / f'{project}.git', folder / project / '.git',
                   folder / project):
         if (found / 'HEAD').exists():
@@ -81,11 +80,11 @@ def _open(path: pathlib.Path) -> None:
 
 
 def give_own(box: container.Container, checkout: pathlib.Path) -> None:
-    """Give a container what is committed in this checkout.
+    """Copy the commits of this checkout into a container.
 
     :param box: the container
-    :param checkout: this checkout
-    :raises DevstackError: if this is none
+    :param checkout: the directory of this checkout
+    :raises DevstackError: if it is no checkout
     """
     target = _outside(box) / f'{_OWN}.git'
     if target.exists():
@@ -100,7 +99,7 @@ def give_own(box: container.Container, checkout: pathlib.Path) -> None:
 
 
 def uncommitted(checkout: pathlib.Path) -> bool:
-    """Say whether a checkout has changes that its clones will not have.
+    """Return whether a checkout has changes that are not committed.
 
     :param checkout: this checkout
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a devstack in a container is to be like."""
+"""The settings of a devstack in a container."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -26,7 +26,7 @@ class Sources:
     :ivar git_base: the address, or the directory, that has openstack/NAME
     :ivar branch: the branch of devstack and of all projects
     :ivar mirror: the address of Debian's packages
-    :ivar pip: the variables of the environment that pip reads, with values
+    :ivar pip: the environment variables that pip reads, with their values
     """
 
     git_base: str = _GIT_BASE
@@ -79,7 +79,7 @@ def groups(text: str) -> dict[str, int]:
 
     :param text: groups and numbers of services
     :returns: the number of services of each group, by its name
-    :raises DevstackError: if the text says something else
+    :raises DevstackError: if the text has another form
     """
     found: dict[str, int] = {}
     for word in text.split():
