@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Measures what a fault costs: ``python -m nova_ironic_ring_tools.faults``."""
+"""Measures effects of faults: ``python -m nova_ironic_ring_tools.faults``."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from nova_ironic_ring_tools import updates
 
 _DRIVERS = {'ring': lab_state.RING_DRIVER, 'nova': lab_state.STOCK_DRIVER,
             'pool': lab_state.POOL_DRIVER}
-#: Whose records are those of nodes.
+#: The drivers whose records are of nodes, not of pools.
 _OF_NODES = ('ring', 'nova')
 _COMPUTES = 3
 _NODES = 30
@@ -37,19 +37,19 @@ _SERVERS = 6
 
 
 class _Row(Protocol):
-    """Something that happens."""
+    """An event, in a row of a table."""
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """Its name in the table."""
 
 
 class _Outcome(Protocol):
-    """What it has cost."""
+    """The effects of an event."""
 
     @property
     def passed(self) -> bool:
-        """Whether that is no more than it may cost."""
+        """Whether there are no more effects than are allowed."""
 
     def cells(self) -> list[str]:
         """Return the cells of the table."""
@@ -57,13 +57,13 @@ class _Outcome(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class _Table:
-    """Rows that are measured alike.
+    """Events that are measured in the same way.
 
-    :ivar columns: what the cells say
-    :ivar rows: the rows
-    :ivar measure: measures a row
-    :ivar around: what the lab is to be like meanwhile
-    :ivar drivers: the drivers that it is for
+    :ivar columns: the titles of the columns
+    :ivar rows: the events
+    :ivar measure: makes an event happen, and measures its effects
+    :ivar around: prepares the lab for the events, and restores it after them
+    :ivar drivers: the names of the drivers that it is for
     """
 
     columns: Sequence[str]
@@ -84,17 +84,19 @@ _TABLES = [
            parallel.with_nodes, ('pool',)),
 ]
 
-#: What has been measured of the rows of each table, in their order; fewer if
-#: one has failed.
+#: For each table, the outcomes of its rows in order; there are fewer if the
+#: measurement of a row has failed.
 _Results = list[list[_Outcome]]
 
 
 def run(driver: str, tables: Sequence[_Table], interval: int) -> _Results:
-    """Bring a lab up and let it all happen.
+    """Bring a lab up, and measure all events of some tables.
 
     :param driver: ``ring``, ``nova`` or ``pool``
-    :param tables: what is to happen
+    :param tables: the tables
     :param interval: seconds after which an unchanged node is updated
+    :returns: the outcomes
+    :raises LabError: if the lab does not come up
     """
     results: _Results = [[] for _ in tables]
     fixture = cloud.Cloud(
@@ -121,26 +123,27 @@ def run(driver: str, tables: Sequence[_Table], interval: int) -> _Results:
                               flush=True)
                         outcomes.append(outcome)
         except errors.LabError as error:
-            # What has been measured is worth its table all the same.
+            # The table of the results until now is printed all the same.
             print(f'{driver}: {name}: {error}', file=sys.stderr)
     return results
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Let it all happen, and print what it has cost.
+    """Measure all events, and print their effects.
 
     :param arguments: of the command line
-    :returns: 1 if our driver does more than it may
+    :returns: the exit status: 1 if a driver of this project has more effects
+        than are allowed, 2 if a lab does not come up
     """
     parser = argparse.ArgumentParser(
         'python3 -m nova_ironic_ring_tools.faults', description=__doc__)
     parser.add_argument('--driver', choices=[*_DRIVERS, 'both'],
                         default='ring', help='whose tables to print')
     parser.add_argument('--only', default='', metavar='REGEX',
-                        help='the rows whose names match; each takes the lab '
-                             'as the one before has left it')
+                        help='the rows whose names match; each begins with '
+                             'the lab as the row before has left it')
     parser.add_argument('--crowd', type=int, metavar='N',
-                        help='instead of all that, measure how N servers are '
+                        help='print no tables, but measure how N servers are '
                              'taken over in one pass')
     updates.add_argument(parser)
     chosen = parser.parse_args(arguments)
@@ -167,7 +170,7 @@ def main(arguments: Sequence[str]) -> int:
     for number, table in enumerate(tables):
         print(_print(table, {driver: found[number]
                              for driver, found in results.items()}))
-    # Nova's own driver is there to compare with.
+    # Nova's own driver is there for comparison only.
     failed = [row.name for driver, found in results.items()
               if driver != 'nova' for table, outcomes in zip(tables, found)
               for row in _failed(table, outcomes)]
@@ -180,7 +183,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _print(table: _Table, results: Mapping[str, Sequence[_Outcome]]
            ) -> prettytable.PrettyTable:
-    """Make a table of what has been measured, by driver."""
+    """Make the table to print, with columns for each driver."""
     printed = prettytable.PrettyTable(
         ['event'] + [f'{driver}: {column}' for driver in results
                      for column in table.columns])
@@ -194,7 +197,7 @@ def _print(table: _Table, results: Mapping[str, Sequence[_Outcome]]
 
 
 def _failed(table: _Table, outcomes: Sequence[_Outcome]) -> list[_Row]:
-    """Name rows that cost more than they may, or were not measured."""
+    """Return the rows that have failed, or were not measured."""
     return [row for number, row in enumerate(table.rows)
             if not (number < len(outcomes) and outcomes[number].passed)]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What becomes of builds that wait inside nova-compute for their turn."""
+"""The effects of events on builds that wait inside nova-compute."""
 
 from collections.abc import Callable, Iterator, Mapping
 import concurrent.futures
@@ -16,23 +16,24 @@ from nova_ironic_ring_tools.faults import operators
 
 _HOST = 'compute-2'
 _SERVERS = 12
-#: What the cells say.
+#: The titles of the columns.
 COLUMNS = ('ACTIVE', 'ERROR', 'BUILD', 'other', 'allocations left',
            'over after')
-# Seconds from the boots to the first thing that happens, and to the second.
+# Seconds from the boots to the first event, and from that to the second.
 _SOON = 0.5
 _LATER = 9
-# Seconds: far more than it takes.
+# Seconds: far more than the builds take.
 _PATIENCE = 120
 
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """Something that happens while builds wait.
+    """An event while builds wait.
 
-    :ivar name: what the table calls it
-    :ivar happen: makes it happen, and is over when the builds are to be
-    :ivar may_fail: whether builds that had not reached Ironic may fail
+    :ivar name: its name in the table
+    :ivar happen: makes it happen, and restores the lab when the builds are
+        over
+    :ivar may_fail: whether builds that have not reached Ironic may fail
     """
 
     name: str
@@ -42,13 +43,13 @@ class Fault:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What has become of the builds.
+    """How the builds have ended.
 
-    :ivar active: servers that are active
-    :ivar reasons: why servers are in ERROR, empty where nobody has said so
-    :ivar building: servers that are being built still
+    :ivar active: how many servers are active
+    :ivar reasons: the fault of each server in ERROR; empty if it has none
+    :ivar building: how many servers are still being built
     :ivar others: the statuses of all other servers
-    :ivar left: allocations of servers that are not active
+    :ivar left: the number of allocations of servers that are not active
     :ivar over: seconds from the boots to the end of the last build
     :ivar may_fail: whether builds may have failed
     """
@@ -63,7 +64,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing hangs, and nothing has failed without cause."""
+        """Whether no build hangs, and none has failed without a reason."""
         return not self.building + self.left + len(self.others) and (
             all(self.reasons)
             and (self.may_fail or self.active == _SERVERS))
@@ -81,7 +82,7 @@ def one_at_a_time(lab: cloud.Lab) -> Iterator[None]:
 
     :param lab: the lab
     """
-    # One that has been killed before stays so.
+    # A service that an earlier event has killed is not started.
     names = [name for name in lab.state.computes
              if lab.compute(name).state == 'running']
     _restart(lab, names, {'DEFAULT': {'max_concurrent_builds': 1}})
@@ -102,10 +103,10 @@ def _restart(lab: cloud.Lab, names: list[str],
 
 
 def measure(lab: cloud.Lab, fault: Fault) -> Outcome:
-    """Boot servers at once, let something happen, and see what they become.
+    """Boot servers at once, make an event happen, and wait for the builds.
 
     :param lab: the lab
-    :param fault: what happens
+    :param fault: the event
     """
     nodes = sum(1 for _ in lab.connect().baremetal.nodes())
     lab.wait_settled(nodes)
@@ -121,11 +122,11 @@ def measure(lab: cloud.Lab, fault: Fault) -> Outcome:
             server.status != 'BUILD' for server in _shown(link, asked)),
             _PATIENCE)
         over = time.monotonic() - start
-        # What a failed build leaves behind is freed soon after.
+        # The allocation of a failed build is freed soon after its end.
         operators.wait(lambda: not _left(link, asked), _PATIENCE)
         found = _shown(link, asked)
         left = _left(link, asked)
-    # Waiting for their end changes what is known of the servers.
+    # From what was read before: the servers are deleted next.
     outcome = Outcome(
         sum(server.status == 'ACTIVE' for server in found),
         [(server.fault or {}).get('message', '') for server in found

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What it costs to take over very many instances in one pass."""
+"""Measures the takeover of very many instances in one pass."""
 
 import collections
 from collections.abc import Sequence
@@ -25,16 +25,17 @@ _POLL = 0.5
 
 @dataclasses.dataclass(frozen=True)
 class Crowd:
-    """How long it has taken, and what it has cost the other services.
+    """How long the takeover took, and what it cost the other services.
 
-    :ivar servers: how many there were
-    :ivar found: seconds from the death to the first that was taken over
-    :ivar instances: seconds from the first to the last instance
-    :ivar rows: seconds from the first instance to the last row; with pools, to
-        the taker's pools having all nodes
-    :ivar reboot: seconds from the last instance to the end of the reboot of
-        a server, which was asked for at once
-    :ivar silence: the longest that the taker's heartbeat was late, in seconds
+    :ivar servers: how many servers there were
+    :ivar found: seconds from the death until the first instance was taken over
+    :ivar instances: seconds from the first instance to the last one
+    :ivar rows: seconds from the first instance to the last row; with pools,
+        until all nodes counted in the taker's pools
+    :ivar reboot: seconds from the last instance to the end of a reboot, which
+        was asked for as soon as that instance was taken over
+    :ivar silence: the longest time between two heartbeats of the taker, in
+        seconds
     :ivar conductor: seconds of processor time that nova-conductor took
     """
 
@@ -60,7 +61,7 @@ def measure(count: int, driver: str, interval: int) -> Crowd:
     """Let one service take over all the servers of another.
 
     :param count: how many servers
-    :param driver: what nova.conf says as ``compute_driver``
+    :param driver: the value of ``compute_driver`` in nova.conf
     :param interval: seconds after which an unchanged node is updated
     """
     nodes = count + 10
@@ -70,19 +71,20 @@ def measure(count: int, driver: str, interval: int) -> Crowd:
                      progress=print) as fixture:
         lab = fixture.lab
         link = lab.connect()
-        # So that all nodes are with the one that is to die.
+        # So that the service that is to die has all nodes.
         (service,) = link.compute.services(host=_TAKER, binary='nova-compute')
         link.compute.disable_service(service)
         lab.wait('All nodes with one service',
                  lambda: _has_all(lab, _DEAD, nodes), _PATIENCE)
         print(f'Booting {count} servers')
-        # Each on a node of its own: else they would race for the same.
+        # Each on a node that is chosen here: else several would ask for the
+        # same node at once.
         places: list[str | None] = [*sorted(lab.owners())[:count]]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             booted = list(pool.map(
                 lambda node: servers.wait_active(link, servers.boot(
                     link, 'one-of-many', node=node), _PATIENCE),
-                # A service with pools reserves it.
+                # A service with pools chooses a node itself.
                 places or [None] * count))
         return _measure(lab, booted, nodes)
 
@@ -140,7 +142,7 @@ def _measure(lab: cloud.Lab, booted: Sequence[sdk_server.Server], nodes: int
 
 
 class _Heartbeat(threading.Thread):
-    """Watches how late the heartbeat of the taker gets."""
+    """Measures the longest time between two heartbeats of the taker."""
 
     def __init__(self, lab: cloud.Lab) -> None:
         super().__init__(daemon=True)

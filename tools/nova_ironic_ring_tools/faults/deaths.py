@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a service that dies costs the servers that it had."""
+"""The effects of the death of a service on its servers."""
 
 from collections.abc import Iterator
 import contextlib
@@ -18,11 +18,11 @@ from nova_ironic_ring_tools.faults import operators
 
 _HOST = 'compute-2'
 _SERVERS = 3
-#: What the cells say.
+#: The titles of the columns.
 COLUMNS = ('rebooted after (wanted)', 'lost', 'refused')
-# Seconds of silence after which a service is dead, where nobody says so.
+# Seconds of silence after which a service is dead, unless it is forced down.
 _SILENCE = 12
-# Seconds: far more than it takes.
+# Seconds: far more than the takeover takes.
 _PATIENCE = 90
 
 
@@ -30,8 +30,8 @@ _PATIENCE = 90
 class Death:
     """A way in which a service dies.
 
-    :ivar name: what the table calls it
-    :ivar forced: whether an operator says at once that it is dead
+    :ivar name: its name in the table
+    :ivar forced: whether an operator forces the service down at once
     """
 
     name: str
@@ -39,7 +39,7 @@ class Death:
 
     @property
     def wanted(self) -> float:
-        """Seconds until it is absent, and dead, and two passes more."""
+        """The seconds until the service is absent and dead, and two passes."""
         return services.DOWN_TIME + 2 * services.PASS_INTERVAL + (
             0 if self.forced else _SILENCE)
 
@@ -52,13 +52,13 @@ DEATHS = [
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What has become of the servers of a service that has died.
+    """The state of the servers of a service that has died.
 
-    :ivar wanted: seconds that it may take
-    :ivar rebooted: seconds from its death to the first reboot of the last of
-        them; None if that has not come about
-    :ivar lost: servers that are not active in the end
-    :ivar refused: reboots after that time that were refused, or never done
+    :ivar wanted: seconds that the takeover may take
+    :ivar rebooted: seconds from the death until each server was rebooted; None
+        if that did not happen in time
+    :ivar lost: how many servers are not active in the end
+    :ivar refused: how many later reboots were refused, or never done
     """
 
     wanted: float
@@ -68,7 +68,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is left behind."""
+        """Whether all servers were taken over, and work."""
         return self.rebooted is not None and not self.lost + self.refused
 
     def cells(self) -> list[str]:
@@ -80,15 +80,15 @@ class Outcome:
 
 
 def measure(lab: cloud.Lab, death: Death) -> Outcome:
-    """Kill a service, and see when its servers can be rebooted.
+    """Kill a service, and measure when its servers are rebooted.
 
     :param lab: the lab
-    :param death: how it is to die
+    :param death: how the service is to die
     """
     link = lab.connect()
     compute = link.compute
     with _silence(lab, 0 if death.forced else _SILENCE):
-        # The ring gives it more nodes than these.
+        # So that all servers have room on its nodes.
         lab.wait(f'Nodes of {_HOST}', lambda: (
             list(lab.owners().values()).count(_HOST) > _SERVERS))
         booted = [servers.wait_active(link, servers.boot(
@@ -135,7 +135,7 @@ def _is_well(link: connection.Connection, server: str) -> bool:
 
 
 def _reboot(link: connection.Connection, server: str) -> bool:
-    """Reboot a server, and say whether that was done."""
+    """Reboot a server, and return whether that was done."""
     try:
         link.compute.reboot_server(server, 'HARD')
     except exceptions.HttpException:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What happens to the lab, one thing after the other.
+"""The events that happen to the lab, one after the other.
 
 Each event leaves the lab in a state that the next one can begin with.
 """
@@ -17,20 +17,23 @@ from nova_ironic_ring_tools.faults import operators
 
 # Seconds: three times the service_down_time of the lab.
 _FREEZE = 25
-# Longer: a service is started meanwhile.
+# Longer, because a service is started meanwhile.
 _OUTAGE = 30
 _MINUTE = 60
 
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """Something that happens.
+    """An event.
 
-    :ivar name: what the table calls it
+    :ivar name: its name in the table
     :ivar happen: makes it happen, and returns when it is over
-    :ivar allowance: how often a node may change hands beyond what is needed
-    :ivar error: what one ERROR in the log of a service has to say about it
-    :ivar settles: whether the nodes are to be with their desired owners after
+    :ivar allowance: how often each node may change hands; 0 if nodes may
+        change hands only as often as needed
+    :ivar error: a text that one line at ERROR in the log of a service must
+        contain; empty if there need be no such line
+    :ivar settles: whether each free node must be with its desired owner
+        afterwards
     """
 
     name: str
@@ -112,7 +115,7 @@ def _hide(lab: cloud.Lab) -> None:
 
 
 def _hide_servers(lab: cloud.Lab) -> None:
-    """Hide one node with a server of each service."""
+    """Hide one node of each service, which has a server."""
     with lab.cell() as opened:
         rows = view.read(opened).rows
     hidden = {row.owner: row.node for row in rows if not row.free}
@@ -121,7 +124,7 @@ def _hide_servers(lab: cloud.Lab) -> None:
 
 
 def _set_peers(lab: cloud.Lab, **peers: str) -> None:
-    """Give services a peer list, as if they served one conductor group."""
+    """Set peer lists of services, in the default group; "" removes one."""
     for key, peer_list in peers.items():
         name = key.replace('_', '-')
         sections = {'ironic': {'conductor_group': '', 'peer_list': peer_list}

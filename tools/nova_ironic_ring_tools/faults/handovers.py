@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What an event costs the records of nodes."""
+"""The effects of an event on the records of nodes."""
 
 import dataclasses
 import time
@@ -9,27 +9,27 @@ from nova_ironic_ring.lab import cloud
 from nova_ironic_ring_tools.faults import events
 from nova_ironic_ring_tools.faults import watch
 
-#: What the cells say.
+#: The titles of the columns.
 COLUMNS = ('changes (needed)', 'most for a node', 'settled after',
            'rows/providers lost')
-# Seconds: how long nothing may change until all is over, which is longer than
-# it takes to find a service absent; and how long to wait for that.
+# Seconds: an event is over if nothing has changed for so long, which is longer
+# than it takes to find a service absent; and how long to wait for that.
 _QUIET = 20
 _PATIENCE = 75
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What an event has cost.
+    """The effects of an event.
 
     :ivar changes: how often nodes changed hands
-    :ivar needed: how often would have been enough
-    :ivar most: how often that node changed hands that did so most often
+    :ivar needed: how many of these changes were necessary
+    :ivar most: the largest number of changes of one node
     :ivar settled: seconds from the beginning to the last change; None if
-        nodes went on to change hands, or are not where they belong
-    :ivar deleted: records that were deleted
-    :ivar providers: resource providers that were deleted
-    :ivar passed: whether it has cost no more than it may
+        nodes went on to change hands, or are not with their desired owners
+    :ivar deleted: how many records were deleted
+    :ivar providers: how many resource providers were deleted
+    :ivar passed: whether there are no more effects than are allowed
     """
 
     changes: int
@@ -48,7 +48,7 @@ class Result:
 
 
 def _errors(lab: cloud.Lab, text: str) -> dict[str, int]:
-    """Count the ERRORs of each nova-compute that say something."""
+    """Count the lines at ERROR with a text in each nova-compute's log."""
     return {name: sum(
         ' ERROR ' in line and text in line
         for line in lab.compute(name).log.read_text().splitlines())
@@ -56,10 +56,10 @@ def _errors(lab: cloud.Lab, text: str) -> dict[str, int]:
 
 
 def measure(lab: cloud.Lab, event: events.Event) -> Result:
-    """Let something happen, and say what it has cost.
+    """Make an event happen, and measure its effects.
 
     :param lab: the lab
-    :param event: what is to happen
+    :param event: the event
     """
     observer = watch.Watch(lab)
     nodes = sum(1 for _ in lab.connect().baremetal.nodes())
@@ -88,9 +88,9 @@ def measure(lab: cloud.Lab, event: events.Event) -> Result:
     return Result(
         len(changes), needed, most,
         (last - start).total_seconds() if settled else None, deleted, lost,
-        # What is needed, or what the event allows each node.
+        # Nodes may change hands as often as needed, or as the event allows.
         settled and not deleted and not lost
-        # Somebody has said so, and nobody more than once.
+        # A service has logged the error, and none more than once.
         and all(count <= errors_before[name] + 1
                 for name, count in errors_after.items())
         and (not event.error or errors_after != errors_before)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What an operator does to a nova-compute, and how long it takes."""
+"""What an operator does to a nova-compute, and a wait for the effects."""
 
 from collections.abc import Callable
 
@@ -38,9 +38,10 @@ def force_down(lab: cloud.Lab, name: str, forced: bool) -> None:
 
 
 def wait(done: Callable[[], bool], patience: float) -> bool:
-    """Wait until something is true, and say whether it has come about.
+    """Wait until something is true.
 
-    :param done: says whether it is true
+    :param done: returns whether it is true
     :param patience: how long to wait, in seconds
+    :returns: False if it is still not true after that time
     """
     return waiting.until(done, patience, _POLL)

@@ -20,9 +20,9 @@ _HOST = 'compute-2'
 SERVERS = 60
 _THREADS = 12
 _PATIENCE = 300
-#: What a server in ERROR says whose service has died with its build.
+#: In the fault of a server whose service has died before its build.
 DEATH = 'has died while it was to build it'
-# What Ironic says of a node that it was not told to deploy.
+# The state in Ironic of a node that it was not told to deploy.
 _UNTOUCHED = 'available'
 COLUMNS = ('ACTIVE', 'ERROR by the death', 'ERROR otherwise',
            'ERROR that Ironic had', 'ERROR with a node', 'BUILD',
@@ -32,10 +32,10 @@ COLUMNS = ('ACTIVE', 'ERROR by the death', 'ERROR otherwise',
 
 @dataclasses.dataclass(frozen=True)
 class Flood:
-    """Boots, and what happens meanwhile.
+    """Boots, and the death of a service meanwhile.
 
-    :ivar name: what the table calls it
-    :ivar subset: ``[filter_scheduler] host_subset_size``
+    :ivar name: its name in the table
+    :ivar subset: the value of ``[filter_scheduler] host_subset_size``
     """
 
     name: str
@@ -44,18 +44,19 @@ class Flood:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What has become of the boots.
+    """How the boots have ended.
 
     :ivar hosts: how many servers are active, by their service
-    :ivar reasons: why servers are in ERROR, empty where nobody has said so
-    :ivar deployed: how many of these Ironic was deploying, or had deployed,
-        when the service died
-    :ivar held: how many of these have a node until they are deleted, for
-        their service was about to deploy it when it died
-    :ivar building: servers that are being built still
-    :ivar twice: nodes that two servers have, or active servers on no node
-    :ivar left: allocations and nodes of servers that no service has, and nodes
-        that are not free when all servers are deleted
+    :ivar reasons: the fault of each server in ERROR; empty if it has none
+    :ivar deployed: how many servers in ERROR Ironic was deploying, or had
+        deployed, when the service died
+    :ivar held: how many servers in ERROR have a node until they are deleted,
+        because their service was about to deploy it when it died
+    :ivar building: how many servers are still being built
+    :ivar twice: how many active servers are not on exactly one node, and how
+        many servers have several nodes
+    :ivar left: how many allocations and nodes are left of servers that no
+        service has; 1 more if nodes are not free after all servers are deleted
     :ivar over: seconds from the first boot to the end of the last build
     """
 
@@ -70,16 +71,17 @@ class Outcome:
 
     @property
     def died(self) -> int:
-        """How many servers are in ERROR and say that their service died."""
+        """How many servers are in ERROR because their service has died."""
         return sum(DEATH in reason for reason in self.reasons)
 
     @property
     def passed(self) -> bool:
         """Whether each server is active, or in ERROR because of the death.
 
-        No other reason will do, such as that no host was found; nor that
-        Ironic had it by then. A server whose service had reserved a node and
-        not deployed it has that node until the server is deleted.
+        No other reason is allowed, such as that no host was found. A server
+        that Ironic had begun to deploy must not be in ERROR. A server whose
+        service had reserved a node, but not begun to deploy it, keeps that
+        node until the server is deleted.
         """
         wrong = self.building or self.twice or self.left or self.deployed
         return not wrong and self.died == len(self.reasons) and (
@@ -116,7 +118,7 @@ def with_nodes(lab: cloud.Lab) -> Iterator[None]:
 
 
 def measure(lab: cloud.Lab, flood: Flood) -> Outcome:
-    """Boot servers at once, have a service die, and see what they become.
+    """Boot servers at once, kill a service, and wait for the builds.
 
     :param lab: the lab
     :param flood: how the scheduler chooses
@@ -135,7 +137,7 @@ def _measure(lab: cloud.Lab) -> Outcome:
         asked = list(pool.map(
             lambda number: servers.boot(link, f'flood-{number}').id,
             range(SERVERS)))
-    # Some of its builds are done, some are at Ironic, some wait for a turn.
+    # Now some of its builds are over, Ironic deploys some, and some wait.
     operators.wait(lambda: any(
         server.status == 'ACTIVE' and server.compute_host == _HOST
         for server in _shown(link, asked)), _PATIENCE)
@@ -148,7 +150,8 @@ def _measure(lab: cloud.Lab) -> Outcome:
         server.status != 'BUILD' for server in _shown(link, asked)),
         _PATIENCE)
     over = time.monotonic() - start
-    # What a service has is with one that lives, and the rest is freed.
+    # Wait until living services have all servers that a service had, and the
+    # rest is freed.
     operators.wait(lambda: not _left(link, asked) and all(
         server.compute_host != _HOST for server in _shown(link, asked)),
         _PATIENCE)
@@ -163,7 +166,7 @@ def _measure(lab: cloud.Lab) -> Outcome:
     servers.delete(link, found)
     lab.start_compute(_HOST)
     operators.force_down(lab, _HOST, False)
-    # Also with the one that has returned in the ring again.
+    # Wait until the service that has returned is in the ring again.
     left += not operators.wait(lambda: lab.is_settled(nodes), _PATIENCE)
     return Outcome(
         collections.Counter(server.compute_host for server in active),
@@ -208,7 +211,7 @@ def _shown(link: connection.Connection, asked: list[str]) -> list:
 def _left(link: connection.Connection, asked: list[str]) -> int:
     """Count allocations and nodes of servers that no service has.
 
-    One that a service has may keep its node until it is deleted.
+    A server that a service has may keep its node until it is deleted.
     """
     others = {server.id for server in _shown(link, asked)
               if server.status != 'ACTIVE' and not server.compute_host}

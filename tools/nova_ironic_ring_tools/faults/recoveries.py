@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What becomes of the work that a service is at when it dies."""
+"""Whether the work of a service is finished after its death."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -17,24 +17,24 @@ from nova_ironic_ring_tools.faults import operators
 
 _HOST = 'compute-2'
 _DEPLOYMENTS = 4
-#: What the cells say.
-COLUMNS = ('in order', 'after')
+#: The titles of the columns.
+COLUMNS = ('finished', 'after')
 # Seconds that each of the two steps of a deployment takes.
 _DELAY = 8
-# Seconds: far more than it takes.
+# Seconds: far more than the work takes.
 _PATIENCE = 120
 
-# Says whether a server has come to order.
+# Returns whether the work with a server is finished.
 _Check = Callable[[], bool]
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What the service is at.
+    """Work that a service has begun.
 
-    :ivar name: what the table calls it
-    :ivar begin: begins it, with a check for each server; is over when the
-        servers have come to order
+    :ivar name: its name in the table
+    :ivar begin: begins the work, and returns a check for each server; it
+        restores the lab when the work is over
     """
 
     name: str
@@ -44,11 +44,11 @@ class Work:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What has become of the servers that were under way.
+    """How the work with servers has ended.
 
-    :ivar count: how many there were
-    :ivar well: how many have come to order
-    :ivar after: seconds from the death to the last of them
+    :ivar count: how many servers there were
+    :ivar well: with how many of them the work is finished
+    :ivar after: seconds from the death until the last one was finished
     """
 
     count: int
@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether all have come to order."""
+        """Whether the work with all servers is finished."""
         return self.well == self.count
 
     def cells(self) -> list[str]:
@@ -67,10 +67,10 @@ class Outcome:
 
 
 def measure(lab: cloud.Lab, work: Work) -> Outcome:
-    """Kill a service that is at work, and see what becomes of that.
+    """Kill a service at work, and measure when the work is finished.
 
     :param lab: the lab
-    :param work: what it is at
+    :param work: the work of the service
     """
     link = lab.connect()
     nodes = sum(1 for _ in link.baremetal.nodes())
@@ -99,7 +99,7 @@ def _tasks(lab: cloud.Lab) -> Iterator[list[_Check]]:
               for number in range(4)]
     rebooting, stopping, rescuing, deleted = [
         servers.wait_active(link, server).id for server in booted]
-    # Its own work waits from here on.
+    # From here on, the service does nothing of what is asked of it.
     lab.compute(_HOST).pause()
     compute.reboot_server(rebooting, 'HARD')
     compute.stop_server(stopping)
@@ -112,7 +112,7 @@ def _tasks(lab: cloud.Lab) -> Iterator[list[_Check]]:
         lambda: _is(link, stopping, 'SHUTOFF'),
         lambda: _is(link, rescuing, 'ACTIVE'),
         lambda: compute.find_server(deleted) is None,
-        # Ironic knows nothing of it.
+        # Ironic was not told of this server.
         lambda: _is(link, building, 'ERROR') and not _has_allocation(
             link, building)]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Counts every change of a node's record, as the database makes it."""
+"""Counts each change of the owner of a node, with triggers in the database."""
 
 import collections
 from collections.abc import Mapping
@@ -33,10 +33,10 @@ CREATE OR REPLACE TRIGGER placement.watch_providers
 class Change:
     """A node that went from one service to another.
 
-    :ivar at: when, by the database
+    :ivar at: when, by the clock of the database, in UTC
     :ivar node: the node's UUID
-    :ivar old: the owner before
-    :ivar new: the owner from then on; None if the record was deleted
+    :ivar old: the record owner before
+    :ivar new: the record owner afterwards; None if the record was deleted
     """
 
     at: datetime.datetime
@@ -61,7 +61,7 @@ class Watch:
                     cursor.execute(statement)
 
     def now(self) -> datetime.datetime:
-        """Return the time by the database."""
+        """Return the time by the clock of the database, in UTC."""
         with self.lab.cell() as opened, opened.cursor() as cursor:
             cursor.execute('SELECT UTC_TIMESTAMP(3)')
             ((now,),) = cursor.fetchall()
@@ -77,7 +77,7 @@ class Watch:
         return [Change(*change[1:]) for change in self._read(self._last)]
 
     def lost_providers(self) -> int:
-        """Return how many resource providers were deleted, from the start."""
+        """Return how many resource providers were deleted since the start."""
         with self.lab.cell() as opened, opened.cursor() as cursor:
             cursor.execute(f'SELECT COUNT(*) FROM {_SCHEMA}.providers')
             ((count,),) = cursor.fetchall()
@@ -92,7 +92,7 @@ class Watch:
 
 
 def most_for_one_node(changes: list[Change]) -> int:
-    """Return how often the node changed hands that did so most often.
+    """Return the largest number of changes of one node.
 
     :param changes: the changes
     """
@@ -101,7 +101,7 @@ def most_for_one_node(changes: list[Change]) -> int:
 
 
 def needed(before: Mapping[str, str], after: Mapping[str, str]) -> int:
-    """Return how many changes would have been enough.
+    """Return how many changes were necessary.
 
     :param before: the owner of each node before
     :param after: the owner of each node after

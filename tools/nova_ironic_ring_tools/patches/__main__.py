@@ -17,14 +17,14 @@ import tempfile
 
 from nova_ironic_ring_tools.patches import patch as nova_patch
 
-#: The release that the patches are made for, as pip takes it.
+#: The release that the patches are for, as pip names it.
 _RELEASE = 'nova==34.*'
-# The part of a patch that has its tests.
+# The files of a patch that are its tests.
 _TESTS = 'nova/tests/*'
 
 
 class TryError(Exception):
-    """A patch does not do what it is for."""
+    """A patch does not apply, or does not do what it should."""
 
 
 def _run(argv: Sequence[str], where: pathlib.Path, **more: str) -> str:
@@ -51,7 +51,7 @@ def fetch(source: str, where: pathlib.Path) -> pathlib.Path:
     :param source: a directory, an archive, or what pip can download
     :param where: an empty directory
     :returns: the directory of the copy
-    :raises TryError: if that fails
+    :raises TryError: if the source cannot be copied
     """
     copy = where / 'nova'
     if os.path.isdir(source):
@@ -94,7 +94,7 @@ def outcomes(patch: nova_patch.Patch, tree: pathlib.Path
 
     :param patch: the patch, whose tests are in the tree
     :param tree: Nova's source
-    :returns: whether each has passed, by its whole name
+    :returns: whether each test has passed, by its full name
     :raises TryError: if a module cannot be imported, or lacks a test
     """
     passed: dict[str, bool] = {}
@@ -104,8 +104,8 @@ def outcomes(patch: nova_patch.Patch, tree: pathlib.Path
             _run([sys.executable, '-W', 'ignore', '-m',
                   'nova_ironic_ring_tools.patches.outcomes', result.name,
                   module, *names], tree, PYTHONPATH=path,
-                 # Python takes bytecode for that of a module of the same
-                 # size and second, as one before and after a patch can be.
+                 # Python would use old bytecode of a module that the patch
+                 # changes within a second and without changing its size.
                  PYTHONDONTWRITEBYTECODE='1')
             found = json.load(result)
         for name in names:
@@ -116,7 +116,7 @@ def outcomes(patch: nova_patch.Patch, tree: pathlib.Path
 
 
 def attempt(patch: nova_patch.Patch, tree: pathlib.Path) -> None:
-    """Apply a patch, and see that its tests fail without the rest of it.
+    """Apply a patch, and check that its tests fail without its other part.
 
     :param patch: the patch
     :param tree: Nova's source, with the patches before this one
@@ -139,7 +139,8 @@ def main(arguments: Sequence[str]) -> int:
     """Try all patches, one after the other, and install Nova with them.
 
     :param arguments: of the command line
-    :returns: 1 if a patch does not apply, or does not do what it is for
+    :returns: the exit status: 1 if a patch does not apply, or does not do what
+        it should
     """
     parser = argparse.ArgumentParser(
         'python3 -m nova_ironic_ring_tools.patches', description=__doc__)

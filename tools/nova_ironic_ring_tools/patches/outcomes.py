@@ -28,7 +28,7 @@ def run(module: str, names: list[str]) -> dict[str, bool]:
     :param module: its name
     :param names: the names of the tests, without those of their classes: a
         test runs in each class that has it
-    :returns: whether each has passed, by its whole name
+    :returns: whether each test has passed, by its full name
     """
     loaded = unittest.defaultTestLoader.loadTestsFromModule(
         importlib.import_module(module))

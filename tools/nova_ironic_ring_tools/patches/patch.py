@@ -9,10 +9,11 @@ import email.message
 import pathlib
 import re
 
-#: Where they are.
+#: The directory of the patches.
 PATCHES = pathlib.Path(__file__).parents[3] / 'contrib' / 'nova' / 'patches'
 
-# Nova's limits for a commit message, and what only its tools may add.
+# Nova's limits for a commit message, and what Nova's tools, or whoever proposes
+# the patch, have to add.
 _SUBJECT, _LINE = 50, 72
 _NOT_INVENTED = re.compile(
     r'^(?:(?:Closes|Partial|Related)-Bug|Change-Id|Implements|Blueprint'
@@ -33,7 +34,8 @@ class Patch:
     :ivar path: its file
     :ivar subject: the first line of its commit message
     :ivar files: the files of Nova that it changes or adds
-    :ivar tests: the names of the tests that it adds, by their module
+    :ivar tests: the names of the tests that it adds, by the name of their
+        module
     """
 
     path: pathlib.Path
@@ -73,7 +75,7 @@ def read(path: pathlib.Path) -> Patch:
              f'its subject is missing, ends with a full stop, or has more '
              f'than {_SUBJECT} characters'),
             (not found or not text.strip(),
-             'nothing says why Nova needs it'),
+             'its message does not say why Nova needs it'),
             (any(len(line) > _LINE for line in text.splitlines()),
              f'a line of its message has more than {_LINE} characters'),
             (not path.read_text().isascii(),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Draw the pictures of the documentation that show what ran.
+"""Draw the pictures of the documentation, from a real run.
 
-Services join, die, come back and are drained on a lab, which a Prometheus
-watches; then the panels of the dashboard are drawn, and on the way what an
-operator's terminal shows.
+On a lab, services join, die, come back and are drained, and a Prometheus
+scrapes their metrics. Meanwhile this draws what an operator's terminal shows,
+and in the end the panels of the dashboard.
 """
 
 import argparse
@@ -29,12 +29,12 @@ _HOSTS = ('compute-1', 'compute-2', 'compute-3', 'compute-4')
 _NODES = 30
 _NAME = 'pictures'
 _COLUMNS = 100
-# Seconds in which nothing happens, between two events.
+# Seconds between two events.
 _PAUSE = 30
 
 
 class Story:
-    """What befalls the lab, and what is shown of it."""
+    """The events on the lab, and the pictures of a terminal."""
 
     def __init__(self, lab: cloud.Lab, ports: dict[str, int],
                  images: pathlib.Path | None) -> None:
@@ -42,16 +42,17 @@ class Story:
 
         :param lab: a lab without a nova-compute
         :param ports: the port of each service's metrics
-        :param images: the directory for what terminals show; None to draw none
+        :param images: the directory for the pictures of a terminal; None to
+            draw none
         """
         self._lab = lab
         self._ports = ports
         self._images = images
 
     def tell(self) -> None:
-        """Let it happen.
+        """Make all events happen, and draw the pictures of a terminal.
 
-        :raises LabError: if something does not come about
+        :raises LabError: if an event does not have its effect in time
         """
         *first, last = _HOSTS
         for host in first:
@@ -74,7 +75,8 @@ class Story:
             member.host == dead and member.state == 'absent'
             for member in self._lab.ring()))
         if self._images is None:
-            # Until the failover, its pools are reserved for its servers.
+            # Before the failover, the ring does not settle: the pools of the
+            # dead service are reserved for its servers.
             time.sleep(_PAUSE)
         else:
             self._settle()
@@ -110,10 +112,10 @@ class Story:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Draw all of them.
+    """Draw all pictures.
 
     :param arguments: of the command line
-    :returns: 2 if something does not come about
+    :returns: the exit status: 2 if a picture cannot be drawn
     """
     parser = argparse.ArgumentParser(
         'python3 -m nova_ironic_ring_tools.pictures', description=__doc__)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A Prometheus that watches a lab, and the panels of the dashboard drawn."""
+"""A Prometheus that watches a lab, and a drawing of the dashboard."""
 
 from collections.abc import Mapping
 import datetime
@@ -45,7 +45,7 @@ class Prometheus(fixtures.Fixture):
     def __init__(self, port: int, targets: Mapping[str, int]) -> None:
         """Choose what it watches.
 
-        :param port: its own
+        :param port: the port of Prometheus
         :param targets: the port of each service's metrics, by its host
         """
         super().__init__()
@@ -61,7 +61,7 @@ class Prometheus(fixtures.Fixture):
             'scrape_configs': [{
                 'job_name': 'nova-ironic-ring', 'static_configs': [
                     {'targets': [f'127.0.0.1:{port}'],
-                     # As where each has a machine of its own.
+                     # The name that it would have on a machine of its own.
                      'labels': {'instance': host}}
                     for host, port in self._targets.items()]}]}))
         self._log = directory / 'log'
@@ -75,12 +75,12 @@ class Prometheus(fixtures.Fixture):
         self.addCleanup(started.terminate)
 
     def values(self, query: str, seconds: float) -> list[dict[str, Any]]:
-        """Return what a query gives.
+        """Return the results of a query.
 
         :param query: in Prometheus' language
-        :param seconds: how far back from now
-        :returns: as Prometheus' API has it: each with its labels as
-            ``metric``, and pairs of time and value as ``values``
+        :param seconds: from how many seconds ago until now
+        :returns: the results as Prometheus' API has them: each has its labels
+            as ``metric``, and pairs of time and value as ``values``
         :raises RuntimeError: if Prometheus does not answer
         """
         now = time.time()
@@ -101,13 +101,13 @@ class Prometheus(fixtures.Fixture):
 def draw(source: Prometheus, seconds: float, path: pathlib.Path) -> None:
     """Draw all panels of the dashboard, in their places.
 
-    :param source: what has watched the services
-    :param seconds: how far back from now
-    :param path: the file, as SVG
+    :param source: the Prometheus that has watched the services
+    :param seconds: from how many seconds ago until now
+    :param path: the file to write, in SVG
     """
     panels = json.loads(_DASHBOARD.read_text())['panels']
     rows = max(each['gridPos']['y'] + each['gridPos']['h'] for each in panels)
-    # The same each time, but for what has happened.
+    # So that two drawings differ only in their data.
     matplotlib.rcParams.update({
         'svg.hashsalt': 'nova-ironic-ring', 'font.size': 8,
         'svg.fonttype': 'none'})
@@ -131,7 +131,7 @@ def draw(source: Prometheus, seconds: float, path: pathlib.Path) -> None:
 
 def _lines(source: Prometheus, panel: Mapping[str, Any], seconds: float
            ) -> dict[str, list[tuple[float, float]]]:
-    """Return the values of a panel over time, by their legends."""
+    """Return the lines of a panel by their legends: times and values."""
     found = {}
     for target in panel['targets']:
         query = target['expr'].replace('$instance', '.*')
@@ -146,7 +146,7 @@ def _lines(source: Prometheus, panel: Mapping[str, Any], seconds: float
 
 def _with_gaps(pairs: list[tuple[float, float]]
                ) -> list[tuple[float, float]]:
-    """Break a line where a service was not there."""
+    """Break a line where there are no values, as of a dead service."""
     broken = pairs[:1]
     for before, (at, value) in zip(pairs, pairs[1:]):
         if at - before[0] > 2 * _SCRAPE:
@@ -167,7 +167,7 @@ def _stat(axes: Any, lines: Mapping[str, list[tuple[float, float]]]) -> None:
 
 def _graph(axes: Any, lines: Mapping[str, list[tuple[float, float]]]) -> None:
     if not lines:
-        # Such as offers, where there are pools.
+        # For example, there are no offers with pools.
         axes.set_xticks([])
         axes.set_yticks([])
         axes.text(0.5, 0.5, 'No data', ha='center', va='center',

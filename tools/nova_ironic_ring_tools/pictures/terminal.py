@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A terminal that a command believes in, and a picture of what it shows."""
+"""A terminal in which a command runs, and a picture of what it shows."""
 
 from collections.abc import Sequence
 import contextlib
@@ -21,9 +21,9 @@ from rich import console
 from rich import style
 from rich import text
 
-# Seconds: for all that a command shows, and for its end.
+# How long to wait, in seconds: for the output of a command, and for its end.
 _PATIENCE, _END = 300, 30
-# Colours that the emulator names as rich does, and those that it does not.
+# Colours that the emulator names as rich does, and the others.
 _PLAIN = frozenset({'black', 'red', 'green', 'blue', 'magenta', 'cyan',
                     'white'})
 _COLOURS = {'brown': 'yellow', 'default': ''}
@@ -47,9 +47,10 @@ class Terminal:
 
         :param shown: the command, as a person types it
         :param command: the command, as it is run here
-        :param until: what it shows when the picture is taken; it is
-            interrupted then. None to wait for its end
-        :raises RuntimeError: if it ends before, or takes too long
+        :param until: interrupt the command when it shows this text; None to
+            wait for its end
+        :raises RuntimeError: if the command ends before the text appears, or
+            takes too long
         """
         self._screen.reset()
         self._stream.feed(f'$ {shown}\r\n'.encode())
@@ -66,13 +67,13 @@ class Terminal:
             os.close(its)
             if not self._follow(ours, until):
                 raise RuntimeError(
-                    f'"{shown}" has not shown what it was to show:\n'
+                    f'"{shown}" has not shown what it should:\n'
                     + '\n'.join(self._screen.display).rstrip())
 
     def _follow(self, ours: int, until: str | None) -> bool:
-        """Show what a command writes, until the picture or its end.
+        """Show what a command writes, until the text appears or it ends.
 
-        :returns: False if that does not come
+        :returns: False if that does not happen in time
         """
         deadline = time.monotonic() + _PATIENCE
         while (left := deadline - time.monotonic()) > 0:
@@ -81,7 +82,7 @@ class Terminal:
             try:
                 self._stream.feed(os.read(ours, 65536))
             except OSError:
-                # So Linux says that the last writer has closed it.
+                # Linux reports an error when the last writer has closed it.
                 return until is None
             if until is not None and any(
                     until in line for line in self._screen.display):
@@ -89,9 +90,9 @@ class Terminal:
         return False
 
     def draw(self, title: str, path: pathlib.Path) -> None:
-        """Write what is shown now as SVG.
+        """Write what the terminal shows now into a file, in SVG.
 
-        :param title: what is written above it
+        :param title: the title of the picture
         :param path: the file
         """
         lines = [self._line(number) for number in range(self._screen.lines)]
@@ -103,14 +104,14 @@ class Terminal:
                 force_terminal=True)
             for line in lines:
                 recorded.print(line, no_wrap=True, soft_wrap=True)
-            # The same each time: the picture is in git.
+            # With the same IDs each time, because the picture is in git.
             recorded.save_svg(str(path), title=title, unique_id=path.stem)
 
     def _line(self, number: int) -> text.Text:
         made = text.Text()
         row = self._screen.buffer[number]
         cells = [row[column] for column in range(self._screen.columns)]
-        # Not one by one: each piece is an element of the picture.
+        # Together if they are alike: each text is an element of the picture.
         for (colour, bold, reverse), alike in itertools.groupby(
                 cells, lambda cell: (cell.fg, cell.bold, cell.reverse)):
             made.append(''.join(cell.data for cell in alike), style.Style(
@@ -120,7 +121,7 @@ class Terminal:
 
 
 def _colour(named: str) -> str | None:
-    """Return a colour as rich names it; None for the default one."""
+    """Return the name of a colour in rich; None for the default colour."""
     bright = 'bright' if named.startswith('bright') else ''
     plain = named.removeprefix(bright)
     if plain in _COLOURS:
@@ -132,9 +133,9 @@ def _colour(named: str) -> str | None:
 
 
 def _end(started: subprocess.Popen) -> None:
-    """End a command, and what it has started."""
-    # Not as Ctrl-C does: that is ignored where a shell has started this in its
-    # background.
+    """End a command, and the processes that it has started."""
+    # Not by SIGINT: programs that a shell has started in the background ignore
+    # it.
     for number in signal.SIGTERM, signal.SIGKILL:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(started.pid, number)

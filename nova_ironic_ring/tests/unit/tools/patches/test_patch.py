@@ -142,7 +142,7 @@ class ReadTestCase(base.BaseTestCase):
                 'Say which host this is', subject))
 
     def test_message(self):
-        self.assertIn('nothing says why', self._refused('\n---\n', '\n'))
+        self.assertIn('does not say why', self._refused('\n---\n', '\n'))
         self.assertIn('more than 72 characters', self._refused(
             'Nobody knows it.', 'Nobody ' * 11))
         self.assertIn('ASCII', self._refused('Nobody', 'Nobody\u2026'))
