@@ -27,10 +27,10 @@ from nova_ironic_ring_tools.scale import stages
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """How nodes are divided.
+    """A way to divide the nodes among the services.
 
-    :ivar driver: what nova.conf says as ``compute_driver``
-    :ivar shards: how many shards the nodes are in
+    :ivar driver: the value of ``compute_driver`` in nova.conf
+    :ivar shards: how many shards the nodes are in; 0 for no shards
     :ivar each_pass: whether each node is updated in each pass
     """
 
@@ -40,7 +40,7 @@ class Kind:
 
     @property
     def overrides(self) -> services.Sections:
-        """What else nova.conf says."""
+        """The further options for nova.conf, by section."""
         options: dict[str, object] = {}
         if self.shards:
             options['listing'] = 'shards'
@@ -58,12 +58,12 @@ _KINDS = {'nova': Kind(lab_state.STOCK_DRIVER),
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What has been measured of a driver with a number of nodes.
+    """The results of a driver with a number of nodes.
 
-    :ivar kind: the name of how nodes are divided
-    :ivar count: how many nodes
-    :ivar stages: what has happened
-    :ivar memory: MiB of each service at the end
+    :ivar kind: the name of the way to divide the nodes
+    :ivar count: how many nodes there were
+    :ivar stages: the results of each stage
+    :ivar memory: the memory of each service at the end, in MiB
     """
 
     kind: str
@@ -75,10 +75,10 @@ class Run:
 def measure(name: str, count: int, window: float) -> Run:
     """Bring a lab up, and measure a driver.
 
-    :param name: how nodes are divided
-    :param count: how many nodes
-    :param window: seconds that the steady passes are watched
-    :raises LabError: if something does not come about
+    :param name: the name of the way to divide the nodes
+    :param count: how many nodes there are to be
+    :param window: for how long to measure the steady passes, in seconds
+    :raises LabError: if the lab does not come up, or a stage does not end
     """
     kind = _KINDS[name]
     fixture = cloud.Cloud(
@@ -94,7 +94,7 @@ def measure(name: str, count: int, window: float) -> Run:
 
 
 def _enroll(lab: cloud.Lab, count: int, shards: int) -> None:
-    """Bring a lab that has one node to more, evenly in shards."""
+    """Add nodes to a lab that has one, and spread all evenly over shards."""
     with lab.database.connect('ironic') as opened:
         seed.seed(seed.Databases(opened), seed.Size(count, (), 1))
         if shards:
@@ -104,9 +104,9 @@ def _enroll(lab: cloud.Lab, count: int, shards: int) -> None:
 
 
 def table(runs: Sequence[Run]) -> prettytable.PrettyTable:
-    """Make a table of what has been measured.
+    """Make a table of the results.
 
-    :param runs: what has been measured
+    :param runs: the results
     """
     printed = prettytable.PrettyTable(
         ['driver', 'nodes', 'stage', 'seconds', 'first after',
@@ -130,9 +130,9 @@ def table(runs: Sequence[Run]) -> prettytable.PrettyTable:
 
 
 def _measure_listing(sizes: Sequence[listing.Size]) -> int:
-    """Measure the listing of nodes alone.
+    """Measure only the listing of nodes.
 
-    :param sizes: how large the clouds are to be
+    :param sizes: the sizes of the clouds
     :returns: as :func:`main`
     """
     for size in sizes:
@@ -147,7 +147,7 @@ def _measure_listing(sizes: Sequence[listing.Size]) -> int:
 
 
 def _measure_commands(counts: Sequence[int], hosts: int) -> int:
-    """Measure the operator's command alone.
+    """Measure only the operator's command.
 
     :param counts: how many nodes the clouds are to have
     :param hosts: how many services have them
@@ -163,9 +163,9 @@ def _measure_commands(counts: Sequence[int], hosts: int) -> int:
 
 
 def _measure_changes(names: Sequence[str], counts: Sequence[int]) -> int:
-    """Measure alone how soon a change in Ironic is seen.
+    """Measure only how soon a change in Ironic is in Placement.
 
-    :param names: how nodes are divided
+    :param names: the names of the drivers
     :param counts: how many nodes the service is to have
     :returns: as :func:`main`
     """
@@ -184,7 +184,8 @@ def main(arguments: Sequence[str]) -> int:
     """Measure each driver with each number of nodes, and print a table.
 
     :param arguments: of the command line
-    :returns: 2 if a lab does not come up or something does not come about
+    :returns: the exit status: 2 if a lab does not come up, or a stage does not
+        end
     """
     parser = argparse.ArgumentParser(
         'python3 -m nova_ironic_ring_tools.scale', description=__doc__)
@@ -194,24 +195,24 @@ def main(arguments: Sequence[str]) -> int:
                         help='how many (default: 2000; 10000 with --listing '
                         'or --commands; 200, 1000 and 4000 with --changes)')
     parser.add_argument('--window', type=float, default=60,
-                        metavar='SECONDS', help='how long the steady passes '
-                        'are watched (default: 60)')
+                        metavar='SECONDS', help='how long to measure the '
+                        'steady passes (default: 60)')
     parser.add_argument('--listing', action='store_true',
-                        help='measure the listing of nodes alone, which needs '
+                        help='measure only the listing of nodes, which needs '
                         'no nova-compute')
     parser.add_argument('--commands', action='store_true',
-                        help='measure how long nova-ironic-ring takes alone')
+                        help='measure only how long nova-ironic-ring takes')
     parser.add_argument('--changes', action='store_true',
-                        help='measure alone how soon Placement is told of a '
-                        'change in Ironic, where the next pass is an hour '
-                        'away, of the ring driver and the pool driver')
+                        help='measure only how soon the ring driver and the '
+                        'pool driver tell Placement of a change in Ironic if '
+                        'the next pass is an hour away')
     parser.add_argument('--services', type=int, default=10, metavar='N',
-                        help='with --listing, how many list the nodes one '
-                        'after the other; with --commands, how many have them '
-                        '(default: 10)')
+                        help='with --listing, how many services list the '
+                        'nodes, one after the other; with --commands, how '
+                        'many services have the nodes (default: 10)')
     parser.add_argument('--shards', type=int, default=64, metavar='N',
-                        help='with --listing, how many the nodes are in '
-                        '(default: 64)')
+                        help='with --listing, how many shards the nodes are '
+                        'in (default: 64)')
     chosen = parser.parse_args(arguments)
     if chosen.listing:
         return _measure_listing([
@@ -230,7 +231,7 @@ def main(arguments: Sequence[str]) -> int:
             try:
                 runs.append(measure(driver, count, chosen.window))
             except errors.LabError as error:
-                # What has been measured is worth its table all the same.
+                # The table of the other results is printed all the same.
                 print(f'{driver}, {count} nodes: {error}', file=sys.stderr)
                 status = 2
             else:

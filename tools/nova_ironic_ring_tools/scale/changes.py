@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Measures how soon Placement is told of what changes in Ironic.
+"""Measures how soon Placement is told of a change in Ironic.
 
 One service has all nodes, and its next pass is an hour away.
 """
@@ -25,17 +25,17 @@ _PATIENCE = 7200
 _POLL = 0.25
 # How often maintenance of a node is set and unset.
 _ROUNDS = 5
-# What the looks ask, and what answers.
+# The processes that look for changes, and that answer.
 _PROCESSES = (_HOST, 'ironic', 'mariadb')
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What has been measured.
+    """The results of a driver.
 
-    :ivar driver: what nova.conf says as ``compute_driver``
+    :ivar driver: the value of ``compute_driver`` in nova.conf
     :ivar count: how many nodes the service has
-    :ivar seen: in how many seconds each change was in Placement
+    :ivar seen: after how many seconds each change was in Placement
     :ivar idle: seconds of processor time in a minute without a change, by the
         name of the process
     """
@@ -49,9 +49,10 @@ class Run:
 def measure(driver: str, count: int) -> Run:
     """Bring a lab up, and measure.
 
-    :param driver: what nova.conf says as ``compute_driver``
+    :param driver: the value of ``compute_driver`` in nova.conf
     :param count: how many nodes the service is to have
-    :raises LabError: if something does not come about
+    :raises LabError: if the lab does not come up, or a change does not reach
+        Placement
     """
     fixture = cloud.Cloud(
         place.directory('scale-changes'), driver=driver, computes=0,
@@ -93,9 +94,9 @@ def _used(lab: cloud.Lab) -> dict[str, float]:
 
 
 def table(run: Run) -> prettytable.PrettyTable:
-    """Make a table of what has been measured.
+    """Make a table of the results.
 
-    :param run: what has been measured
+    :param run: the results
     """
     printed = prettytable.PrettyTable([
         'driver', 'nodes', 'median s', 'longest s',
@@ -108,5 +109,5 @@ def table(run: Run) -> prettytable.PrettyTable:
     return printed
 
 
-#: Nova's own driver would take an hour.
+#: The drivers to measure: Nova's own driver would take an hour.
 DRIVERS = {'ring': lab_state.RING_DRIVER, 'pool': lab_state.POOL_DRIVER}

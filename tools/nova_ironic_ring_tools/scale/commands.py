@@ -2,8 +2,8 @@
 
 """Measures how long an operator waits for nova-ironic-ring with many nodes.
 
-No nova-compute runs: the records of nodes, services and instances are written
-into the databases of a real cloud, and the services are said to live. The
+No nova-compute runs: this writes the records of nodes, services and instances
+into the databases of a real cloud, and lets the services look alive. The
 command line is that of ``__main__``, with ``--commands``.
 """
 
@@ -28,12 +28,12 @@ from nova_ironic_ring_tools.scale import seed
 
 CONF = nova.conf.CONF
 
-# Who records the first node.
+# The service that records the first node.
 _FIRST = 'compute-0'
-# The part of the nodes that have an instance.
+# The fraction of the nodes that have an instance.
 _INSTANCES = 0.3
-# Commands exit with 1 where there is something to look at, as there is here:
-# nobody looks after the nodes.
+# A command exits with 1 if it finds something wrong, as it does here: no
+# service runs.
 _DONE = (0, 1)
 
 
@@ -41,7 +41,7 @@ _DONE = (0, 1)
 class Timing:
     """How long a command took, or the listing of Ironic's nodes.
 
-    :ivar name: what the table calls it
+    :ivar name: its name in the table
     :ivar elapsed: seconds by the clock
     :ivar ironic: seconds of processor time that Ironic took meanwhile
     """
@@ -56,8 +56,8 @@ def measure(nodes: int, hosts: int, rounds: int = 3) -> list[Timing]:
 
     :param nodes: how many nodes there are to be
     :param hosts: how many services have them
-    :param rounds: how often each is run; the median counts
-    :returns: Ironic's listing first
+    :param rounds: how often each command is run; the median counts
+    :returns: the listing of Ironic's nodes, and then the commands
     :raises LabError: if a lab does not come up, or a command fails
     """
     names = [f'compute-{number}' for number in range(hosts)]
@@ -73,7 +73,8 @@ def measure(nodes: int, hosts: int, rounds: int = 3) -> list[Timing]:
               lab.database.connect('placement') as placement):
             seed.seed(seed.Databases(ironic, cell, placement), seed.Size(
                 nodes, names, cloud.PARTITIONS, _INSTANCES))
-        # An operator's conductors look at the nodes on other machines.
+        # Ironic would look at the power of all nodes meanwhile. An operator's
+        # conductors do that on other machines.
         services.Ironic(lab.context, power_sync=0).restart()
         CONF([], project='nova', default_config_files=[
             str(lab.nova.common)])
@@ -96,7 +97,7 @@ def _measure(lab: cloud.Lab, names: Sequence[str], rounds: int
 
 
 def _median(timings: Sequence[Timing]) -> Timing:
-    """Return the one that is in the middle."""
+    """Return the median of timings."""
     timings = sorted(timings, key=lambda timing: timing.elapsed)
     middle = timings[len(timings) // 2]
     print(f'{middle.name}: {middle.elapsed:.1f} s', flush=True)
@@ -130,9 +131,9 @@ def _run(lab: cloud.Lab, command: Sequence[str]) -> Timing:
 
 
 def _forced_down(lab: cloud.Lab, host: str) -> Timing:
-    """Fail a service over, and see when it is forced down.
+    """Fail a service over, and measure when it is forced down.
 
-    Nothing comes of it in this cloud, so the command is ended then.
+    Then the command is ended, because no service here takes anything over.
     """
     before, begun = _ironic(lab), time.monotonic()
     with subprocess.Popen(
@@ -158,7 +159,7 @@ def _is_forced_down(lab: cloud.Lab, host: str) -> bool:
 
 
 def _let_live(lab: cloud.Lab) -> None:
-    """Make all services look alive to the command for the whole time."""
+    """Let all services look alive to the command from now on."""
     with lab.nova.operator.open('a') as opened:
         opened.write('\n[DEFAULT]\nservice_down_time = 86400\n')
     with lab.cell() as connected, connected.cursor() as cursor:
@@ -182,7 +183,7 @@ def _ironic(lab: cloud.Lab) -> float:
 def table(timings: Sequence[Timing]) -> prettytable.PrettyTable:
     """Make a table of what has been measured.
 
-    :param timings: Ironic's listing first
+    :param timings: the listing of Ironic's nodes, and then the commands
     """
     listing = timings[0]
     printed = prettytable.PrettyTable(

@@ -11,27 +11,28 @@ from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring_tools.scale import rpc
 
-#: The services whose cost is shown; nova-computes are summed up.
+#: The services whose cost is shown; nova-compute stands for all of them.
 SERVICES = ('nova-compute', 'nova-conductor', 'placement', 'ironic',
             'mariadb')
-# A line of its log for each request.
+# In each line of Placement's log that is for a request.
 _REQUEST = 'placement.requestlog'
-# A line of the log of a nova-compute for each node that it takes.
+# The line in the log of a nova-compute for each node that it takes.
 _MOVE = re.compile(r'Node \S+ of \S+ is ([^.\n]+)\.')
 
 
 @dataclasses.dataclass(frozen=True)
 class Used:
-    """What has been used until a moment, or between two.
+    """What the services have used until a moment, or between two moments.
 
-    :ivar at: seconds
+    :ivar at: the moment, or the time between both, in seconds
     :ivar processor: seconds of processor time of each service
-    :ivar queries: statements that the database has been sent
+    :ivar queries: statements that were sent to the database
     :ivar requests: requests to Placement
     :ivar calls: calls and casts that nova-computes have sent by RPC
     :ivar rows: how often a row of compute_nodes was written
     :ivar taken: nodes that services with the ring driver took from others
-    :ivar forced: those of them whose owners lived and did not answer
+    :ivar forced: how many of these nodes had owners that were alive and did
+        not answer
     """
 
     at: float
@@ -58,7 +59,7 @@ class Used:
 
 
 def count_rows(lab: cloud.Lab) -> None:
-    """Let the database count which rows are written, from now on.
+    """Let the database count the rows that are written, from now on.
 
     :param lab: the lab
     """
@@ -69,9 +70,9 @@ def count_rows(lab: cloud.Lab) -> None:
 def used(lab: cloud.Lab, sent: rpc.Counter) -> Used:
     """Return what the services of a lab have used until now.
 
-    :param lab: the lab; of a nova-compute that was killed, no processor time
-        counts
-    :param sent: counts what the nova-computes send
+    :param lab: the lab; the processor time of a nova-compute that was killed
+        does not count
+    :param sent: counts the messages that the nova-computes send
     """
     with lab.cell() as opened, opened.cursor() as cursor:
         cursor.execute("SHOW GLOBAL STATUS LIKE 'Questions'")
@@ -97,9 +98,9 @@ def used(lab: cloud.Lab, sent: rpc.Counter) -> Used:
 
 
 def memory(lab: cloud.Lab) -> dict[str, int]:
-    """Return how much memory each service has, in MiB.
+    """Return the memory of each service, in MiB.
 
-    :param lab: the lab; of the nova-computes the largest counts
+    :param lab: the lab; only the largest of its nova-computes counts
     """
     return {name: max((lab.state.process(each).memory()
                        for each in _processes(lab, name)), default=0) >> 20

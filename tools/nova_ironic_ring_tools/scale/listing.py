@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Measures what services pay to list Ironic's nodes, and what Ironic pays.
+"""Measures the time that services and Ironic take to list Ironic's nodes.
 
-No nova-compute runs: what each of some services would ask Ironic for in a pass
-is asked for here, one service after the other, as Nova's driver asks and as
-this project's does. The command line is that of ``__main__``, with
+No nova-compute runs: this asks Ironic what several services would ask in a
+pass, one service after the other, first as Nova's driver asks, and then as the
+driver of this project does. The command line is that of ``__main__``, with
 ``--listing``.
 """
 
@@ -31,7 +31,7 @@ from nova_ironic_ring_tools.scale import seed
 CONF = nova.conf.CONF
 
 _SCOPE = settings.Scope()
-# Seconds that Ironic is watched while nobody asks.
+# For how long to measure Ironic while nobody asks it, in seconds.
 _IDLE = 20
 
 
@@ -51,13 +51,14 @@ class Size:
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """What listings have cost, in seconds.
+    """The time that listings took, in seconds.
 
     :ivar nodes: how many nodes were listed
-    :ivar elapsed: how long it took
-    :ivar service: processor time of the service
-    :ivar ironic: that of Ironic's process, of API and conductor
-    :ivar database: that of MariaDB
+    :ivar elapsed: the time by the clock
+    :ivar service: the processor time of the service
+    :ivar ironic: the processor time of Ironic, which is one process for API
+        and conductor
+    :ivar database: the processor time of MariaDB
     """
 
     nodes: int = 0
@@ -80,8 +81,8 @@ class Cost:
 class Listings:
     """The listings of services, one after the other.
 
-    :ivar name: what the table calls them
-    :ivar costs: what each has cost
+    :ivar name: their name in the table
+    :ivar costs: the cost of each
     """
 
     name: str
@@ -89,24 +90,26 @@ class Listings:
 
     @property
     def total(self) -> Cost:
-        """What all together have cost."""
+        """The cost of all together."""
         return sum(self.costs, Cost())
 
     @property
     def each(self) -> Cost:
-        """What one of them costs, by their mean."""
+        """The mean of their costs."""
         return Cost(*(value / len(self.costs)
                       for value in dataclasses.astuple(self.total)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What has been measured.
+    """The results.
 
     :ivar size: how large the cloud was
-    :ivar idle: processor time of Ironic in a second that nobody asks it in
-    :ivar listings: those of Nova's driver, of the ring driver with ``listing =
-        all`` and with ``listing = shards``, and then those of first passes
+    :ivar idle: processor time that Ironic takes in a second while nobody asks
+        it, in seconds
+    :ivar listings: the listings of Nova's driver, of the ring driver with
+        ``listing = all`` and with ``listing = shards``, and then those of the
+        first passes with ``all`` and with ``shards``
     """
 
     size: Size
@@ -115,7 +118,7 @@ class Run:
 
 
 class _Service:
-    """What one service asks Ironic for, and keeps from pass to pass."""
+    """One service: it asks Ironic, and keeps answers from pass to pass."""
 
     def __init__(self, driver: upstream.NovaIronicDriver,
                  held: frozenset[str], own: Sequence[str]) -> None:
@@ -146,7 +149,10 @@ class _Service:
         return len(found)
 
     def know(self, other: '_Service') -> None:
-        """Know what another has listed, as if it had been its own pass."""
+        """Keep what another service has listed, as after a pass of its own.
+
+        :param other: the other service
+        """
         self._ironic.found = dict(other._ironic.found)
         self._ironic.for_nova(self._own)
 
@@ -155,7 +161,7 @@ def measure(size: Size) -> Run:
     """Bring a lab up, and measure.
 
     :param size: how large the cloud is to be
-    :raises LabError: if something does not come about
+    :raises LabError: if the lab does not come up
     """
     fixture = cloud.Cloud(
         place.directory('scale-listing'), driver=lab_state.RING_DRIVER,
@@ -163,14 +169,14 @@ def measure(size: Size) -> Run:
     with fixture:
         lab = fixture.lab
         _enroll(lab, size)
-        # The conductor would look at each node now and then.
+        # The conductor would look at the power of each node now and then.
         services.Ironic(lab.context, power_sync=0).restart()
         CONF([], project='nova', default_config_files=[str(lab.nova.common)])
         return _measure(lab, size)
 
 
 def _enroll(lab: cloud.Lab, size: Size) -> None:
-    """Bring a lab that has one node to more, evenly in shards."""
+    """Add nodes to a lab that has one, and spread all evenly over shards."""
     with lab.database.connect('ironic') as opened:
         seed.seed(seed.Databases(opened), seed.Size(size.nodes, (), 1))
         with opened.cursor() as cursor:
@@ -204,14 +210,14 @@ def _measure(lab: cloud.Lab, size: Size) -> Run:
 
 
 def _wait() -> int:
-    """List nothing for some time."""
+    """Wait, to measure Ironic while nobody asks it."""
     time.sleep(_IDLE)
     return 0
 
 
 def _services(driver: upstream.NovaIronicDriver, size: Size
               ) -> list[_Service]:
-    """Return the services, with what the ring gives to each."""
+    """Return the services, each with the nodes and shards of the ring."""
     ironic = nodes.Ironic(driver)
     names = ironic.shards(_SCOPE)
     hosts = [f'compute-{number}' for number in range(size.services)]
@@ -224,12 +230,13 @@ def _services(driver: upstream.NovaIronicDriver, size: Size
 
 
 def _cost(lab: cloud.Lab, lists: Callable[[], int]) -> Cost:
-    """Return what a listing costs.
+    """Return the cost of a listing.
 
-    :param lists: lists, and returns how many nodes
+    :param lab: the lab
+    :param lists: lists nodes, and returns how many
     """
     before = _others(lab)
-    # Looking for the processes takes time of this one.
+    # After that: to look at other processes takes processor time of this one.
     elapsed, service = time.monotonic(), time.process_time()
     count = lists()
     elapsed, service = (time.monotonic() - elapsed,
@@ -244,9 +251,9 @@ def _others(lab: cloud.Lab) -> list[float]:
 
 
 def table(run: Run) -> prettytable.PrettyTable:
-    """Make a table of what has been measured.
+    """Make a table of the results.
 
-    :param run: what has been measured
+    :param run: the results
     """
     parts = ('elapsed', 'service', 'ironic', 'database')
     printed = prettytable.PrettyTable([
@@ -263,9 +270,9 @@ def table(run: Run) -> prettytable.PrettyTable:
 
 
 def summary(run: Run) -> str:
-    """Return how the listings compare.
+    """Return a text that compares the listings.
 
-    :param run: what has been measured
+    :param run: the results
     """
     as_nova, whole, by_shards, *_ = run.listings
     return '\n'.join([

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Counts the messages that services send by RPC, as oslo.messaging tells."""
+"""Counts the messages that services send by RPC, as oslo.messaging reports."""
 
 import json
 import pathlib
@@ -10,9 +10,9 @@ from typing import Self
 
 from nova_ironic_ring.lab.running import services
 
-# oslo.messaging names this metric at the start of each call and each cast.
+# oslo.messaging sends this metric at the start of each call and each cast.
 _SENT = 'rpc_client_invocation_start_total'
-# Bytes; a metric has some hundreds.
+# The longest message, in bytes; a metric has some hundreds.
 _LONGEST = 65536
 
 
@@ -20,9 +20,9 @@ class Counter:
     """Receives the metrics of services, and counts their calls and casts."""
 
     def __init__(self, directory: pathlib.Path) -> None:
-        """Choose where the services find it.
+        """Choose the socket to which the services send metrics.
 
-        :param directory: where the socket is to be made
+        :param directory: the directory for the socket
         """
         self._path = directory / 'rpc-metrics.sock'
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -46,7 +46,7 @@ class Counter:
 
     @property
     def options(self) -> services.Sections:
-        """What the configuration of a service that is counted has to say."""
+        """The options of a service whose messages are to be counted."""
         return {'oslo_messaging_metrics': {
             'metrics_enabled': True,
             'metrics_buffer_size': 100_000,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Puts many nodes into the databases of a cloud, without anybody's help.
+"""Writes the records of many nodes directly into the databases of a cloud.
 
-Ironic enrols a node in seconds, and Nova's resource tracker takes as long to
-walk one. Where only the cost of what comes afterwards is wanted, the records
-of one real node are multiplied here instead.
+Ironic takes seconds to enroll a node, and Nova's resource tracker takes as
+long to record one. To measure only what comes afterwards, this copies the
+records of one real node instead.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,9 +21,9 @@ from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.core.peers import ring
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, 'scale.nova-ironic-ring')
-# So many records are written at once.
+# How many records are written at once.
 _CHUNK = 1000
-# What the database gives each record by itself.
+# The columns that the database fills in itself.
 _KEYS = ('id',)
 
 
@@ -31,11 +31,11 @@ _KEYS = ('id',)
 class Size:
     """How large the cloud is to be.
 
-    :ivar nodes: how many nodes it is to have, with those that it has
-    :ivar hosts: the services that have them; records of services are made for
-        those that have none
-    :ivar partitions: points on the ring for each of them
-    :ivar instances: the part of the nodes with an instance, from 0 to 1
+    :ivar nodes: how many nodes it is to have, including those that it has
+    :ivar hosts: the names of the services that are to have the nodes; a
+        service without a record gets one
+    :ivar partitions: points on the ring for each service
+    :ivar instances: the fraction of the nodes with an instance, from 0 to 1
     """
 
     nodes: int
@@ -46,11 +46,12 @@ class Size:
 
 @dataclasses.dataclass(frozen=True)
 class Databases:
-    """Connections, each to a database of its own; all commit at once.
+    """Connections, each to a database of its own, that commit each statement.
 
-    :ivar ironic: that of Ironic
-    :ivar cell: that of Nova's cell; None for nodes that Nova does not know
-    :ivar placement: that of Placement; None likewise
+    :ivar ironic: to the database of Ironic
+    :ivar cell: to that of Nova's cell; None if Nova is not to have the nodes
+    :ivar placement: to that of Placement; None if Placement is not to have
+        the nodes
     """
 
     ironic: pymysql.Connection
@@ -59,14 +60,15 @@ class Databases:
 
 
 def seed(databases: Databases, size: Size) -> list[str]:
-    """Multiply the nodes of a cloud.
+    """Copy a node of a cloud many times.
 
-    At least one node has to be there, available and recorded for a service of
-    the ring driver. All nodes are where the ring maps them, and instances with
-    them. What services have said of their last passes is removed: they are
-    taken to stand still. Instances have neither allocations nor ports.
+    The cloud must have at least one node that is available and has a record of
+    a service with the ring driver. Each new node and its instance belong to
+    the service to which the ring maps the node. The reports of services on
+    their last passes are removed, because no service runs. Instances have
+    neither allocations nor ports.
 
-    :param databases: where to write
+    :param databases: the databases to write to
     :param size: how large the cloud is to be
     :returns: the UUIDs of the nodes that were added
     """
@@ -94,7 +96,7 @@ def seed(databases: Databases, size: Size) -> list[str]:
 
 def _copy_children(ironic: pymysql.Connection, template: Mapping[str, Any],
                    added: Sequence[str]) -> None:
-    """Give each node the traits of the first."""
+    """Give each new node the traits of the first one."""
     traits = _all(ironic, 'SELECT * FROM node_traits WHERE node_id = %s',
                   template['id'])
     ids = {row['uuid']: row['id']
@@ -145,13 +147,13 @@ def _seed_cell(cell: pymysql.Connection, size: Size, added: Sequence[str],
 
 
 def _stats(host: str, said: Any) -> str:
-    """Return what the rows of a service say of it."""
+    """Return the statistics in the rows of a service, without last passes."""
     return json.dumps(stats.publish(host, said) if said else {})
 
 
 def _seed_placement(placement: pymysql.Connection, template: str,
                     added: Sequence[str]) -> None:
-    """Give each node the provider of the first."""
+    """Copy the resource provider of the first node for each new one."""
     row = _one(placement,
                'SELECT * FROM resource_providers WHERE uuid = %s', template)
     _insert(placement, 'resource_providers', (
@@ -179,13 +181,13 @@ def _all(connection: pymysql.Connection, query: str, *values: object
 
 def _one(connection: pymysql.Connection, query: str, *values: object
          ) -> dict[str, Any]:
-    """Read the record that is multiplied.
+    """Read the record to copy.
 
     :raises ValueError: if there is none
     """
     found = _all(connection, query, *values)
     if not found:
-        raise ValueError(f'There is nothing to multiply: "{query}" has no '
+        raise ValueError(f'There is nothing to copy: "{query}" has no '
                          'record. Enroll a node, and wait for a pass.')
     return found[0]
 

@@ -22,18 +22,18 @@ ONE, OTHER = 'compute-1', 'compute-2'
 # Seconds.
 _PATIENCE = 7200
 _POLL = 0.5
-# Builds that may fail after a restart.
+# How many builds may fail after a restart.
 _TRIES = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """What one of them has taken.
+    """The cost of a stage.
 
-    :ivar name: what the table calls it
-    :ivar used: what has been used meanwhile
-    :ivar first: seconds until the first node was there; None if this means
-        nothing
+    :ivar name: its name in the table
+    :ivar used: what the services have used meanwhile
+    :ivar first: seconds until the first node was there; None for a stage that
+        waits for no nodes
     """
 
     name: str
@@ -57,25 +57,26 @@ def offered(lab: cloud.Lab) -> dict[str, int]:
 
 
 class Course:
-    """Two services on a lab, and what happens to them."""
+    """Two services on a lab, and the stages that they go through."""
 
     def __init__(self, lab: cloud.Lab, count: int, sent: rpc.Counter) -> None:
         """Choose the lab.
 
         :param lab: a lab with nodes, and without a nova-compute
         :param count: how many nodes it has
-        :param sent: counts what the nova-computes send
+        :param sent: counts the messages that the nova-computes send
         """
         self._lab = lab
         self._count = count
         self._sent = sent
 
     def run(self, window: float, overrides: services.Sections) -> list[Stage]:
-        """Start the services, let them be, restart and kill one, drain it.
+        """Run all stages, from the start of the services to a drain.
 
-        :param window: seconds that the steady passes are watched
+        :param window: for how long to measure the steady passes, in seconds
         :param overrides: options of the nova-computes, by section
-        :raises LabError: if a service dies by itself, or nothing comes of it
+        :returns: the cost of each stage
+        :raises LabError: if a service dies by itself, or a stage does not end
         """
         lab = self._lab
         costs.count_rows(lab)
@@ -118,7 +119,8 @@ class Course:
             'return', lab.compute(ONE).start, self._is_shared,
             self._grows(ONE)))
         if lab.state.driver == lab_state.STOCK_DRIVER:
-            # Disabled, its nodes go to and fro for ever.
+            # With that driver, the nodes of a disabled service change hands
+            # for ever.
             return stages
         stages.append(self._measure(
             'drain', lambda: self._disable(ONE),
@@ -143,13 +145,13 @@ class Course:
         return offered(self._lab).get(host, 0) > 0
 
     def _grows(self, host: str) -> Callable[[], bool]:
-        """Return what says whether a service has more nodes now."""
+        """Return a function that tells whether a service has more nodes."""
         lab = self._lab
         before = offered(lab).get(host, 0) if host == OTHER else 0
         return lambda: offered(lab).get(host, 0) > before
 
     def _change(self) -> Stage:
-        """Set maintenance of one node in Ironic, until Placement knows it."""
+        """Measure how soon Placement is told of the maintenance of a node."""
         lab = self._lab
         ironic = lab.connect('lab-system').baremetal
         node = next(iter(ironic.nodes())).id
@@ -165,9 +167,9 @@ class Course:
         return stage
 
     def _restart(self, host: str) -> Stage:
-        """Stop a service, and start it, until its first heartbeat.
+        """Stop a service, and measure the time from its start to a heartbeat.
 
-        Nova answers no message before that.
+        The service answers no message before its first heartbeat.
 
         :param host: the name of the service
         """
@@ -182,7 +184,7 @@ class Course:
     def _build(self, host: str) -> Stage:
         """Let a service that was just restarted build a server.
 
-        While it was away, the other one may have taken all of its nodes.
+        While it did not run, the other service may have taken all its nodes.
 
         :param host: the name of the service
         :raises LabError: if no server is built
@@ -227,12 +229,12 @@ class Course:
     def _measure(self, name: str, act: Callable[[], None],
                  done: Callable[[], bool], begun: Callable[[], bool]
                  ) -> Stage:
-        """Do something, and wait for what comes of it.
+        """Run a stage, and measure its cost.
 
-        :param name: what the table calls it
-        :param act: does it
-        :param done: says whether all nodes are where they belong
-        :param begun: says whether the first one is
+        :param name: its name in the table
+        :param act: begins it
+        :param done: returns whether it is over
+        :param begun: returns whether the first node is there
         """
         before = costs.used(self._lab, self._sent)
         act()
@@ -247,6 +249,6 @@ class Course:
             f'The end of "{name}"', is_over, _PATIENCE, _POLL)
         stage = Stage(
             name, costs.used(self._lab, self._sent).since(before), first)
-        # A run takes long, and this is known.
+        # A run takes long, so each stage is printed as soon as it is over.
         print(f'{name}: {stage.used.at:.0f} s', flush=True)
         return stage

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Lets much befall a lab for long, by chance, and says what is wrong then.
+"""Causes random events on a lab for long, and prints what is wrong then.
 
 ``python -m nova_ironic_ring_tools.soak``
 """
@@ -28,20 +28,21 @@ from nova_ironic_ring_tools import updates
 
 _DRIVERS = {'ring': lab_state.RING_DRIVER, 'pool': lab_state.POOL_DRIVER}
 _NODES = 12
-# Seconds between two things that happen.
+# Seconds between two events, at least and at most.
 _PAUSE = (0.5, 4.0)
-# Minutes, and the part of them after which services have all that they keep.
+# How many minutes are needed to see whether services grow; and the fraction of
+# the time after which the services have all the memory that they keep.
 _LEAST = 4
 _WARM = 0.25
 
 
 @dataclasses.dataclass
 class Story:
-    """What happens to a lab.
+    """The events on a lab.
 
-    :ivar begin: when it began, in seconds
-    :ivar happened: how often each thing has happened, by its name
-    :ivar refused: how often each thing was refused
+    :ivar begin: when they began, in seconds
+    :ivar happened: how often each event has happened, by its name
+    :ivar refused: how often each event was refused, by its name
     """
 
     begin: float = dataclasses.field(default_factory=time.monotonic)
@@ -53,28 +54,28 @@ class Story:
     def tell(self, said: str) -> None:
         """Print what happens now.
 
-        :param said: that
+        :param said: the text to print
         """
         print(f'[{time.monotonic() - self.begin:5.0f} s] {said}', flush=True)
 
     def lines(self) -> Iterator[str]:
-        """Return what has happened in all."""
+        """Return the numbers of events, as lines of text."""
         for counts, what in ((self.happened, 'happened'),
                              (self.refused, 'were refused')):
             each = ', '.join(f'{name} {count}'
                              for name, count in sorted(counts.items()))
-            yield f'{counts.total()} things {what}: {each or "none"}'
+            yield f'{counts.total()} events {what}: {each or "none"}'
 
 
 def soak(driver: str, minutes: float, seed: int, interval: int) -> tuple[
         list[str], list[str]]:
-    """Let much befall a lab, and say what is wrong in the end.
+    """Cause random events on a lab, and look for what is wrong in the end.
 
     :param driver: ``ring`` or ``pool``
     :param minutes: for how long
-    :param seed: what chance begins with
+    :param seed: the seed of the random numbers
     :param interval: seconds after which an unchanged node is updated
-    :returns: what has happened, and what is wrong
+    :returns: two lists of lines: what has happened, and what is wrong
     :raises LabError: if a service dies by itself
     """
     fixture = cloud.Cloud(
@@ -96,7 +97,7 @@ def soak(driver: str, minutes: float, seed: int, interval: int) -> tuple[
 
 def _befall(lab: cloud.Lab, minutes: float, seed: int) -> tuple[
         list[str], list[str]]:
-    """As :func:`soak`, with a lab that is up and has nothing yet."""
+    """As :func:`soak`, on a lab without nodes and nova-computes."""
     _furnish(lab)
     link = lab.connect()
     network = link.network.create_network(name='soak')
@@ -133,7 +134,7 @@ def _furnish(lab: cloud.Lab) -> None:
 
 
 def _live(world: worlds.World, story: Story, seconds: float) -> None:
-    """Let things happen for a time."""
+    """Cause random events for a time."""
     until = time.monotonic() + seconds
     while (now := time.monotonic()) < until:
         (act,) = world.chance.choices(
@@ -162,10 +163,11 @@ def _bring_back(world: worlds.World, story: Story) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Let much befall a lab of each driver.
+    """Cause random events on a lab of each driver.
 
     :param arguments: of the command line
-    :returns: 1 if something is wrong in the end, 2 if a lab has failed
+    :returns: the exit status: 1 if something is wrong in the end, 2 if a lab
+        has failed
     """
     parser = argparse.ArgumentParser(
         'python3 -m nova_ironic_ring_tools.soak', description=__doc__)
@@ -176,8 +178,8 @@ def main(arguments: Sequence[str]) -> int:
                         help='for how long with each (default: 60)')
     parser.add_argument('--seed', type=int, metavar='N',
                         default=random.SystemRandom().randrange(10 ** 6),
-                        help='what chance begins with (default: another one '
-                        'each time)')
+                        help='the seed of the random numbers (default: '
+                        'another one each time)')
     updates.add_argument(parser)
     chosen = parser.parse_args(arguments)
     interval = chosen.full_update_interval

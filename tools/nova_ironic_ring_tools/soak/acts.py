@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What befalls the lab: each function does one thing and says what.
+"""The events on the lab: each function causes one, and returns a text for it.
 
-It returns None if that is not possible now.
+It returns None if the event is not possible now.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from nova_ironic_ring_tools.faults import operators
 from nova_ironic_ring_tools.soak import world as worlds
 
 _World = worlds.World
-# Servers are asked for while so many nodes that fit are free.
+# A server is booted only if so many nodes for it are free.
 _LEAST_FREE = 4
 _SHARDS = 8
 
@@ -100,10 +100,10 @@ def _leave(world: _World) -> str | None:
 
 
 def leave(world: _World) -> None:
-    """Take the newcomer away for good, as an operator would.
+    """Remove the newcomer for good, as an operator would.
 
     :param world: the lab; the newcomer is one of its services
-    :raises LabError: if its instances stay with it
+    :raises LabError: if no other service takes its instances over
     """
     host = worlds.NEWCOMER
     world.lab.compute(host).stop()
@@ -132,11 +132,11 @@ def _reshard(world: _World) -> str | None:
 
 @dataclasses.dataclass(frozen=True)
 class Act:
-    """Something that can happen.
+    """An event that can happen.
 
-    :ivar name: what it is
-    :ivar weight: how often it happens, in comparison
-    :ivar do: does it, and says what it has done
+    :ivar name: its name
+    :ivar weight: how often it happens, in comparison with the others
+    :ivar do: causes it, and returns a text for it; None if it is not possible
     """
 
     name: str
@@ -144,7 +144,7 @@ class Act:
     do: Callable[[_World], str | None]
 
 
-#: All that can happen.
+#: All events that can happen.
 ACTS = (
     Act('boot', 10, _boot),
     Act('delete', 8, _delete),

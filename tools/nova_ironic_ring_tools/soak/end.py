@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is not as it should be when all is over."""
+"""Finds what is wrong when all events are over."""
 
 import collections
 from collections.abc import Callable, Iterator
@@ -11,22 +11,23 @@ from nova_ironic_ring.lab import view
 from nova_ironic_ring_tools.faults import operators
 from nova_ironic_ring_tools.soak import world as worlds
 
-# Seconds: far more than it takes.
+# Seconds: far more than the lab takes to come to rest.
 _PATIENCE = 300
-# How often the delete of a server is asked for: where all are deleted at once,
-# Ironic drops a connection now and then, after which Nova does not ask again.
+# How often to ask for the delete of a server: if all are deleted at once,
+# Ironic drops a connection now and then, and Nova does not ask Ironic again.
 _DELETES = 3
-#: Says what is wrong now.
+#: Returns what is wrong now.
 _Look = Callable[[worlds.World], Iterator[str]]
 
 
 def complaints(world: worlds.World, refused: collections.Counter[str]
                ) -> list[str]:
-    """Wait until the lab is at rest, and say what is wrong then.
+    """Wait until the lab is at rest, and return what is wrong then.
 
     :param world: the lab, in which all services run
-    :param refused: how often each thing was refused; deletes are added that
-        had to be asked for once more
+    :param refused: how often each event was refused; this adds the deletes
+        that had to be asked for again
+    :returns: a line for each thing that is wrong
     """
     found: list[str] = []
     asked = collections.Counter[str]()
@@ -54,7 +55,7 @@ def complaints(world: worlds.World, refused: collections.Counter[str]
 
 
 def _servers(world: worlds.World) -> Iterator[str]:
-    """Return the servers that are neither at rest nor well."""
+    """Return a line for each thing that is wrong with servers."""
     nodes: dict[str, list[str]] = {}
     for node in world.link.baremetal.nodes(details=True):
         if node.instance_id:
@@ -81,7 +82,7 @@ def _servers(world: worlds.World) -> Iterator[str]:
 
 
 def _records(world: worlds.World) -> Iterator[str]:
-    """Return the nodes that are not with one service of their group."""
+    """Return a line for each thing that is wrong with records of nodes."""
     with world.lab.cell() as opened:
         seen = view.read(opened)
     nodes = {node.id: node
@@ -98,7 +99,7 @@ def _records(world: worlds.World) -> Iterator[str]:
         if node is None or node.instance_id:
             continue
         if model.canonical(owner) not in live:
-            yield f'node {uuid} is of {owner}, which is no more'
+            yield f'node {uuid} is of {owner}, which does not exist any more'
         elif worlds.group_of(owner) != node.conductor_group:
             yield (f'node {uuid} of group {node.conductor_group} is with '
                    f'{owner}')
@@ -122,9 +123,9 @@ def _records(world: worlds.World) -> Iterator[str]:
 
 
 def _emptiness(world: worlds.World) -> Iterator[str]:
-    """Return what deleted servers have left behind."""
+    """Return a line for each thing that deleted servers have left behind."""
     for server in world.servers():
-        yield f'{server.name} ({server.id}) is {server.status} still'
+        yield f'{server.name} ({server.id}) is still {server.status}'
     for node in world.link.baremetal.nodes(details=True):
         if node.instance_id or node.provision_state != 'available':
             yield (f'{node.name} is {node.provision_state} with instance '

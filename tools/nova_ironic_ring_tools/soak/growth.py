@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compares memory and threads of services from the beginning with the end."""
+"""Compares memory and threads of services at the end with those before."""
 
 import collections
 from collections.abc import Iterator, Mapping
@@ -13,22 +13,23 @@ from nova_ironic_ring.lab import cloud
 from nova_ironic_ring_tools.soak import threads
 from nova_ironic_ring_tools.soak import world as worlds
 
-#: The services that live from the beginning to the end.
+#: The services that run from the beginning to the end.
 LASTING = ('nova-conductor', *(hosts[0] for hosts in worlds.GROUPS.values()))
-# A process of Python grows by what it has had at once.
+# How many times more memory is allowed: a process of Python keeps some of the
+# memory that it has used.
 _MOST_MEMORY = 1.3
 _MOST_THREADS = 10
-# Seconds until what was under way is over, and garbage has been collected.
+# Seconds until all work is over, and garbage has been collected.
 _REST = 60
 
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """What a service takes.
+    """The memory and threads of a service.
 
-    :ivar memory: in MiB
-    :ivar threads: how many
-    :ivar kinds: how many by what they are for, as far as that is known
+    :ivar memory: its memory, in MiB
+    :ivar threads: how many threads it has
+    :ivar kinds: how many threads it has of each kind, as far as that is known
     """
 
     memory: int
@@ -37,7 +38,7 @@ class Size:
         default_factory=collections.Counter)
 
 
-#: What each service takes, by its name.
+#: The memory and threads of each service, by its name.
 Sizes = Mapping[str, Size]
 
 
@@ -54,7 +55,7 @@ def environment(host: str) -> dict[str, str]:
 
 
 def at_rest(lab: cloud.Lab) -> Sizes:
-    """Wait a while, and return what each service that lasts takes.
+    """Wait a while, and return the sizes of the services in ``LASTING``.
 
     :param lab: the lab, to which nothing happens meanwhile
     """
@@ -62,17 +63,17 @@ def at_rest(lab: cloud.Lab) -> Sizes:
     found = {}
     for name in LASTING:
         process = lab.state.process(name)
-        # A report takes memory.
+        # Before the report, which takes memory.
         memory, count = process.memory() >> 20, process.threads()
         found[name] = Size(memory, count, threads.read(process))
     return found
 
 
 def complaints(warm: Sizes, last: Sizes) -> Iterator[str]:
-    """Return the services that have grown since they were warm.
+    """Return a line for each service that has grown too much.
 
-    :param warm: what they took then
-    :param last: what they take in the end
+    :param warm: the sizes after a part of the time
+    :param last: the sizes in the end
     """
     for name, size in last.items():
         before = warm[name]
@@ -85,10 +86,10 @@ def complaints(warm: Sizes, last: Sizes) -> Iterator[str]:
 
 
 def table(warm: Sizes, last: Sizes) -> Iterator[str]:
-    """Return how services have grown, and by which threads.
+    """Return lines that show how services have grown, and by which threads.
 
-    :param warm: what they took when they were warm
-    :param last: what they take in the end
+    :param warm: the sizes after a part of the time
+    :param last: the sizes in the end
     """
     for name, size in last.items():
         before = warm[name]

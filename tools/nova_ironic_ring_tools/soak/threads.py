@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Counts the threads of a service by what they are for.
+"""Counts the threads of a service by the functions that they run.
 
-Linux knows no names of Python's threads. A Guru Meditation Report has what
-each thread is at.
+Linux does not know the names of Python's threads. A Guru Meditation Report
+has the stack of each thread.
 """
 
 import collections
@@ -19,15 +19,16 @@ _POLL = 0.2
 _SECTION = re.compile(r'^====\s+Threads\s+====\n=+\n(.*?)^====', re.M | re.S)
 _THREAD = re.compile(r'^-+ +Thread #\d+ +-+$', re.M)
 _FRAME = re.compile(r'^(\S.*):\d+ in (\S+)$', re.M)
-# Of Python's own library, which begins and ends nearly all stacks.
+# The files of Python's own library, where nearly all stacks begin and end.
 _LIBRARY = re.compile(r'/lib/python[\d.]+/(?!site-packages/|dist-packages/)')
 
 
 def read(process: lab_process.Process) -> collections.Counter[str]:
-    """Ask a service what its threads are at, and count them by that.
+    """Ask a service for a report, and count the threads in it.
 
     :param process: the service
-    :returns: none if it does not answer
+    :returns: how many threads there are of each kind, as :func:`count`; empty
+        if the service does not answer
     """
     begin = process.log.stat().st_size
     process.report()
@@ -42,11 +43,11 @@ def read(process: lab_process.Process) -> collections.Counter[str]:
 
 
 def count(report: str) -> collections.Counter[str]:
-    """Count the threads in reports by where each begins, and where it is.
+    """Count the threads in reports by the first and the last function of each.
 
     :param report: a text with any number of Guru Meditation Reports
-    :returns: how many there are of each, such as ``run (futurist/_thread.py)
-        > _wait_for_work (futurist/_thread.py)``
+    :returns: how many there are of each kind, such as ``run
+        (futurist/_thread.py) > _wait_for_work (futurist/_thread.py)``
     """
     return collections.Counter(
         _name(stack) for section in _SECTION.findall(report)
@@ -55,17 +56,17 @@ def count(report: str) -> collections.Counter[str]:
 
 def news(before: collections.Counter[str], now: collections.Counter[str],
          ) -> Iterator[str]:
-    """Return the threads of which there are more than before.
+    """Return a line for each kind of which there are more threads than before.
 
-    :param before: how many there were of each
-    :param now: how many there are
+    :param before: how many there were of each kind
+    :param now: how many there are of each kind
     """
     for name, more in (now - before).most_common():
         yield f'{more} more: {name}'
 
 
 def _name(stack: str) -> str:
-    """Name a thread by the first and the last function that tell something."""
+    """Name a thread by the first and the last function outside the library."""
     places = [f'{function} ({"/".join(path.split("/")[-2:])})'
               for path, function in _FRAME.findall(stack)
               if not _LIBRARY.search(path)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The lab that much befalls: two groups of two services and one more."""
+"""The lab of the soak: two groups of two services, and one more service."""
 
 from collections.abc import Callable, Iterator
 import dataclasses
@@ -13,28 +13,27 @@ from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab.running import services
 from nova_ironic_ring_tools.faults import operators
 
-#: Ironic's conductor groups, and the services that look after each from the
-#: first to the last. The first of a group is never killed: somebody has to be
-#: there, and its memory is to be compared.
+#: Ironic's conductor groups, and the services of each. No event stops the
+#: first service of a group: one has to run, and its memory is compared.
 GROUPS = {'rack-a': ('compute-1', 'compute-2', 'compute-5'),
           'rack-b': ('compute-3', 'compute-4')}
 #: The group whose services divide nodes by their shards.
 BY_SHARDS = 'rack-b'
-#: The one that joins and leaves.
+#: The service that joins and leaves.
 NEWCOMER = 'compute-5'
 #: How the names of all servers begin.
 NAME = 'soak-'
-# The threads of each pool of a nova-compute, and its connections to RabbitMQ,
-# each of which has a thread. A pool starts a thread for each job, whether
-# others are idle or not, until it is full, and keeps them: so few are there
-# long before the services are compared with what they were.
+# The size of each pool of threads of a nova-compute, and of its pool of
+# connections to RabbitMQ, each of which has a thread. A pool starts a thread
+# for each job until it is full, even if others are idle, and ends none. Such
+# small pools are full long before the threads are first counted.
 _POOL = 4
 _POOLS: services.Sections = {
     'DEFAULT': {
         # One for each of the two topics that Nova listens to.
         'executor_thread_pool_size': _POOL,
         'default_thread_pool_size': _POOL,
-        # Both have one pool.
+        # These two share a pool.
         'max_concurrent_builds': _POOL,
         'max_concurrent_snapshots': _POOL,
         'sync_power_state_pool_size': 1},
@@ -50,7 +49,7 @@ def group_of(host: str) -> str:
 
 
 def options(host: str) -> services.Sections:
-    """Return what nova.conf says for a service alone.
+    """Return the options of nova.conf for one service.
 
     :param host: its name
     """
@@ -65,11 +64,11 @@ def options(host: str) -> services.Sections:
 class Absence:
     """A way in which a service does not do its work for a time.
 
-    :ivar what: what is done to it, as "kill"
-    :ivar begin: does it to the service of a name
-    :ivar end: has it work again
-    :ivar least: how long it lasts, in seconds
-    :ivar most: at most
+    :ivar what: what is done to the service, such as "kill"
+    :ivar begin: does this to a service, by its name
+    :ivar end: lets the service work again
+    :ivar least: how long this lasts at least, in seconds
+    :ivar most: how long this lasts at most, in seconds
     """
 
     what: str
@@ -80,23 +79,24 @@ class Absence:
 
 
 class World:
-    """The lab, and what has been done to it."""
+    """The lab, and its services that do not work now."""
 
     def __init__(self, lab: cloud.Lab, chance: random.Random,
                  network: str) -> None:
         """Begin.
 
         :param lab: the lab, with the services of :data:`GROUPS`
-        :param chance: decides
-        :param network: the UUID of a network
+        :param chance: the random numbers that decide
+        :param network: the UUID of a network for servers
         """
         self.lab = lab
         self.chance = chance
         self.network = network
         self.link: connection.Connection = lab.connect()
-        #: With the rights to change nodes of Ironic.
+        #: A connection with the right to change nodes of Ironic.
         self.system: connection.Connection = lab.connect('lab-system')
-        #: Who does not work now: how, and until when, in seconds.
+        #: For each service that does not work now: why, and until when, in
+        #: seconds.
         self.away: dict[str, tuple[Absence, float]] = {}
         self._count = 0
 
@@ -111,10 +111,10 @@ class World:
                 if server.name.startswith(NAME)]
 
     def server(self, *statuses: str) -> sdk_server.Server | None:
-        """Choose a server that nothing is being done with.
+        """Choose a server without a task.
 
-        :param statuses: which one it may have
-        :returns: None if there is none
+        :param statuses: the statuses that it may have
+        :returns: the server; None if there is none
         """
         found = [server for server in self.servers()
                  if server.status in statuses and not server.task_state]
@@ -123,7 +123,7 @@ class World:
     def expendable(self) -> str | None:
         """Choose a service that its group can do without now.
 
-        :returns: None if there is none
+        :returns: its name; None if there is none
         """
         found = [host for hosts in GROUPS.values()
                  if not any(host in self.away for host in hosts)
@@ -131,7 +131,7 @@ class World:
         return self.chance.choice(found) if found else None
 
     def returning(self, now: float) -> Iterator[tuple[str, str]]:
-        """Let the services return that are due.
+        """Let the services work again whose time is over.
 
         :param now: the time in seconds
         :returns: the name of each, and what was done to it
@@ -149,7 +149,7 @@ def _kill(lab: cloud.Lab, host: str) -> None:
 
 
 def _revive(lab: cloud.Lab, host: str) -> None:
-    # Only now: who is forced down would be taken for dead at its start.
+    # Both at once: while it is forced down, it counts as dead.
     lab.compute(host).start()
     operators.force_down(lab, host, False)
 
@@ -164,7 +164,7 @@ def _wake(lab: cloud.Lab, host: str) -> None:
     operators.force_down(lab, host, False)
 
 
-#: What can befall a service.
+#: The ways in which a service can be absent.
 ABSENCES = (
     Absence('kill and force down', _kill, _revive, 20, 60),
     Absence('freeze', lambda lab, host: lab.compute(host).pause(),

@@ -21,7 +21,7 @@ from nova_ironic_ring_tools.tempest import runner
 
 _DRIVERS = {'nova': lab_state.STOCK_DRIVER, 'ring': lab_state.RING_DRIVER,
             'pool': lab_state.POOL_DRIVER}
-# Of Nova's own driver one: with several, its nodes would change their owners.
+# One with Nova's own driver: with several, nodes would change their owners.
 _COMPUTES = {'nova': 1, 'ring': 3, 'pool': 3}
 _NODES = 30
 
@@ -32,7 +32,8 @@ def run(driver: str, chosen: Sequence[str], workers: int) -> outcomes.Results:
     :param driver: ``nova``, ``ring`` or ``pool``
     :param chosen: the options of ``tempest run`` that choose the tests
     :param workers: how many tests are to run at a time
-    :raises LabError: if something does not come about
+    :raises LabError: if the lab does not come up, a service dies, or Tempest
+        does not run
     """
     fixture = cloud.Cloud(
         place.directory(f'tempest-{driver}'), driver=_DRIVERS[driver],
@@ -50,7 +51,7 @@ def run(driver: str, chosen: Sequence[str], workers: int) -> outcomes.Results:
 
 def _run(lab: cloud.Lab, driver: str, chosen: Sequence[str], workers: int
          ) -> outcomes.Results:
-    """As :func:`run`, with a lab that is up."""
+    """As :func:`run`, on a lab that is up."""
     tempest = runner.Tempest(lab, workers)
     tests = tempest.tests(chosen)
     ended = 0
@@ -68,8 +69,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run the tests with each driver, and print what differs.
 
     :param arguments: of the command line
-    :returns: 1 if a test fails with a driver of ours and should not, 2 if a
-        lab has failed
+    :returns: the exit status: 1 if a test ends worse than allowed with a
+        driver of this project, 2 if a lab has failed
     """
     parser = argparse.ArgumentParser(
         'python3 -m nova_ironic_ring_tools.tempest', description=__doc__)
@@ -77,9 +78,9 @@ def main(arguments: Sequence[str]) -> int:
                         default=list(_DRIVERS),
                         help='which ones, one after the other')
     parser.add_argument('--short', action='store_true',
-                        help='a few tests only, of what drivers do')
+                        help='only a few tests, which a driver affects most')
     parser.add_argument('--only', metavar='REGEX', default=runner.ALL,
-                        help='the tests that match')
+                        help='the tests whose names match')
     parser.add_argument('--workers', type=int, metavar='N', default=3,
                         help='how many tests at a time (default: 3)')
     chosen = parser.parse_args(arguments)
@@ -90,7 +91,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             results[driver] = run(driver, options, chosen.workers)
         except errors.LabError as error:
-            # What has ended is worth its table all the same.
+            # The table of the other results is printed all the same.
             print(f'{driver}: {error}', file=sys.stderr)
     if not results:
         return 2
@@ -100,11 +101,11 @@ def main(arguments: Sequence[str]) -> int:
            comparison.failing(results, explained.EXPLANATIONS))
     _print('These failed, and passed when they ran once more:',
            comparison.unsteady(results))
-    _print('These do not end alike, or as they should:',
+    _print('These end differently, or worse than allowed:',
            [line for each in differences for line in each.lines()])
     wrong = [each for each in differences if each.wrong]
     print(f'{plural.of(len(wrong), "test ends", "tests end")} worse than '
-          'may be.')
+          'allowed.')
     if len(results) < len(chosen.driver):
         return 2
     return 1 if wrong else 0

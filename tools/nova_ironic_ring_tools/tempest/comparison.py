@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What differs between the drivers in what comes of Tempest's tests."""
+"""Compares the results of Tempest's tests with the drivers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
@@ -16,9 +16,9 @@ REFERENCE = 'nova'
 # From the best to the worst.
 _ORDER = [outcomes.Outcome.PASSED, outcomes.Outcome.SKIPPED,
           outcomes.Outcome.FAILED, outcomes.Outcome.MISSING]
-# Characters that are printed of why something failed.
+# How many characters of the reason of a failure are printed.
 _LINE = 300
-# Of a class that was torn down nothing is said.
+# Tempest reports nothing of a class that was torn down without an error.
 _UNSAID = outcomes.Result(outcomes.Outcome.PASSED)
 
 #: The results with each driver.
@@ -27,12 +27,12 @@ ByDriver = Mapping[str, outcomes.Results]
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """A test that does not end alike with each driver, or should not.
+    """A test that ends differently, or worse than allowed, with some drivers.
 
     :ivar test: its name
-    :ivar results: what has come of it, by driver
-    :ivar worse: the drivers of ours with which it ends worse than it may
-    :ivar why: why that is so, if it is explained
+    :ivar results: its results, by driver
+    :ivar worse: the drivers with which it ends worse than allowed
+    :ivar why: the explanation; empty if there is none
     """
 
     test: str
@@ -42,7 +42,7 @@ class Difference:
 
     @property
     def wrong(self) -> bool:
-        """Whether it is to be mended, or explained."""
+        """Whether it ends worse than allowed, without an explanation."""
         return bool(self.worse) and not self.why
 
     def lines(self) -> Iterator[str]:
@@ -61,11 +61,13 @@ class Difference:
 def compare(results: ByDriver,
             explanations: Sequence[explained.Explanation]
             ) -> list[Difference]:
-    """Return the tests that do not end alike with each driver.
+    """Return the tests that end differently, or worse than allowed.
 
-    :param results: the results by the names of the tests, by driver. Without
-        Nova's own driver among them, each test is to pass or to be skipped
-    :param explanations: what is known, and why it is so
+    A test may not end worse than with Nova's own driver. Without results of
+    that driver, each test has to pass or to be skipped.
+
+    :param results: the results by the names of the tests, by driver
+    :param explanations: the known differences and failures
     """
     tests = sorted(set().union(*results.values()))
     found = (_difference(test, {
@@ -81,7 +83,8 @@ def _difference(test: str, results: Mapping[str, outcomes.Result],
            else outcomes.Outcome.SKIPPED)
     worse = [driver for driver, result in results.items()
              if _ORDER.index(result.outcome) > _ORDER.index(may)]
-    # What fails with Nova's driver too is no reason to fail where that passes.
+    # An explanation of tests that fail with each driver does not fit a test
+    # that passes with Nova's own driver.
     why = next((each.why for each in explanations if each.fits(test)
                 and (each.differs or REFERENCE not in results)), '')
     return Difference(test, results, worse, why)
@@ -102,7 +105,7 @@ def failing(results: ByDriver,
     """Return which tests fail with each driver, and why.
 
     :param results: the results by the names of the tests, by driver
-    :param explanations: what is known, and why it is so
+    :param explanations: the known differences and failures
     """
     first, *others = results.values()
     lines: list[str] = []

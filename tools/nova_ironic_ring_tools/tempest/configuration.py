@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Tempest is told of a lab."""
+"""Tempest's configuration for a lab."""
 
 import dataclasses
 import pathlib
@@ -16,8 +16,8 @@ _SECOND = 'tempest'
 # machine that has other things to do.
 _TIMEOUT = 900
 
-# What Nova's ironic driver can do, of what Tempest can try; the rest is for
-# virtual machines.
+# Which features that Tempest can test Nova's ironic driver has; the others are
+# for virtual machines.
 _FEATURES = {
     'rescue': True, 'interface_attach': True, 'config_drive': True,
     'hostname_fqdn_sanitization': True,

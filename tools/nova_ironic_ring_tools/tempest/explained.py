@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is known of Tempest's tests on a lab, and why it is so.
+"""Why some of Tempest's tests fail on a lab, or end differently.
 
 The documentation says the same in ``doc/source/tempest.rst``.
 """
@@ -11,12 +11,13 @@ import re
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """Why tests fail with each driver, or end with one as with no other.
+    """Why tests fail with each driver, or end differently.
 
-    :ivar pattern: what matches the names of the tests from their beginning
-    :ivar why: why, in a sentence
-    :ivar differs: whether they end otherwise with Nova's own driver; if not,
-        they fail with that as well
+    :ivar pattern: a regular expression that matches the beginning of the
+        tests' names
+    :ivar why: the reason, in a sentence
+    :ivar differs: whether the tests end differently with Nova's own driver; if
+        not, they fail with it as well
     """
 
     pattern: str
@@ -24,7 +25,7 @@ class Explanation:
     differs: bool = False
 
     def fits(self, test: str) -> bool:
-        """Return whether it is about a test.
+        """Return whether this explains a test.
 
         :param test: the test's name
         """
@@ -40,9 +41,9 @@ EXPLANATIONS = [
         r'tempest\.api\.compute\.admin\.test_server_diagnostics\.',
         "Nova's ironic driver has no diagnostics."),
     Explanation(
-        # A server that has failed to rebuild is in the way of the class's end.
+        # After a rebuild that has failed, the class cannot clean up either.
         r'(tearDownClass \()?tempest\.api\.compute\.servers\.test_servers\.'
         r'ServersListShow(296|298|2100)Test\b',
-        'From 2.93 on Nova takes each rebuild for one of a volume, which its '
-        'ironic driver refuses.'),
+        'From version 2.93 of the API on, Nova treats each rebuild as one of '
+        'a server on a volume, which its ironic driver refuses.'),
 ]

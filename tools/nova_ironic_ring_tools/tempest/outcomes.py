@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What has come of each of Tempest's tests."""
+"""The results of Tempest's tests."""
 
 from collections.abc import Callable, Iterable, Mapping
 import dataclasses
@@ -14,7 +14,7 @@ import testtools
 
 
 class Outcome(enum.Enum):
-    """What has come of a test."""
+    """How a test has ended."""
 
     PASSED = 'passed'
     FAILED = 'failed'
@@ -24,19 +24,19 @@ class Outcome(enum.Enum):
 
 _STATUS = {'success': Outcome.PASSED, 'xfail': Outcome.PASSED,
            'skip': Outcome.SKIPPED}
-# What comes of a class as a whole has its name: "setUpClass (a.b.Class)".
+# The result of a class as a whole has a name like "setUpClass (a.b.Class)".
 _OF_A_CLASS = re.compile(r'(setUpClass|tearDownClass) \((\S+)\)')
-# A test's ID has its attributes behind it: "a.b.Class.test[id-1234,smoke]".
+# A test's ID ends with its attributes: "a.b.Class.test[id-1234,smoke]".
 _ATTRIBUTES = re.compile(r'\[[^]]*\]$')
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What has come of a test, and why.
+    """How a test has ended, and why.
 
-    :ivar outcome: what has come of it
-    :ivar why: why it failed or was skipped, in a line
-    :ivar again: whether it failed when it ran first
+    :ivar outcome: how it has ended
+    :ivar why: why it failed or was skipped, in one line
+    :ivar again: whether this is a second run, after a failure
     :ivar seconds: how long it took
     """
 
@@ -60,13 +60,13 @@ def name(test: str) -> str:
 def read(stream: IO[bytes], tests: Iterable[str],
          tell: Callable[[str, Result], None] = lambda test, result: None
          ) -> dict[str, Result]:
-    """Read what has come of tests.
+    """Read the results of tests.
 
-    :param stream: what they print, in subunit's format
-    :param tests: the IDs of all that were to run
-    :param tell: is given the ID of each test that has ended, and its result
+    :param stream: the output of the tests, in subunit's format
+    :param tests: the IDs of all tests that were to run
+    :param tell: is called with the ID and the result of each test that ends
     :returns: the results by the names of the tests; a class that could not be
-        torn down has one as well
+        torn down has a result as well
     """
     ended: dict[str, Result] = {}
 
@@ -89,7 +89,7 @@ def read(stream: IO[bytes], tests: Iterable[str],
 
 def _of_each(ended: Mapping[str, Result],
              tests: Iterable[str]) -> dict[str, Result]:
-    """Give each test of a class what has come of the class."""
+    """Give tests that did not run the result of their class."""
     classes = {match[2]: result for test, result in ended.items()
                if (match := _OF_A_CLASS.fullmatch(test))
                and match[1] == 'setUpClass'}
@@ -102,7 +102,7 @@ def _of_each(ended: Mapping[str, Result],
 
 def _seconds(begin: datetime.datetime | None,
              end: datetime.datetime | None) -> float:
-    """Return how long a test took; of some it is not known."""
+    """Return how long a test took; 0 if this is not known."""
     return (end - begin).total_seconds() if begin and end else 0
 
 
@@ -125,7 +125,7 @@ def second(result: Result) -> Result:
 
 
 def counts(results: Results) -> dict[Outcome, int]:
-    """Count the results by what has come of the tests.
+    """Count the results by how the tests have ended.
 
     :param results: the results
     """

@@ -14,12 +14,12 @@ from nova_ironic_ring.lab.running import services
 from nova_ironic_ring_tools.tempest import configuration
 from nova_ironic_ring_tools.tempest import outcomes
 
-#: The tests of Nova's API. But for one that shelves a server with an image,
-#: which Nova's ironic driver cannot do, whatever Tempest is told of that; the
-#: test waits for minutes for its end.
+#: The tests of Nova's API without one class: its test shelves a server with an
+#: image, although Tempest is told that this is not possible with Nova's ironic
+#: driver, and then waits for minutes.
 ALL = (r'^tempest\.api\.compute\.'
        r'(?!admin\.test_servers_on_multinodes\.UnshelveToHostMultiNodesTest)')
-#: Of each test or class of the short set, what its name begins with.
+#: The file with the beginnings of the names of the tests in the short set.
 SHORT = pathlib.Path(__file__).with_name('short.txt')
 
 _BAD = (outcomes.Outcome.FAILED, outcomes.Outcome.MISSING)
@@ -44,7 +44,7 @@ class Tempest:
         self._config = services.write_config(
             self._directory / 'tempest.conf', configuration.sections(
                 lab.state, configuration.prepare(lab), log))
-        # Tempest lists nothing where stestr has no place for its results.
+        # Tempest lists no tests before stestr has a place for results.
         self._call(services.program('stestr'), 'init')
 
     def tests(self, chosen: Sequence[str]) -> list[str]:
@@ -66,7 +66,7 @@ class Tempest:
         """Run tests, and those that have failed once more.
 
         :param tests: their IDs
-        :param tell: is given the ID of each that has ended, and its result
+        :param tell: is called with the ID and result of each test that ends
         :returns: the results by the names of the tests
         :raises LabError: if Tempest does not run, or a service dies
         """
@@ -118,5 +118,5 @@ class Tempest:
 
     @property
     def _environment(self) -> dict[str, str]:
-        # An end of the lab ends it, too.
+        # With the mark of the lab: who takes the lab down ends Tempest too.
         return process.environment(self._lab.state.directory)

@@ -2,10 +2,10 @@
 
 """Makes the process that imports it collect its garbage periodically.
 
-Python imports a module of this name when it starts. The soak has the services
-find it whose threads it counts: a looping call of oslo.service leaves a cycle
-of objects behind, and in it a thread, which ends when Python collects all
-garbage. A process of Nova's size seldom does so by itself.
+Python imports a module of this name when it starts. The soak puts it on the
+path of the services whose threads it counts: a looping call of oslo.service
+leaves a cycle of objects behind. A thread in this cycle ends only when Python
+collects all garbage, which a process of Nova's size seldom does by itself.
 """
 
 import gc

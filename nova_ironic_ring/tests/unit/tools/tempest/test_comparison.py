@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tests of what is said of tests that do not end alike."""
+"""Tests of what is said of tests that end differently."""
 
 from oslotest import base
 

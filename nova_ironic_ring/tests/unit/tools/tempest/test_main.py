@@ -37,17 +37,17 @@ class MainTestCase(base.BaseTestCase):
     def test_all_is_well(self):
         status, printed = self._main(nova=_PASSED, ring=_PASSED, pool=_PASSED)
         self.assertEqual(0, status)
-        self.assertIn('\n0 tests end worse than may be.\n', printed)
+        self.assertIn('\n0 tests end worse than allowed.\n', printed)
         self.assertEqual(['--regex', runner.ALL], self.chosen)
 
     def test_something_is_wrong(self):
         status, printed = self._main(nova=_PASSED, ring=_FAILED, pool=_PASSED)
         self.assertEqual(1, status)
         self.assertTrue(printed.endswith(
-            'These do not end alike, or as they should:\n'
+            'These end differently, or worse than allowed:\n'
             '  WRONG: a.B.test_x: nova passed, ring failed, pool passed\n'
             '      ring: Conflict\n'
-            '1 test ends worse than may be.\n'), printed)
+            '1 test ends worse than allowed.\n'), printed)
 
     def test_what_fails_with_each(self):
         status, printed = self._main(nova=_FAILED, ring=_FAILED)
