@@ -247,7 +247,7 @@ def forbid_saving(instance: objects.Instance, error: Exception) -> None:
 def is_deleted(source: NovaIronicDriver, node: str) -> bool:
     """Return whether Ironic lacks a node.
 
-    :param source: what speaks to Ironic
+    :param source: any driver, which asks Ironic
     :param node: the node's UUID
     :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
     """
@@ -1059,7 +1059,7 @@ def provision_state(source: NovaIronicDriver,
                     instance: objects.Instance) -> str:
     """Return what Ironic is doing with an instance's node.
 
-    :param source: what speaks to Ironic
+    :param source: any driver, which asks Ironic
     :param instance: the instance
     :returns: Ironic's provision state
     :raises nova.exception.InstanceNotFound: if no node holds it, or another
@@ -1149,7 +1149,7 @@ def releases() -> tuple[str, str]:
 def node_of(source: NovaIronicDriver, instance: objects.Instance) -> str:
     """Return the node that an instance is on.
 
-    :param source: what speaks to Ironic
+    :param source: any driver, which asks Ironic
     :param instance: the instance
     :returns: the node's UUID
     :raises nova.exception.InstanceNotFound: if no node holds it
@@ -1211,18 +1211,18 @@ def describe(source: NovaIronicDriver, node: sdk_node.Node | Seen
 def architecture(described: Mapping[str, Any]) -> str:
     """Return the architecture whose images can be used on a node.
 
-    :param described: what :func:`describe` says of the node
-    :returns: as Nova names it; '' if the node says none
+    :param described: what :func:`describe` returns for the node
+    :returns: its name in Nova; '' if the node has none
     """
     return next((str(each[0]) for each in described['supported_instances']),
                 '')
 
 
 def architecture_of(said: str | None) -> str:
-    """Return the architecture that Nova's driver takes a word for.
+    """Return the architecture that a word means to Nova's driver.
 
-    :param said: the word, if there is one
-    :returns: as Nova names it; '' if it knows no such
+    :param said: the word; None if there is none
+    :returns: its name in Nova; '' if Nova knows no such architecture
     """
     try:
         return nova_fields.Architecture.canonicalize(said) or ''
@@ -1236,6 +1236,8 @@ def size(source: NovaIronicDriver, node: sdk_node.Node | Seen
 
     :param source: any driver
     :param node: the node, as Nova's driver wants it
+    :returns: by these names, the memory in MiB, the disk in GiB and the number
+        of processors
     """
     return source._parse_node_properties(node)
 
@@ -1250,12 +1252,13 @@ def is_ready(source: NovaIronicDriver, node: sdk_node.Node | Seen) -> bool:
 
 
 def in_turn_with_tracker(call: Callable[[], None]) -> None:
-    """Do something that the resource tracker must not do at the same time.
+    """Call a function while the resource tracker does nothing.
 
-    It compares all providers that its client knows with those that it knew a
-    moment ago, and deletes from Placement what is missing from either.
+    The tracker compares all providers that its client knows with those that
+    the client knew a moment before, and deletes from Placement each provider
+    that one of the two lacks.
 
-    :param call: does it
+    :param call: the function
     """
     utils.synchronized(
         resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)(call)()
@@ -1264,9 +1267,9 @@ def in_turn_with_tracker(call: Callable[[], None]) -> None:
 def skip_allocations(source: NovaIronicDriver) -> None:
     """Keep the resource tracker from reading the allocations of all instances.
 
-    It does so one by one, whenever it writes a provider, and wants them for
-    PCI devices alone, and for a change of the providers' structure, which the
-    ironic driver never asks for.
+    Whenever the tracker writes a provider, it makes one request for each
+    instance. It needs the allocations only for PCI devices, and for a change
+    of the structure of providers, which the ironic driver never makes.
 
     :param source: the driver that the manager has
     """
@@ -1289,7 +1292,7 @@ def bound_records(source: NovaIronicDriver, bound: Callable[[int], int]
                   ) -> None:
     """Bound the numbers that the resource tracker saves to their columns.
 
-    It goes on to count with the numbers as they are.
+    The tracker itself still counts with the exact numbers.
 
     :param source: the driver that the manager has
     :param bound: returns the nearest number that a column takes
@@ -1319,8 +1322,8 @@ def restore_providers(source: NovaIronicDriver) -> None:
 
     Nova's API deletes the providers of the nodes that a service had when its
     deletion began, and another service may have taken such a node meanwhile.
-    Nova's client would go by its cache for minutes, and the tracker fail for
-    as long.
+    Nova's client would use its cache for minutes, and meanwhile the tracker
+    would fail.
 
     :param source: the driver that the manager has
     """
@@ -1345,13 +1348,13 @@ def is_missing_provider(
         error: exception.ResourceProviderAllocationRetrievalFailed) -> bool:
     """Return whether Placement has no such resource provider.
 
-    :param error: what asking for the allocations on a provider has come to
+    :param error: the error of a request for the allocations on the provider
     """
     return '"status": 404' in str(error)
 
 
 def node_fields() -> tuple[str, ...]:
-    """Name the fields of a node that Nova's driver wants, as Ironic does."""
+    """Return Ironic's names of the fields that Nova's driver reads."""
     return tuple(driver._NODE_FIELDS)
 
 
@@ -1359,11 +1362,11 @@ def list_nodes(source: NovaIronicDriver, fields: Iterable[str],
                **filters: str) -> Iterator[plain.Node]:
     """List nodes of Ironic.
 
-    The SDK would make an object of each, which takes longer than all the rest.
-    A driver that has changed how nodes are listed is asked all the same, but
-    for the nodes without a shard, which the SDK cannot ask for.
+    The SDK would make an object of each node, which takes longer than all the
+    rest. If a subclass of Nova's driver lists nodes in its own way, that way
+    is used, except for the nodes without a shard: the SDK cannot ask for them.
 
-    :param source: what speaks to Ironic
+    :param source: any driver, which asks Ironic
     :param fields: the fields to read, as Ironic names them
     :param filters: Ironic's query parameters
     :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
@@ -1379,16 +1382,17 @@ def list_nodes(source: NovaIronicDriver, fields: Iterable[str],
 
 def list_latest(source: NovaIronicDriver, fields: Iterable[str],
                 query: Mapping[str, str]) -> list[plain.Node]:
-    """List some of the nodes of Ironic, the one first that it changed last.
+    """List some of the nodes of Ironic, those first that have changed last.
 
-    :param source: what speaks to Ironic
+    :param source: any driver, which asks Ironic
     :param fields: the fields to read, as Ironic names them
     :param query: Ironic's query parameters, with ``limit``, and with
         ``marker`` for another page than the first
     :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
     """
     fields = tuple(fields)
-    # It does not tell the time of a node's last change with some fields.
+    # Asked for some fields only, Ironic does not return the time of a node's
+    # last change: so it is asked to sort by that time.
     found: list[plain.Node] = _get(
         source, '/nodes', _version_of(*fields, *query), {
             'fields': ','.join(fields), 'sort_key': 'updated_at',
@@ -1397,7 +1401,7 @@ def list_latest(source: NovaIronicDriver, fields: Iterable[str],
 
 
 def has_own_listing(source: NovaIronicDriver) -> bool:
-    """Return whether a driver lists nodes otherwise than Nova's does.
+    """Return whether a driver lists nodes in another way than Nova's driver.
 
     :param source: any driver
     """
@@ -1406,32 +1410,32 @@ def has_own_listing(source: NovaIronicDriver) -> bool:
 
 def _list_as_driver(source: NovaIronicDriver, fields: Sequence[str],
                     filters: Mapping[str, str]) -> Iterator[plain.Node]:
-    """List nodes as the driver does that has changed how that is done."""
-    # What it looks at may be any of the fields that Nova's driver asks for.
+    """List nodes in the way of a driver that has its own."""
+    # The driver may read any field that Nova's driver asks for.
     fields = tuple(dict.fromkeys((*node_fields(), *fields)))
     try:
         found = list(source._get_node_list(fields=fields, **filters))
     except NO_ANSWER as error:
         raise _not_ready('/nodes', error) from error
-    # All of it: other methods of the driver may want what it asks for more.
+    # With all fields: other methods of the driver may need those that it adds.
     return (node.to_dict(computed=False, original_names=True)
             for node in found)
 
 
 def for_nova(node: plain.Node) -> sdk_node.Node:
-    """Return a node as Nova's driver wants those in its cache.
+    """Return a node as Nova's driver keeps it in its cache.
 
-    :param node: the node, with all that Nova's driver asks of one
+    :param node: the node, with all fields that Nova's driver reads
     """
     return sdk_node.Node.existing(**node)
 
 
 def shards(source: NovaIronicDriver, version: str) -> frozenset[str]:
-    """Name the shards that nodes are in.
+    """Return the names of the shards that have nodes.
 
-    :param source: what speaks to Ironic
+    :param source: any driver, which asks Ironic
     :param version: the version of the API that has shards
-    :returns: with "None", if there are nodes without a shard
+    :returns: the names; "None" is one if there are nodes without a shard
     :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
     """
     said = _get(source, '/shards', version, {})
@@ -1442,7 +1446,7 @@ def find_node(source: NovaIronicDriver, node: str, fields: Iterable[str]
               ) -> plain.Node | None:
     """Read a node of Ironic.
 
-    :param source: what speaks to Ironic
+    :param source: any driver, which asks Ironic
     :param node: the node's UUID
     :param fields: the fields to read, as Ironic names them
     :returns: None if Ironic does not have it
@@ -1459,14 +1463,17 @@ def find_node(source: NovaIronicDriver, node: str, fields: Iterable[str]
 def _version_of(*names: str) -> str:
     """Return the version of Ironic's API that has fields and filters.
 
-    That Nova's driver needs has all that it asks of a node.
+    The version that Nova's driver needs has all fields that it reads.
     """
     return plain.version_of(names, driver.IRONIC_API_VERSION)
 
 
 def _get(source: NovaIronicDriver, url: str, version: str,
          query: Mapping[str, str]) -> dict[str, Any]:
-    """Ask Ironic for what it has in any case."""
+    """Ask Ironic for something that exists in any case, as plain JSON.
+
+    :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+    """
     try:
         return _ask(source, url, version, query)
     except sdk_exceptions.NotFoundException as error:
@@ -1477,8 +1484,8 @@ def _ask(source: NovaIronicDriver, url: str, version: str,
          query: Mapping[str, str]) -> dict[str, Any]:
     """Ask Ironic for something, as plain JSON.
 
-    :raises openstack.exceptions.NotFoundException: if it does not have that
-    :raises nova.exception.VirtDriverNotReady: if it does not answer
+    :raises openstack.exceptions.NotFoundException: if Ironic does not have it
+    :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
     """
     try:
         answer = source.ironic_connection.get(
@@ -1502,7 +1509,7 @@ def _not_ready(url: str, error: Exception) -> exception.VirtDriverNotReady:
 def has_api_version(source: NovaIronicDriver, version: str) -> bool:
     """Return whether Ironic has a version of its API.
 
-    :param source: what speaks to Ironic
+    :param source: any driver, which asks Ironic
     :param version: the version, ``major.minor``
     :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
     """

@@ -12,8 +12,8 @@ import re
 #: The directory of the patches.
 PATCHES = pathlib.Path(__file__).parents[3] / 'contrib' / 'nova' / 'patches'
 
-# Nova's limits for a commit message, and what Nova's tools, or whoever proposes
-# the patch, have to add.
+# Nova's limits for a commit message, and what Nova's tools, or whoever
+# proposes the patch, have to add.
 _SUBJECT, _LINE = 50, 72
 _NOT_INVENTED = re.compile(
     r'^(?:(?:Closes|Partial|Related)-Bug|Change-Id|Implements|Blueprint'
