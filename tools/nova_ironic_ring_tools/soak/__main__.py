@@ -86,7 +86,7 @@ def soak(driver: str, minutes: float, seed: int, interval: int) -> tuple[
     with fixture:
         lab = fixture.lab
         try:
-            done, wrong = _befall(lab, minutes, seed)
+            done, wrong = _cause_events(lab, minutes, seed)
         except Exception:
             print(f'The logs are in {lab.keep_logs()}.', flush=True)
             raise
@@ -95,7 +95,7 @@ def soak(driver: str, minutes: float, seed: int, interval: int) -> tuple[
         return done, wrong
 
 
-def _befall(lab: cloud.Lab, minutes: float, seed: int) -> tuple[
+def _cause_events(lab: cloud.Lab, minutes: float, seed: int) -> tuple[
         list[str], list[str]]:
     """As :func:`soak`, on a lab without nodes and nova-computes."""
     _furnish(lab)

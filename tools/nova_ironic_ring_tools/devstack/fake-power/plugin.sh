@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 
-# Devstack's plugin for fake hardware: it has no power state until somebody
-# gives it one, and Nova uses no node without. Ironic's plugin does not do that,
-# and waits in vain until Nova uses its nodes.
+# Devstack's plugin for fake hardware: a node has no power state until somebody
+# sets one, and Nova uses no node without a power state. Ironic's plugin sets
+# none, and waits in vain until Nova uses its nodes.
 
-# Ironic's plugin has defined its functions by then.
+# In this phase, the functions of Ironic's plugin are defined already.
 if [[ $1/${2:-} == stack/post-config ]]; then
     eval "provide_powered_$(declare -f provide_nodes)"
 
