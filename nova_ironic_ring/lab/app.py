@@ -148,7 +148,8 @@ class Down(_Lab, command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         if not self.directory.exists():
             raise errors.LabError(
-                f'There is no lab in {self.directory}: nothing is to end.')
+                f'There is no lab in {self.directory}: there is nothing to '
+                'end.')
         cloud.down(self.directory)
         self.say(f'The lab in {self.directory} is down.')
 

@@ -231,7 +231,7 @@ class Lab:
              timeout: float = _SETTLE_TIMEOUT, poll: float = _POLL) -> None:
         """Wait until something is true, while all services run.
 
-        :param what: what is waited for, as the beginning of the error message
+        :param what: what is waited for, for the error message
         :param done: returns whether it is true
         :param timeout: seconds
         :param poll: seconds between two looks
@@ -245,7 +245,7 @@ class Lab:
 
         if not waiting.until(is_over, timeout, poll):
             raise errors.LabError(
-                f'{what} is still missing after {timeout:g} s: see the '
+                f'Waited {timeout:g} s in vain for this: {what}. See the '
                 f'logs in {self.state.directory / "log"}.')
 
     def check(self) -> None:

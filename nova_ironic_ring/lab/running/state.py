@@ -33,7 +33,7 @@ _PORTS = APIS + ('rabbitmq', 'rabbitmq-dist', 'epmd')
 _FIRST_PORT = 20000
 _LAST_PORT = 30000
 
-# At the end of the name that a directory gets before it is removed.
+# The number of digits at the end of the name of a directory to remove.
 _DIGITS = 8
 
 

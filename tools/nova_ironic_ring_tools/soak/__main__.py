@@ -16,6 +16,7 @@ import time
 from keystoneauth1 import exceptions as keystone_exceptions
 from openstack import exceptions
 
+from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
@@ -61,10 +62,11 @@ class Story:
     def lines(self) -> Iterator[str]:
         """Return the numbers of events, as lines of text."""
         for counts, what in ((self.happened, 'happened'),
-                             (self.refused, 'were refused')):
+                             (self.refused, 'refused')):
             each = ', '.join(f'{name} {count}'
                              for name, count in sorted(counts.items()))
-            yield f'{counts.total()} events {what}: {each or "none"}'
+            yield (f'{plural.of(counts.total(), "event")} {what}: '
+                   f'{each or "none"}')
 
 
 def soak(driver: str, minutes: float, seed: int, interval: int) -> tuple[

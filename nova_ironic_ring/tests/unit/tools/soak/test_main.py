@@ -32,10 +32,10 @@ class MainTestCase(base.BaseTestCase):
 
     def test_all_is_well(self):
         self.assertEqual((0, (
-            f'ring, {_HEAD}\n  1 events happened: boot 1\n'
+            f'ring, {_HEAD}\n  1 event happened: boot 1\n'
             '  All is well.\n'
             f'pool, {_HEAD}\n  All is well.\n')), self._run(
-                (['1 events happened: boot 1'], []), ([], [])))
+                (['1 event happened: boot 1'], []), ([], [])))
 
     def test_something_is_wrong(self):
         self.assertEqual((1, (
@@ -64,7 +64,7 @@ class MainTestCase(base.BaseTestCase):
         story = soak.Story()
         story.happened.update(['boot', 'kill', 'boot'])
         self.assertEqual(['3 events happened: boot 2, kill 1',
-                          '0 events were refused: none'],
+                          '0 events refused: none'],
                          list(story.lines()))
 
     def test_each_act_has_a_name(self):
