@@ -326,8 +326,64 @@ IP address and port on which Prometheus may scrape the metrics of this service.
 By default there are no metrics. Give address and port, as in
 ``127.0.0.1:19108`` or ``[::1]:19108``, which serve a Prometheus, or one of its
 agents, on the same machine. Everybody who can connect can read the metrics,
-which name no node, instance or service; there is neither a password nor TLS.
-The service reads the address when it starts.
+which name no node, instance or service, unless ``metrics_client_ca_file`` is
+set. The service reads the address when it starts.
+
+Related options:
+
+* ``[ironic_ring] metrics_cert_file``
+""")
+
+metrics_cert_file_opt = cfg.StrOpt(
+    'metrics_cert_file',
+    default='',
+    help="""
+File with the certificate with which the metrics are served over TLS.
+
+By default they are served without TLS. The file is in the format PEM, and has
+the certificate of this service first, then those of intermediate authorities
+if there are any. Prometheus then needs ``scheme: https``. nova-compute has to
+be able to read the file. If it cannot be used, the service logs one ERROR and
+runs without metrics. The service reads this option when it starts, and the
+file again whenever the file has changed.
+
+Related options:
+
+* ``[ironic_ring] metrics_listen``
+* ``[ironic_ring] metrics_key_file``
+* ``[ironic_ring] metrics_client_ca_file``
+""")
+
+metrics_key_file_opt = cfg.StrOpt(
+    'metrics_key_file',
+    default='',
+    help="""
+File with the private key of the certificate of the metrics.
+
+The file is in the format PEM, and not encrypted. Only nova-compute should be
+able to read it. By default the key is in the file that ``metrics_cert_file``
+names. The service reads this option when it starts, and the file again
+whenever the file has changed.
+
+Related options:
+
+* ``[ironic_ring] metrics_cert_file``
+""")
+
+metrics_client_ca_file_opt = cfg.StrOpt(
+    'metrics_client_ca_file',
+    default='',
+    help="""
+File with the certificates of the authorities that sign those of clients.
+
+If it is set, only a client with a certificate of one of them can read the
+metrics, in Prometheus ``cert_file`` and ``key_file`` of ``tls_config``. By
+default clients need none. The file is in the format PEM. The service reads
+this option when it starts, and the file again whenever the file has changed.
+
+Related options:
+
+* ``[ironic_ring] metrics_cert_file``
 """)
 
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
@@ -335,7 +391,8 @@ ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
              full_update_interval_opt, changes_interval_opt,
              instance_mobility_opt, failover_after_opt, listing_opt,
              pool_capabilities_opt, pool_traits_opt, pools_limit_opt,
-             metrics_listen_opt]
+             metrics_listen_opt, metrics_cert_file_opt, metrics_key_file_opt,
+             metrics_client_ca_file_opt]
 
 
 # Nova's option; this driver's own if a release of Nova no longer has it.

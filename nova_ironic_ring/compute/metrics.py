@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import ipaddress
 import socket
 import socketserver
+import sys
 import threading
 import time
+from typing import Any
 import urllib.parse
 from wsgiref import simple_server
 
@@ -21,6 +23,7 @@ import prometheus_client
 from prometheus_client import core
 from prometheus_client import registry
 
+from nova_ironic_ring.compute import certificates
 from nova_ironic_ring.compute import pool_service
 from nova_ironic_ring.compute.recording import counters
 from nova_ironic_ring.compute import service
@@ -250,13 +253,16 @@ class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
 
     daemon_threads = True
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int,
+                 tls: certificates.Certificates | None = None) -> None:
         """Begin to listen.
 
         :param host: the IP address
         :param port: the port; 0 for one that is free
+        :param tls: what to serve with; None for without TLS
         :raises OSError: if it cannot listen there
         """
+        self._tls = tls
         self.address_family = (socket.AF_INET6 if ':' in host
                                else socket.AF_INET)
         super().__init__((host, port), _Handler)
@@ -267,6 +273,38 @@ class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         self.server_name, self.server_port = (
             str(self.server_address[0]), int(self.server_address[1]))
         self.setup_environ()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Answer one request; called in its own thread.
+
+        :param request: the socket
+        :param client_address: whose it is
+        """
+        if self._tls is None:
+            super().finish_request(request, client_address)
+            return
+        request.settimeout(_Handler.timeout)
+        # Here and not on the socket that listens: whoever does not go on
+        # would keep all others waiting.
+        with self._tls.context().wrap_socket(
+                request, server_side=True) as safe:
+            super().finish_request(safe, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log what has ended a request; called where that is handled.
+
+        :param request: the socket
+        :param client_address: whose it is
+        """
+        # The default prints a traceback.
+        error = sys.exc_info()[1]
+        if isinstance(error, OSError):
+            # Such as no TLS, or no certificate, or a client that has gone: it
+            # knows, and may ask every few seconds.
+            LOG.debug('No metrics for %(address)s: %(error)s', {
+                'address': client_address[0], 'error': error})
+        else:
+            LOG.exception('No metrics for %s.', client_address[0])
 
     def run(self) -> None:
         """Answer until the server is closed."""
@@ -285,7 +323,8 @@ class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
 
 
 def start(ring: service.Service, recovering: Callable[[], int],
-          listen: str) -> Server | None:
+          listen: str, cert: str = '', key: str = '', client_ca: str = ''
+          ) -> Server | None:
     """Begin to serve the metrics, if they are configured.
 
     To be called in the process that runs the service: threads do not survive
@@ -294,18 +333,33 @@ def start(ring: service.Service, recovering: Callable[[], int],
     :param ring: the service
     :param recovering: as :class:`Collector`
     :param listen: the address and the port; empty for no metrics
+    :param cert: the path of a certificate for TLS; empty for none
+    :param key: the path of its key; empty if the certificate's file has it
+    :param client_ca: the path of the certificates of those who sign those of
+        clients; empty if clients need none
     :returns: the server, if there is one
-    :raises nova.exception.InvalidConfiguration: if that is no address
+    :raises nova.exception.InvalidConfiguration: if that is no address, or if
+        something for TLS is given without a certificate
     """
     if not listen:
         return None
     try:
-        server = Server(*address(listen))
+        host, port = address(listen)
+        paths = certificates.Paths(cert, key, client_ca)
     except ValueError as error:
         LOG.error('%s', error)
         raise exception.InvalidConfiguration(str(error)) from error
+    # The service is worth more than its metrics.
+    try:
+        tls = certificates.Certificates(paths) if paths.cert else None
+    except ValueError as error:
+        LOG.error('This service has no metrics, because it cannot use their '
+                  'certificates (%s): correct the option or the file, and '
+                  'restart.', error)
+        return None
+    try:
+        server = Server(host, port, tls)
     except OSError as error:
-        # The service is worth more than its metrics.
         LOG.error('This service has no metrics, because it cannot listen on '
                   '%(listen)s (%(error)s): choose another [ironic_ring] '
                   'metrics_listen, and restart.', {

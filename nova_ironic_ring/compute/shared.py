@@ -94,7 +94,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         :param host: the name of this service
         :raises nova.exception.InvalidConfiguration: if there is one, such as a
             peer list that does not name this service, or
-            metrics on no address
+            metrics on no address, or with a key and no certificate
         :raises nova.exception.NovaException: if Nova lacks a name that this
             driver uses
         """
@@ -108,7 +108,10 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             'Ironic ring',
             lambda: report.make(ring, self.ring_recovery.pending))
         metrics.start(ring, lambda: self.ring_recovery.pending,
-                      CONF.ironic_ring.metrics_listen)
+                      CONF.ironic_ring.metrics_listen,
+                      CONF.ironic_ring.metrics_cert_file,
+                      CONF.ironic_ring.metrics_key_file,
+                      CONF.ironic_ring.metrics_client_ca_file)
         sigterm.install(ring.process.heartbeats.end)
         upstream.watch_builds(
             self, ring.process.builds, functools.partial(

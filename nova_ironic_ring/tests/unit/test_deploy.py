@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import configparser
+import contextlib
 import http.server
 import importlib.util
+import io
 import json
 import pathlib
 import re
+import ssl
 import threading
 import types
 from typing import Any
@@ -17,16 +20,18 @@ import yaml
 
 from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.command import changing
+from nova_ironic_ring.tests.fixtures import authority
 
 _ROOT = pathlib.Path(__file__).parents[3]
 _DEPLOY = _ROOT / 'deploy'
 _KUBERNETES = _DEPLOY / 'kubernetes'
 
 
-def _load(name: str) -> types.ModuleType:
-    """Return a script of a pod as a module."""
+def _load(name: str, folder: pathlib.Path = _KUBERNETES / 'config'
+          ) -> types.ModuleType:
+    """Return a script, by default one of a pod, as a module."""
     spec = importlib.util.spec_from_file_location(
-        name, _KUBERNETES / f'config/{name}.py')
+        name, folder / f'{name}.py')
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     # Nothing is to lie beside the files that are shipped.
@@ -42,9 +47,11 @@ def _stateful_set() -> dict[str, Any]:
 class _ServedTestCase(base.BaseTestCase):
     """Has a server that answers each request with the same."""
 
-    def serve(self, answer: str, status: int = 200) -> str:
+    def serve(self, answer: str, status: int = 200,
+              tls: ssl.SSLContext | None = None) -> str:
         """Start the server.
 
+        :param tls: what to serve with; None for without TLS
         :returns: its address
         """
         requests: list[tuple[str, str | None]] = []
@@ -63,11 +70,39 @@ class _ServedTestCase(base.BaseTestCase):
 
         server = http.server.HTTPServer(('127.0.0.1', 0), Handler)
         self.addCleanup(server.server_close)
+        if tls:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         self.addCleanup(thread.join)
         self.addCleanup(server.shutdown)
-        return f'http://127.0.0.1:{server.server_port}'
+        return (f'{"https" if tls else "http"}://127.0.0.1:'
+                f'{server.server_port}')
+
+
+class DashboardTestCase(base.BaseTestCase):
+
+    def test_differences(self):
+        checker = _load('dashboard', _DEPLOY / 'tests')
+        ours = {'a': [{'b': 1, 'c': 2}, 3], 'd': {'e': None}}
+        for theirs, expected in (
+                (ours, []), ({**ours, 'more': 1}, []), ({}, ['.a', '.d']),
+                ({'a': [{'b': 1}, 4], 'd': {'e': 0}},
+                 ['.a[0].c', '.a[1]', '.d.e']),
+                ({'a': [{}], 'd': []}, ['.a', '.d'])):
+            self.assertEqual(
+                expected, list(checker.differences(ours, theirs)))
+
+    def test_what_is_lost_fails(self):
+        checker = _load('dashboard', _DEPLOY / 'tests')
+        path = self.useFixture(fixtures.TempDir()).join('it.json')
+        pathlib.Path(path).write_text('{"a": 1}')
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            for theirs, status in (({'a': 1}, 0), ({}, 1)):
+                with mock.patch.object(checker, 'read', return_value=theirs):
+                    self.assertEqual(status, checker.main(path))
+        self.assertEqual(f'{path}: Grafana does not know a.\n',
+                         out.getvalue())
 
 
 class ProbeTestCase(_ServedTestCase):
@@ -123,6 +158,26 @@ class ProbeTestCase(_ServedTestCase):
             self.assertEqual(1, self.probe.main('alive'))
         self.output.seek(0)
         self.assertEqual(3, self.output.read().count('cannot be read'))
+
+    def test_service_with_tls(self):
+        signer = authority.Authority(
+            self.useFixture(fixtures.TempDir()).path, 'ca')
+        cert, key = signer.issue('server')
+        with open(cert, 'a') as both:
+            both.write(pathlib.Path(key).read_text())
+        context = ssl.create_default_context(
+            ssl.Purpose.CLIENT_AUTH, cafile=signer.path)
+        context.load_cert_chain(cert)
+        context.verify_mode = ssl.CERT_REQUIRED
+        url = self.serve('nova_ironic_ring_heartbeat_age_seconds 1\n'
+                         'nova_ironic_ring_passes_total 1\n', tls=context)
+        # A name that the certificate does not have.
+        self.useFixture(fixtures.EnvironmentVariable(
+            'METRICS_URL', url.replace('127.0.0.1', 'localhost')))
+        self.assertEqual(1, self.probe.main('alive'))
+        self.useFixture(fixtures.EnvironmentVariable(
+            'METRICS_CERT_FILE', cert))
+        self.assertEqual(0, self.probe.main('alive'))
 
     def test_it_asks_for_metrics_that_there_are(self):
         page = (_ROOT / 'doc/source/monitoring.rst').read_text()

@@ -2,21 +2,29 @@
 
 """Tests of what Prometheus is shown."""
 
+import contextlib
 import datetime
+import io
+import os
 import socket
+import ssl
 import subprocess
 import sys
 import textwrap
+import threading
 from unittest import mock
 import urllib.error
 import urllib.request
+import warnings
 
 import fixtures
 from nova import exception
 from oslo_utils import timeutils
 import prometheus_client
 from prometheus_client import parser
+import testtools
 
+from nova_ironic_ring.compute import certificates
 from nova_ironic_ring.compute import metrics
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.compute.recording import counters
@@ -25,6 +33,7 @@ from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.process import heartbeats
+from nova_ironic_ring.tests.fixtures import authority
 from nova_ironic_ring.tests.unit.compute import base
 
 
@@ -256,28 +265,33 @@ class ServerTestCase(base.DriverTestCase):
         self.addCleanup(server.server_close)
         return server
 
-    def _free_port(self, host: str = '127.0.0.1') -> int:
-        with socket.create_server((host, 0)) as found:
-            return found.getsockname()[1]
-
     def test_off_by_default(self):
         with mock.patch.object(metrics, 'Server') as server:
             self.driver.init_host('me')
         server.assert_not_called()
 
     def test_on_with_the_option(self):
-        listen = f'127.0.0.1:{self._free_port()}'
+        listen = f'127.0.0.1:{_free_port()}'
         self.configure(metrics_listen=listen)
         with mock.patch.object(metrics, 'start') as start:
             self.driver.init_host('me')
-        ring, recovering, given = start.call_args.args
+        ring, recovering, *given = start.call_args.args
         self.assertIs(self.me.ring, ring)
         self.assertEqual(0, recovering())
-        self.assertEqual(listen, given)
+        self.assertEqual([listen, '', '', ''], given)
+
+    def test_on_with_certificates(self):
+        values = {'metrics_listen': '127.0.0.1:19108',
+                  'metrics_cert_file': '/cert', 'metrics_key_file': '/key',
+                  'metrics_client_ca_file': '/ca'}
+        self.configure(**values)
+        with mock.patch.object(metrics, 'start') as start:
+            self.driver.init_host('me')
+        self.assertEqual(tuple(values.values()), start.call_args.args[2:])
 
     def test_answers(self):
         self.settle()
-        port = self._free_port()
+        port = _free_port()
         self._start(f'127.0.0.1:{port}')
         text = self._get('127.0.0.1', port)
         self.assertIn('\nnova_ironic_ring_passes_total 2.0\n', text)
@@ -288,7 +302,7 @@ class ServerTestCase(base.DriverTestCase):
 
     def test_answers_while_somebody_says_nothing(self):
         self.settle()
-        port = self._free_port()
+        port = _free_port()
         self._start(f'127.0.0.1:{port}')
         with socket.create_connection(('127.0.0.1', port)):
             self.assertIn('nova_ironic_ring', self._get('127.0.0.1', port))
@@ -300,6 +314,22 @@ class ServerTestCase(base.DriverTestCase):
         server.run()
         self.assertRaises(urllib.error.URLError, self._get, '127.0.0.1', port)
 
+    def test_somebody_who_goes_away(self):
+        server = metrics.Server('127.0.0.1', 0)
+        self.addCleanup(server.server_close)
+        with (contextlib.redirect_stderr(io.StringIO()) as printed,
+              mock.patch.object(metrics.LOG, 'debug') as debug,
+              mock.patch.object(metrics.LOG, 'exception') as fault):
+            for error in ConnectionResetError('gone'), KeyError('x'):
+                with mock.patch.object(
+                        metrics._Handler, 'handle', side_effect=error):
+                    server.process_request_thread(
+                        socket.socket(), ('192.0.2.1', 5))
+        self.assertEqual('', printed.getvalue())
+        text, values = debug.call_args.args
+        self.assertEqual('No metrics for 192.0.2.1: gone', text % values)
+        fault.assert_called_once_with('No metrics for %s.', '192.0.2.1')
+
     def test_port_that_is_taken(self):
         with socket.create_server(('127.0.0.1', 0)) as taken:
             listen = f'127.0.0.1:{taken.getsockname()[1]}'
@@ -308,33 +338,231 @@ class ServerTestCase(base.DriverTestCase):
                       'choose another', self.log.output)
 
     def test_with_eventlet(self):
-        # What a wrong selector would do: stop all greenlets.
-        script = textwrap.dedent("""
-            import socketserver
-            import eventlet
-            eventlet.monkey_patch()
-            import threading, time, urllib.request
-            from nova_ironic_ring.compute import metrics
-            server = metrics.Server('127.0.0.1', 0)
-            server.set_app(lambda environ, start: (
-                start('200 OK', []), [b'metrics'])[1])
-            threading.Thread(target=server.run, daemon=True).start()
-            ticks = []
-            def tick():
-                while True:
-                    ticks.append(time.monotonic())
-                    eventlet.sleep(0.01)
-            eventlet.spawn(tick)
-            opener = urllib.request.build_opener(
-                urllib.request.ProxyHandler({}))
-            url = f'http://127.0.0.1:{server.server_port}/'
-            assert opener.open(url, timeout=30).read() == b'metrics'
-            before = len(ticks)
-            eventlet.sleep(0.5)
-            print(len(ticks) - before)
-            """)
-        found = subprocess.run(
-            [sys.executable, '-W', 'ignore', '-c', script], timeout=50,
-            capture_output=True, text=True, check=False)
-        self.assertEqual(0, found.returncode, found.stderr)
-        self.assertGreater(int(found.stdout), 5)
+        run_with_eventlet(self)
+
+
+class TLSTestCase(base.DriverTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.directory = self.useFixture(fixtures.TempDir()).path
+        self.authority = authority.Authority(self.directory, 'ca')
+        self.cert, self.key = self.authority.issue('server')
+        self.settle()
+
+    def _start(self, *paths: str) -> int:
+        """Serve the metrics.
+
+        :returns: the port
+        """
+        server = metrics.start(
+            self.me.ring, lambda: 0, f'127.0.0.1:{_free_port()}', *paths)
+        assert server is not None
+        self.addCleanup(server.server_close)
+        return server.server_port
+
+    def _context(self, *client: str) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.authority.path)
+        if client:
+            context.load_cert_chain(*client)
+        return context
+
+    def _get(self, port: int, context: ssl.SSLContext) -> str:
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}),
+            urllib.request.HTTPSHandler(context=context))
+        with opener.open(f'https://127.0.0.1:{port}/metrics',
+                         timeout=10) as answer:
+            return answer.read().decode()
+
+    def _served(self, port: int) -> bytes | None:
+        """Return the certificate that is served."""
+        with (socket.create_connection(('127.0.0.1', port), 10) as plain,
+              self._context().wrap_socket(
+                  plain, server_hostname='127.0.0.1') as safe):
+            return safe.getpeercert(binary_form=True)
+
+    def _ask_without_tls(self, port: int) -> bytes:
+        """Return all that the server sends until it closes the connection."""
+        found = b''
+        with socket.create_connection(('127.0.0.1', port), 10) as plain:
+            plain.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
+            # It does not read all of that.
+            with contextlib.suppress(ConnectionResetError):
+                while more := plain.recv(1000):
+                    found += more
+        return found
+
+    def test_answers(self):
+        port = self._start(self.cert, self.key)
+        for _ in range(2):
+            self.assertIn('\nnova_ironic_ring_passes_total 2.0\n',
+                          self._get(port, self._context()))
+
+    def test_nothing_without_tls(self):
+        port = self._start(self.cert, self.key)
+        self.assertNotIn(b'nova', self._ask_without_tls(port))
+        self.assertIn('nova_ironic_ring', self._get(port, self._context()))
+
+    def test_what_ends_the_connection_is_no_news(self):
+        server = metrics.Server('127.0.0.1', 0, certificates.Certificates(
+            certificates.Paths(self.cert, self.key)))
+        self.addCleanup(server.server_close)
+        ours, theirs = socket.socketpair()
+        self.addCleanup(theirs.close)
+        theirs.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
+        before = self.log.output
+        with (contextlib.redirect_stderr(io.StringIO()) as printed,
+              mock.patch.object(metrics.LOG, 'debug') as debug):
+            server.process_request_thread(ours, ('192.0.2.1', 5))
+        self.assertEqual('', printed.getvalue())
+        self.assertEqual(before, self.log.output)
+        text, values = debug.call_args.args
+        self.assertIn('No metrics for 192.0.2.1: [SSL: HTTP_REQUEST]',
+                      text % values)
+
+    def test_nothing_below_1_2(self):
+        port = self._start(self.cert, self.key)
+        for version, is_served in ((ssl.TLSVersion.TLSv1_1, False),
+                                   (ssl.TLSVersion.TLSv1_2, True),
+                                   (ssl.TLSVersion.TLSv1_3, True)):
+            context = self._context()
+            # Else OpenSSL itself would not offer the old one.
+            context.set_ciphers('DEFAULT:@SECLEVEL=0')
+            with warnings.catch_warnings(action='ignore'):
+                context.minimum_version = context.maximum_version = version
+            if is_served:
+                self.assertIn('nova_ironic_ring', self._get(port, context))
+            else:
+                error = self.assertRaises(
+                    urllib.error.URLError, self._get, port, context)
+                self.assertIn('PROTOCOL_VERSION', str(error))
+
+    def test_only_clients_with_a_certificate(self):
+        port = self._start(self.cert, self.key, self.authority.path)
+        self.assertIn('nova_ironic_ring', self._get(
+            port, self._context(*self.authority.issue('prometheus'))))
+        stranger = authority.Authority(self.directory, 'stranger')
+        for client in ((), stranger.issue('other')):
+            # TLS 1.3 tells the client after it has sent its request.
+            self.assertRaises(OSError, self._get, port,
+                              self._context(*client))
+
+    def test_answers_while_somebody_does_not_go_on(self):
+        port = self._start(self.cert, self.key)
+        with socket.create_connection(('127.0.0.1', port)):
+            self.assertIn('nova_ironic_ring',
+                          self._get(port, self._context()))
+
+    def test_no_thread_keeps_the_process_from_its_end(self):
+        before = set(threading.enumerate())
+        port = self._start(self.cert, self.key)
+        with socket.create_connection(('127.0.0.1', port)):
+            # One after the other: then that one has its thread.
+            self._get(port, self._context())
+            found = set(threading.enumerate()) - before
+        self.assertGreaterEqual(len(found), 2)
+        self.assertEqual({True}, {thread.daemon for thread in found})
+
+    def test_connections_are_closed(self):
+        port = self._start(self.cert, self.key)
+        self._ask_without_tls(port)
+        with (socket.create_connection(('127.0.0.1', port), 10) as plain,
+              self._context().wrap_socket(
+                  plain, server_hostname='127.0.0.1') as safe):
+            safe.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
+            while safe.recv(1000):
+                pass
+
+    def test_renewed_without_a_restart(self):
+        port = self._start(self.cert, self.key)
+        before = self._served(port)
+        self.assertEqual(before, self._served(port))
+        cert, key = self.authority.issue('renewed')
+        os.replace(cert, self.cert)
+        # Between the two, the former ones are served.
+        self.assertEqual(before, self._served(port))
+        os.replace(key, self.key)
+        self.assertNotEqual(before, self._served(port))
+
+    def test_certificates_that_cannot_be_used(self):
+        self.assertIsNone(metrics.start(
+            self.me.ring, lambda: 0, f'127.0.0.1:{_free_port()}', '/nowhere'))
+        self.assertIn(
+            'This service has no metrics, because it cannot use their '
+            'certificates ([ironic_ring] metrics_cert_file = "/nowhere": No '
+            'such file or directory): correct the option or the file, and '
+            'restart.', self.log.output)
+
+    def test_the_driver_refuses_to_start(self):
+        self.configure(metrics_listen=f'127.0.0.1:{_free_port()}',
+                       metrics_client_ca_file=self.authority.path)
+        self.assertRaises(exception.InvalidConfiguration,
+                          self.driver.init_host, 'me')
+        self.assertIn('has no effect without metrics_cert_file',
+                      self.log.output)
+
+    def test_options_without_an_address(self):
+        self.assertIsNone(
+            metrics.start(self.me.ring, lambda: 0, '', '', 'key'))
+
+    def test_with_eventlet(self):
+        run_with_eventlet(self, self.cert, self.key, self.authority.path)
+
+
+def _free_port(host: str = '127.0.0.1') -> int:
+    with socket.create_server((host, 0)) as found:
+        return found.getsockname()[1]
+
+
+def run_with_eventlet(test: testtools.TestCase, *paths: str) -> None:
+    """See that metrics are served on green threads, and stop no other one.
+
+    :param test: the test
+    :param paths: of a certificate, its key, and the authority that signed it
+        and those of clients; none for no TLS
+    """
+    # What a wrong selector would do: stop all greenlets.
+    script = textwrap.dedent("""
+        import socketserver
+        import eventlet
+        eventlet.monkey_patch()
+        import ssl, sys, threading, time, urllib.request
+        from nova_ironic_ring.compute import certificates
+        from nova_ironic_ring.compute import metrics
+        paths = sys.argv[1:]
+        tls = paths and certificates.Certificates(certificates.Paths(*paths))
+        server = metrics.Server('127.0.0.1', 0, tls or None)
+        server.set_app(lambda environ, start: (
+            start('200 OK', []), [b'metrics'])[1])
+        threading.Thread(target=server.run, daemon=True).start()
+        ticks = []
+        def tick():
+            while True:
+                ticks.append(time.monotonic())
+                eventlet.sleep(0.01)
+        eventlet.spawn(tick)
+        handlers = [urllib.request.ProxyHandler({})]
+        if paths:
+            cert, key, ca = paths
+            context = ssl.create_default_context(cafile=ca)
+            context.load_cert_chain(cert, key)
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        opener = urllib.request.build_opener(*handlers)
+        url = f'127.0.0.1:{server.server_port}/'
+        # Somebody who does not go on.
+        import socket
+        silent = socket.create_connection(('127.0.0.1', server.server_port))
+        for _ in range(2):
+            assert opener.open(
+                ('https://' if paths else 'http://') + url,
+                timeout=30).read() == b'metrics'
+        before = len(ticks)
+        eventlet.sleep(0.5)
+        print(len(ticks) - before)
+        """)
+    found = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', script, *paths], timeout=50,
+        capture_output=True, text=True, check=False)
+    test.assertEqual(0, found.returncode, found.stderr)
+    test.assertGreater(int(found.stdout), 5)

@@ -142,6 +142,12 @@ class MonitoringTestCase(base.DriverTestCase):
                 f'alerts.html#{name.lower()}',
                 alert['annotations']['runbook_url'])
 
+    def test_every_alert_is_tested(self):
+        tests = (_ROOT / 'deploy/tests/alerts.yaml').read_text()
+        self.assertEqual(
+            {alert['alert'] for alert in self._alerts()},
+            set(re.findall(r'alertname[:=] ?"?(\w+)"?,?\n', tests)))
+
     def test_every_metric_is_explained(self):
         for name, labels in self.exported.items():
             label = ''.join(f'{{{each}}}' for each in labels)
@@ -182,6 +188,30 @@ class MonitoringTestCase(base.DriverTestCase):
             self.assertEqual(
                 len(panel['targets']),
                 len({target['refId'] for target in panel['targets']}))
+
+    def test_dashboard_needs_nothing_of_the_grafana_that_reads_it(self):
+        # What an export for sharing has, and provisioning cannot fill in, and
+        # the number that each Grafana gives.
+        self.assertEqual(set(), self.dashboard.keys() & {
+            '__inputs', '__requires', '__elements', 'id'})
+        self.assertRegex(self.dashboard['uid'], r'^[a-zA-Z0-9_-]{1,40}$')
+        # What Grafana's models for 11.6 and 12 have. Newer ones convert it.
+        self.assertEqual(41, self.dashboard['schemaVersion'])
+
+    def test_data_source_can_be_chosen(self):
+        (chosen,) = [each for each in self.dashboard['templating']['list']
+                     if each['type'] == 'datasource']
+        self.assertEqual(('datasource', 'prometheus'),
+                         (chosen['name'], chosen['query']))
+        asking = [*self.dashboard['panels'], *(
+            target for panel in self.dashboard['panels']
+            for target in panel['targets']), *(
+                each for each in self.dashboard['templating']['list']
+                if each['type'] == 'query')]
+        for each in asking:
+            self.assertEqual(
+                {'type': 'prometheus', 'uid': '${datasource}'},
+                each['datasource'])
 
     def test_panels_have_places_of_their_own(self):
         places = [panel['gridPos'] for panel in self.dashboard['panels']]
