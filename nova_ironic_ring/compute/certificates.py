@@ -28,7 +28,7 @@ class Paths:
     key: str = ''
     client_ca: str = ''
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """See that what is given makes sense.
 
         :raises ValueError: if not; the message says what to do

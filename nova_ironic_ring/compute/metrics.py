@@ -323,7 +323,7 @@ class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
 
 
 def start(ring: service.Service, recovering: Callable[[], int],
-          listen: str, cert: str = '', key: str = '', client_ca: str = ''
+          listen: str, paths: certificates.Paths = certificates.Paths()
           ) -> Server | None:
     """Begin to serve the metrics, if they are configured.
 
@@ -333,10 +333,8 @@ def start(ring: service.Service, recovering: Callable[[], int],
     :param ring: the service
     :param recovering: as :class:`Collector`
     :param listen: the address and the port; empty for no metrics
-    :param cert: the path of a certificate for TLS; empty for none
-    :param key: the path of its key; empty if the certificate's file has it
-    :param client_ca: the path of the certificates of those who sign those of
-        clients; empty if clients need none
+    :param paths: where the certificates for TLS are; without one, the metrics
+        are served without TLS
     :returns: the server, if there is one
     :raises nova.exception.InvalidConfiguration: if that is no address, or if
         something for TLS is given without a certificate
@@ -345,7 +343,7 @@ def start(ring: service.Service, recovering: Callable[[], int],
         return None
     try:
         host, port = address(listen)
-        paths = certificates.Paths(cert, key, client_ca)
+        paths.check()
     except ValueError as error:
         LOG.error('%s', error)
         raise exception.InvalidConfiguration(str(error)) from error

@@ -25,6 +25,7 @@ from oslo_utils import excutils
 from nova_ironic_ring.adapters import names
 from nova_ironic_ring.adapters.nova import arrivals
 from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import certificates
 from nova_ironic_ring.compute import changes
 from nova_ironic_ring.compute.instances import evacuations
 from nova_ironic_ring.compute.instances import guards
@@ -107,11 +108,12 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         gmr.TextGuruMeditation.register_section(
             'Ironic ring',
             lambda: report.make(ring, self.ring_recovery.pending))
-        metrics.start(ring, lambda: self.ring_recovery.pending,
-                      CONF.ironic_ring.metrics_listen,
-                      CONF.ironic_ring.metrics_cert_file,
-                      CONF.ironic_ring.metrics_key_file,
-                      CONF.ironic_ring.metrics_client_ca_file)
+        metrics.start(
+            ring, lambda: self.ring_recovery.pending,
+            CONF.ironic_ring.metrics_listen, certificates.Paths(
+                CONF.ironic_ring.metrics_cert_file,
+                CONF.ironic_ring.metrics_key_file,
+                CONF.ironic_ring.metrics_client_ca_file))
         sigterm.install(ring.process.heartbeats.end)
         upstream.watch_builds(
             self, ring.process.builds, functools.partial(

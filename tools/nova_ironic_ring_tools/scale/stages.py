@@ -56,6 +56,21 @@ def offered(lab: cloud.Lab) -> dict[str, int]:
         return {host: int(count) for host, count in cursor.fetchall()}
 
 
+def outside_aggregates(lab: cloud.Lab) -> int:
+    """Return how many resource providers are in no aggregate yet.
+
+    :param lab: the lab
+    """
+    with lab.cell() as opened, opened.cursor() as cursor:
+        cursor.execute(
+            'SELECT COUNT(*) FROM placement.resource_providers AS providers '
+            'LEFT JOIN placement.resource_provider_aggregates '
+            'ON resource_provider_id = providers.id '
+            'WHERE aggregate_id IS NULL')
+        ((count,),) = cursor.fetchall()
+        return int(count)
+
+
 class Course:
     """Two services on a lab, and the stages that they go through."""
 
@@ -99,7 +114,10 @@ class Course:
         lab.discover_hosts()
         # The second service gets its share first.
         self._wait_shared()
-        # The hosts are in an aggregate now, which changes each node.
+        if lab.state.driver != lab_state.STOCK_DRIVER:
+            # The hosts are in an aggregate now, which changes each node.
+            lab.wait('Each provider in an aggregate',
+                     lambda: not outside_aggregates(lab), _PATIENCE)
         time.sleep(window)
 
         before = costs.used(lab, self._sent)

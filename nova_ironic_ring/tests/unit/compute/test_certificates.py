@@ -56,7 +56,8 @@ class CertificatesTestCase(base.BaseTestCase):
         for option, values in (
                 ('metrics_key_file', ('', 'x')),
                 ('metrics_client_ca_file', ('', '', 'x'))):
-            error = self.assertRaises(ValueError, certificates.Paths, *values)
+            error = self.assertRaises(
+                ValueError, certificates.Paths(*values).check)
             self.assertEqual(
                 f'[ironic_ring] {option} = "x" has no effect without '
                 'metrics_cert_file: set that as well, or neither.',

@@ -278,7 +278,7 @@ class ServerTestCase(base.DriverTestCase):
         ring, recovering, *given = start.call_args.args
         self.assertIs(self.me.ring, ring)
         self.assertEqual(0, recovering())
-        self.assertEqual([listen, '', '', ''], given)
+        self.assertEqual([listen, certificates.Paths()], given)
 
     def test_on_with_certificates(self):
         values = {'metrics_listen': '127.0.0.1:19108',
@@ -287,7 +287,9 @@ class ServerTestCase(base.DriverTestCase):
         self.configure(**values)
         with mock.patch.object(metrics, 'start') as start:
             self.driver.init_host('me')
-        self.assertEqual(tuple(values.values()), start.call_args.args[2:])
+        self.assertEqual(
+            ('127.0.0.1:19108', certificates.Paths('/cert', '/key', '/ca')),
+            start.call_args.args[2:])
 
     def test_answers(self):
         self.settle()
@@ -356,7 +358,8 @@ class TLSTestCase(base.DriverTestCase):
         :returns: the port
         """
         server = metrics.start(
-            self.me.ring, lambda: 0, f'127.0.0.1:{_free_port()}', *paths)
+            self.me.ring, lambda: 0, f'127.0.0.1:{_free_port()}',
+            certificates.Paths(*paths))
         assert server is not None
         self.addCleanup(server.server_close)
         return server.server_port
@@ -487,7 +490,8 @@ class TLSTestCase(base.DriverTestCase):
 
     def test_certificates_that_cannot_be_used(self):
         self.assertIsNone(metrics.start(
-            self.me.ring, lambda: 0, f'127.0.0.1:{_free_port()}', '/nowhere'))
+            self.me.ring, lambda: 0, f'127.0.0.1:{_free_port()}',
+            certificates.Paths('/nowhere')))
         self.assertIn(
             'This service has no metrics, because it cannot use their '
             'certificates ([ironic_ring] metrics_cert_file = "/nowhere": No '
@@ -504,7 +508,8 @@ class TLSTestCase(base.DriverTestCase):
 
     def test_options_without_an_address(self):
         self.assertIsNone(
-            metrics.start(self.me.ring, lambda: 0, '', '', 'key'))
+            metrics.start(self.me.ring, lambda: 0, '',
+                          certificates.Paths(key='key')))
 
     def test_with_eventlet(self):
         run_with_eventlet(self, self.cert, self.key, self.authority.path)
