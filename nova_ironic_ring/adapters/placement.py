@@ -29,6 +29,8 @@ _DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 _VERSION = '1.18'
 # Passes of the resource tracker write the same inventory.
 _ATTEMPTS = 4
+# The most nodes whose classes are looked up, to find others that are free.
+_SAMPLES = 8
 #: An inventory, as Placement has it.
 _Known: TypeAlias = Mapping[str, Mapping[str, Any]]
 #: What is allocated, by class.
@@ -78,8 +80,36 @@ class Placement:
         return self._uuids(f'?required={_DISABLED}')
 
     def in_use(self, nodes: Collection[str]) -> frozenset[str]:
-        return frozenset(node for node, consumers
-                         in self._all_consumers(nodes) if consumers)
+        return frozenset(
+            node for node, consumers
+            in self._all_consumers(set(nodes) - self._with_room(nodes))
+            if consumers)
+
+    def _with_room(self, nodes: Collection[str]) -> frozenset[str]:
+        """Name nodes of which nothing is allocated, as far as is seen at once.
+
+        A node has one unit of its resource class. So one request finds all
+        free nodes that have the same classes as one of them.
+
+        :param nodes: their UUIDs; few are not looked at, nor nodes whose
+            classes only few others have
+        """
+        found, sampled = frozenset[str](), 0
+        left = set(nodes)
+        while sampled < _SAMPLES < len(left):
+            sample = min(left)
+            left.discard(sample)
+            sampled += 1
+            if classes := self._classes(sample):
+                found |= self._uuids('?resources=' + ','.join(
+                    f'{each}:1' for each in sorted(classes)))
+                left -= found
+        return found
+
+    def _classes(self, node: str) -> Collection[str]:
+        """Name the classes of a node's inventory; none without a provider."""
+        answer = self._client.get(f'/resource_providers/{node}/inventories')
+        return answer.json()['inventories'] if answer else ()
 
     def unused(self, nodes: Collection[str]) -> frozenset[str]:
         return frozenset(node for node, consumers

@@ -425,6 +425,65 @@ class AddedClassTestCase(base.BaseTestCase):
 
 @testtools.skipUnless(
     real_placement.WORKS, 'The locks of this Nova are copied with eventlet.')
+class ManyTestCase(base.BaseTestCase):
+    """Many nodes of several classes, in Placement itself."""
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.real = self.useFixture(real_placement.RealPlacement())
+        self.port = self.real.port()
+        # One thread: SQLite in memory has one connection.
+        self.useFixture(fixtures.MockPatchObject(
+            placement.several, 'run',
+            lambda call, each: list(map(call, each))))
+        self.read = self.useFixture(fixtures.MockPatchObject(
+            self.port, '_consumers', wraps=self.port._consumers)).mock
+        self.nodes = []
+
+    def _add(self, count: int, reserved: int = 0, **more) -> list[str]:
+        added = [uuidutils.generate_uuid() for _ in range(count)]
+        for node in added:
+            self.real.add(node, node, CUSTOM_GOLD=(1, reserved), **more)
+        self.nodes += added
+        return added
+
+    def _use(self, node: str, *classes: str) -> None:
+        self.assertTrue(self.real.allocate(
+            uuidutils.generate_uuid(), node, *classes))
+
+    def test_free_ones_are_not_read_one_by_one(self):
+        nodes = self._add(20)
+        licensed = self._add(20, CUSTOM_LICENSE=(10, 0))
+        self._use(nodes[3], 'CUSTOM_GOLD')
+        self._use(licensed[3], 'CUSTOM_GOLD', 'CUSTOM_LICENSE')
+        self.assertEqual({nodes[3], licensed[3]}, self.port.in_use(self.nodes))
+        self.assertGreater(20, self.read.call_count)
+
+    def test_what_is_added_is_no_room(self):
+        # All its other classes have room for more.
+        nodes = self._add(20, CUSTOM_LICENSE=(10, 0))
+        for node in nodes:
+            self._use(node, 'CUSTOM_GOLD', 'CUSTOM_LICENSE')
+        self.assertEqual(set(nodes), self.port.in_use(nodes))
+
+    def test_reserved_ones(self):
+        nodes = self._add(20, 1)
+        self.assertEqual(frozenset(), self.port.in_use(nodes))
+
+    def test_without_a_provider(self):
+        nodes = [uuidutils.generate_uuid() for _ in range(20)]
+        self.assertEqual(frozenset(), self.port.in_use(nodes))
+
+    def test_few(self):
+        nodes = self._add(2)
+        self._use(nodes[0], 'CUSTOM_GOLD')
+        self.assertEqual({nodes[0]}, self.port.in_use(nodes))
+        self.assertEqual(2, self.read.call_count)
+
+
+@testtools.skipUnless(
+    real_placement.WORKS, 'The locks of this Nova are copied with eventlet.')
 class StatusTestCase(base.BaseTestCase):
     """Whether the scheduler may choose nodes that are not tracked."""
 
