@@ -94,16 +94,24 @@ class Placement:
         :param nodes: their UUIDs; few are not looked at, nor nodes whose
             classes only few others have
         """
-        found, sampled = frozenset[str](), 0
-        left = set(nodes)
-        while sampled < _SAMPLES < len(left):
+        found, asked, left = frozenset[str](), set[str](), set(nodes)
+        for _ in range(_SAMPLES):
+            if len(left) <= _SAMPLES:
+                break
             sample = min(left)
             left.discard(sample)
-            sampled += 1
-            if classes := self._classes(sample):
-                found |= self._uuids('?resources=' + ','.join(
-                    f'{each}:1' for each in sorted(classes)))
-                left -= found
+            wanted = ','.join(
+                f'{each}:1' for each in sorted(self._classes(sample)))
+            if not wanted or wanted in asked:
+                continue
+            asked.add(wanted)
+            try:
+                found |= self._uuids(f'?resources={wanted}')
+            except Exception as error:
+                LOG.debug('Cannot list the free nodes, and ask for each: '
+                          '%s', error)
+                break
+            left -= found
         return found
 
     def _classes(self, node: str) -> Collection[str]:

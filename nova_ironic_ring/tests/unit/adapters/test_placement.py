@@ -468,8 +468,23 @@ class ManyTestCase(base.BaseTestCase):
         self.assertEqual(set(nodes), self.port.in_use(nodes))
 
     def test_reserved_ones(self):
-        nodes = self._add(20, 1)
-        self.assertEqual(frozenset(), self.port.in_use(nodes))
+        self._add(20, 1)
+        self._add(20)
+        listed = self.useFixture(fixtures.MockPatchObject(
+            self.port, '_uuids', wraps=self.port._uuids)).mock
+        self.assertEqual(frozenset(), self.port.in_use(self.nodes))
+        # They all have the same class.
+        listed.assert_called_once_with('?resources=CUSTOM_GOLD:1')
+        self.assertEqual(20, self.read.call_count)
+
+    def test_list_that_does_not_come(self):
+        nodes = self._add(20)
+        self._use(nodes[3], 'CUSTOM_GOLD')
+        self.useFixture(fixtures.MockPatchObject(
+            self.port, '_uuids',
+            side_effect=exception.ResourceProviderRetrievalFailed(uuid='x')))
+        self.assertEqual({nodes[3]}, self.port.in_use(nodes))
+        self.assertEqual(20, self.read.call_count)
 
     def test_without_a_provider(self):
         nodes = [uuidutils.generate_uuid() for _ in range(20)]
