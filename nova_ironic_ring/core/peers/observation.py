@@ -326,6 +326,8 @@ class Memory:
         tracker is to update before the next one, in their turn
     :ivar silent: what services have that cannot be peers
     :ivar empty: the scope that was said to have no node; None if it has one
+    :ivar newest: the newest reports of owners whose consents had moved since
+        this pass, by canonical name
     """
 
     settings: Settings | None = None
@@ -358,6 +360,8 @@ class Memory:
     changed: tuple[str, ...] = ()
     silent: Silent = Silent()
     empty: model.Scope | None = None
+    newest: dict[str, model.LastPass] = dataclasses.field(
+        default_factory=dict)
 
     def copied(self) -> 'Memory':
         """Return a copy, which shares nothing that is changed in place."""
@@ -366,7 +370,7 @@ class Memory:
             handovers=dataclasses.replace(
                 self.handovers, givers=dict(self.handovers.givers)),
             cleaning=dataclasses.replace(self.cleaning),
-            pooled=dataclasses.replace(self.pooled))
+            pooled=dataclasses.replace(self.pooled), newest={})
 
     def restore(self, before: 'Memory') -> None:
         """Remember again what was remembered before, and nothing else.

@@ -3,6 +3,7 @@
 """Sees whether owners still let nodes go that are to be taken."""
 
 from collections.abc import Iterable, Mapping
+import dataclasses
 
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import one_pass
@@ -20,8 +21,10 @@ class Rows:
         :param steps: what was decided on each, by its UUID
         """
         self._nova = this.world.nova
-        self._rows = self._nova.rows(sorted(steps.keys() | set(
-            _consents(steps.values()))))
+        self._newest = this.memory.newest
+        reports = [str(said.node) for said in self._newest.values()]
+        self._rows = self._nova.rows(sorted(
+            {*steps, *_consents(steps.values()), *reports}))
         # By the owner's name.
         self._said: dict[str, model.LastPass | None] = {}
 
@@ -48,14 +51,29 @@ class Rows:
             node, self._latest(row.owner))
 
     def _latest(self, owner: str) -> model.LastPass | None:
-        """Return what an owner says of its passes now, read once.
+        """Return what an owner says of its passes now.
+
+        All its rows are read only if it has said something since they were
+        read last.
 
         :param owner: its name
         """
-        if owner not in self._said:
-            self._said[owner] = self._nova.last_passes([owner]).get(
-                model.canonical(owner))
-        return self._said[owner]
+        name = model.canonical(owner)
+        known = self._newest.get(name)
+        if owner not in self._said and (known is None or not self._is_still(
+                owner, known)):
+            self._newest.pop(name, None)
+            known = self._nova.last_passes([owner]).get(name)
+            if known is not None:
+                self._newest[name] = known
+        return self._said.setdefault(owner, known)
+
+    def _is_still(self, owner: str, known: model.LastPass) -> bool:
+        """Return whether the row of a report still has it."""
+        row = self._rows.get(str(known.node))
+        return row is not None and row.owner == owner and (
+            row.last_pass is not None
+            and dataclasses.replace(row.last_pass, node=known.node) == known)
 
 
 def _consents(steps: Iterable[planner.Step]) -> Iterable[str]:

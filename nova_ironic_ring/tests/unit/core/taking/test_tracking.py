@@ -259,6 +259,32 @@ class ByRingTestCase(base.PassTestCase):
         self.assertEqual(owner, self._take(is_moved))
         self.assertIn('last_passes', self.asked)
 
+    def test_said_anew_is_read_once(self):
+        nodes = sorted(desired('me', 'a', 'b'))[:4]
+        newer, newest = sorted(
+            node for node, row in self.cloud.rows.items()
+            if row.owner == 'a' and node != self.where)[-2:]
+        for node in nodes:
+            self.record(node, 'a')
+        self.tracker.drop()
+        self.let_go('a', self.where)
+        self.decide()
+
+        def move(before: str, after: str) -> None:
+            row = self.cloud.rows[before]
+            assert row.last_pass is not None
+            row.last_pass = dataclasses.replace(row.last_pass, consent=None)
+            self.wait(5)
+            self.let_go('a', after)
+        move(self.where, newer)
+        self.asked.clear()
+        for number, node in enumerate(nodes):
+            self.tracker.take(node, self.result)
+            self.assertEqual('me', self.cloud.rows[node].owner)
+            if number == 1:
+                move(newer, newest)
+        self.assertEqual(2, self.asked.count('last_passes'))
+
     def test_newest_pass_counts(self):
         newer = max(node for node, row in self.cloud.rows.items()
                     if row.owner == 'a' and node != self.node)
