@@ -132,8 +132,9 @@ Nova updates each node in each pass, which takes some twenty requests to the
 database and Placement. The ring driver updates a node when its data in Ironic
 have changed, and when it changes hands. Each pass also updates a part of the
 other nodes, so that each has its turn once in this time: the update repairs
-what somebody has deleted or changed in Placement. With 0, each pass updates
-each node, as with Nova's own driver.
+what somebody has deleted or changed in Placement. A service spends at most a
+quarter of its time on these, so with thousands of nodes it may take longer.
+With 0, each pass updates each node, as with Nova's own driver.
 
 A driver of your own that derives what Nova sees from anything but the usual
 fields of a node in Ironic needs 0, or the time by which such changes may be

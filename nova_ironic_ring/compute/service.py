@@ -517,6 +517,8 @@ class RingService(Service):
         self.result = node_places.PassResult()
         #: The turns of the nodes to be updated.
         self.turns = updates.Turns(self.process.now())
+        # When the update of a node began that had only its turn, in seconds.
+        self._in_turn: dict[str, float] = {}
         #: The results for nodes that were to move without the tracker; False
         #: if the tracker is to take them.
         self._moved: dict[str, bool] = {}
@@ -550,6 +552,8 @@ class RingService(Service):
         # The tracker deletes the record of a node that is left out.
         self.nodes = {node: nodes[node] for node in self.result.listed}
         self.turns.keep(self.result.listed.keys())
+        self.turns.pace(len(self.result.listed),
+                        self.settings.full_update_interval)
         self._wrote = {node: said for node, said in self._wrote.copy().items()
                        if node in self.result.listed}
         self._check_providers()
@@ -581,7 +585,10 @@ class RingService(Service):
 
         :param node: the node's UUID
         """
-        if node not in self.result.changes.unchanged or self._has_turn(node):
+        is_unchanged = node in self.result.changes.unchanged
+        if not is_unchanged or self._has_turn(node):
+            if is_unchanged:
+                self._in_turn[node] = self.process.now()
             if node in self.result.changes.changed and (
                     self._wrote.get(node) == self._to_write(node)):
                 # Another service has written the row since; the tracker does
@@ -696,6 +703,9 @@ class RingService(Service):
         :param is_good: whether the update has succeeded
         """
         self.updated += 1
+        begun = self._in_turn.pop(node, None)
+        if begun is not None:
+            self.turns.took(self.process.now() - begun)
         if is_good:
             self.turns.updated(node, self.process.now())
             self._wrote[node] = self._to_write(node)

@@ -23,6 +23,11 @@ from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.values import settings
 
+# The fraction of its time that a service spends on updates of nodes that have
+# only their turn: with thousands of nodes, others would wait for these.
+_SHARE = 0.25
+# The weight of one update in the mean of how long they take.
+_WEIGHT = 0.02
 # Digits of a fingerprint: enough to see that settings have changed.
 _LENGTH = 8
 
@@ -133,6 +138,11 @@ class Turns:
         self._at: dict[str, float] = {}
         #: The nodes whose last update has failed.
         self._failed: set[str] = set()
+        #: How long such an update takes on average, in seconds.
+        self._cost = 0.0
+        #: How many times longer than configured the interval is. In powers of
+        #: two: all turns shift when it changes.
+        self._factor = 1
 
     def updated(self, node: str, now: float) -> None:
         """Note that the tracker has updated a node.
@@ -142,6 +152,25 @@ class Turns:
         """
         self._at[node] = now
         self._failed.discard(node)
+
+    def took(self, seconds: float) -> None:
+        """Note how long the update of a node took that had only its turn.
+
+        :param seconds: how long
+        """
+        self._cost += _WEIGHT * (seconds - self._cost)
+
+    def pace(self, count: int, interval: float) -> None:
+        """Choose how much longer the interval has to be for all nodes.
+
+        :param count: how many nodes have turns
+        :param interval: how often each node is to be updated, in seconds
+        """
+        needed = count * self._cost / (_SHARE * interval) if interval else 1
+        while needed > self._factor:
+            self._factor *= 2
+        while self._factor > 1 and needed < self._factor / 4:
+            self._factor //= 2
 
     def failed(self, node: str) -> None:
         """Note that the tracker could not update a node.
@@ -203,7 +232,8 @@ class Turns:
     def has(self, node: str, now: float, interval: float) -> bool:
         """Return whether a node is to be updated, changed or not.
 
-        The turns of the nodes are spread over the interval by their UUIDs.
+        The turns of the nodes are spread over the interval by their UUIDs. The
+        interval is longer if all updates take too much time.
 
         :param node: the node's UUID
         :param now: the present time, in seconds
@@ -213,7 +243,8 @@ class Turns:
         if interval <= 0 or node in self._failed:
             return True
         last = self._at.get(node, self._began)
-        return _turn(node, last, interval) < _turn(node, now, interval)
+        paced = interval * self._factor
+        return _turn(node, last, paced) < _turn(node, now, paced)
 
     def oldest(self, nodes: Collection[str], now: float) -> float:
         """Return how long ago the oldest update of a node was.

@@ -379,6 +379,23 @@ class MovesTestCase(WatchedTestCase):
         self.assertEqual(set(), self.run_pass() & came)
         self.assertGreater(60, self.me.ring.oldest_update())
 
+    def test_turns_take_a_part_of_the_time(self):
+        self.configure(full_update_interval=600)
+        ring = self.me.ring
+        ring.turns = updates.Turns(ring.process.now() - 6000)
+        describe = self.driver.get_available_resource
+
+        def described(node):
+            self.cloud.now += 600
+            return describe(node)
+        with mock.patch.object(
+                self.driver, 'get_available_resource', described):
+            self.assertEqual(set(self.own), self.run_pass())
+        self.run_pass()
+        # Without what was measured, all had their turns again.
+        self.nova.advance(600)
+        self.assertGreater(len(self.own) / 2, len(self.changed()))
+
     def test_claim_of_a_node_that_has_come(self):
         node = min(self.kill())
         said = self.log.output

@@ -5,6 +5,7 @@
 import dataclasses
 import uuid
 
+import ddt
 from hypothesis import given
 from hypothesis import strategies
 from oslotest import base
@@ -108,6 +109,7 @@ class SettingsTestCase(base.BaseTestCase):
             settings.Settings('me'), process))
 
 
+@ddt.ddt
 class TurnsTestCase(base.BaseTestCase):
 
     def setUp(self):
@@ -137,6 +139,38 @@ class TurnsTestCase(base.BaseTestCase):
         self.assertEqual(1000, sum(counts))
         self.assertLess(max(counts), 150)
         self.assertGreater(min(counts), 60)
+
+    @ddt.data(0.001, 0.5)
+    def test_part_of_the_time(self, seconds):
+        nodes = [str(uuid.UUID(int=number)) for number in range(1000)]
+        now, updated, began = 0.0, 0, 4000
+        while now < 3 * began:
+            self.turns.pace(len(nodes), 100)
+            for node in nodes:
+                if self.turns.has(node, now, 100):
+                    now += seconds
+                    self.turns.updated(node, now)
+                    self.turns.took(seconds)
+                    updated += now > began
+            now += 5
+        used = seconds * updated / (now - began)
+        self.assertGreater(0.3, used)
+        # None is forgotten.
+        oldest = self.turns.oldest(nodes, now)
+        if seconds < 0.01:
+            self.assertGreater(120, oldest)
+        else:
+            self.assertLess(0.1, used)
+            self.assertGreater(5000, oldest)
+
+    def test_faster_again(self):
+        self.turns.took(1000)
+        self.turns.pace(1000, 100)
+        self.assertFalse(self.turns.has(NODE, 200, 100))
+        for _ in range(1000):
+            self.turns.took(0)
+        self.turns.pace(1000, 100)
+        self.assertTrue(self.turns.has(NODE, 200, 100))
 
     def test_every_pass(self):
         self.turns.updated(NODE, 0)
