@@ -381,6 +381,20 @@ class UnitsTestCase(base.BaseTestCase):
                     f'{name} in {page.name}')
 
 
+class AddressTestCase(base.BaseTestCase):
+
+    def test_only_the_package_says_where_the_project_is(self):
+        files = [_ROOT / '.zuul.yaml', *_ROOT.glob('*.rst')]
+        for folder in ('deploy', 'devstack', 'doc/source', 'etc', 'playbooks'):
+            files += (_ROOT / folder).rglob('*.*')
+        address = re.compile(
+            r'(?:opendev|openstack|github)\.[a-z]+/\S*nova-ironic-ring\b')
+        self.assertIn(_KUBERNETES / 'statefulset.yaml', files)
+        self.assertEqual([], [
+            str(path) for path in files if path.is_file()
+            and address.search(path.read_text(errors='ignore'))])
+
+
 class OptionsTestCase(base.BaseTestCase):
     """The options that the files set are those that there are."""
 

@@ -138,7 +138,6 @@ class MonitoringTestCase(base.DriverTestCase):
                 ['What it means', 'Look at', 'Do'],
                 re.findall(r'^(\w.*)\n    ', rest.partition('.. _')[0], re.M))
             self.assertEqual(
-                'https://docs.openstack.org/nova-ironic-ring/latest/'
                 f'alerts.html#{name.lower()}',
                 alert['annotations']['runbook_url'])
 
