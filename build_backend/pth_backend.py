@@ -13,11 +13,18 @@ https://packaging.python.org/en/latest/specifications/binary-distribution-format
 
 pbr puts all of a package into a wheel. Who runs the driver has no use for its
 tests, which are left out here.
+
+With ``SOURCE_DATE_EPOCH`` in the environment, each build of a commit has the
+same bytes (https://reproducible-builds.org/specs/source-date-epoch/).
+setuptools sees to this for wheels. Source distributions are made so here.
 """
 
 import base64
+import gzip
 import hashlib
+import os
 import pathlib
+import tarfile
 import zipfile
 
 from pbr import build as _pbr
@@ -45,6 +52,37 @@ def build_editable(wheel_directory, config_settings=None,
         wheel_directory, config_settings, metadata_directory)
     _finish(pathlib.Path(wheel_directory, name))
     return name
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    """See PEP 517."""
+    name = _pbr.build_sdist(sdist_directory, config_settings)
+    date = os.environ.get('SOURCE_DATE_EPOCH')
+    if date:
+        _set_dates(pathlib.Path(sdist_directory, name), int(date))
+    return name
+
+
+def _set_dates(sdist: pathlib.Path, date: int) -> None:
+    """Leave nothing in a source distribution that only one build has.
+
+    :param sdist: the .tar.gz file
+    :param date: the date of the source, in seconds since 1970
+    """
+    rebuilt = sdist.with_suffix('.rebuilt')
+    with (tarfile.open(sdist) as old, open(rebuilt, 'wb') as out,
+          gzip.GzipFile('', 'wb', 9, out, date) as packed,
+          tarfile.open(fileobj=packed, mode='w',
+                       format=tarfile.PAX_FORMAT) as new):
+        for member in sorted(old.getmembers(), key=lambda each: each.name):
+            member.mtime = date
+            member.uid = member.gid = 0
+            member.uname = member.gname = ''
+            # What the umask of one machine has left out.
+            member.mode = 0o755 if member.mode & 0o100 else 0o644
+            member.pax_headers = {}
+            new.addfile(member, old.extractfile(member))
+    rebuilt.replace(sdist)
 
 
 def _record(name: str, content: bytes) -> str:
@@ -78,5 +116,8 @@ def _finish(wheel: pathlib.Path) -> None:
                     line for line in data.splitlines(keepends=True)
                     if not line.startswith(_TESTS.encode()))
                 data += record.encode()
+            # What the umask of one machine has left out.
+            mode = 0o755 if member.external_attr >> 16 & 0o100 else 0o644
+            member.external_attr = (0o100000 | mode) << 16
             new.writestr(member, data)
     rebuilt.replace(wheel)
