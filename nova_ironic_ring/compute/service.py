@@ -552,8 +552,10 @@ class RingService(Service):
         # The tracker deletes the record of a node that is left out.
         self.nodes = {node: nodes[node] for node in self.result.listed}
         self.turns.keep(self.result.listed.keys())
-        self.turns.pace(len(self.result.listed),
-                        self.settings.full_update_interval)
+        self.turns.pace(
+            len(self.result.listed), self.settings.full_update_interval,
+            self.process.now())
+        self._in_turn = {}
         self._wrote = {node: said for node, said in self._wrote.copy().items()
                        if node in self.result.listed}
         self._check_providers()
@@ -703,10 +705,12 @@ class RingService(Service):
         :param is_good: whether the update has succeeded
         """
         self.updated += 1
+        at_once = len(self._in_turn)
         begun = self._in_turn.pop(node, None)
-        if begun is not None:
-            self.turns.took(self.process.now() - begun)
         if is_good:
+            # Each pass tries a failed one again, whatever that takes.
+            if begun is not None:
+                self.turns.took((self.process.now() - begun) / at_once)
             self.turns.updated(node, self.process.now())
             self._wrote[node] = self._to_write(node)
         # Nova deletes an instance after Ironic has let go of it, and begins to
@@ -812,7 +816,9 @@ class RingService(Service):
             return False
         self.result = dataclasses.replace(self.result, plan=taken.plan)
         self.nodes = {**self.nodes, **nodes}
-        self._tell([taken.happened])
+        if taken.happened.owner != self.settings.host:
+            # Otherwise it has come since, and only the tracker lacks it.
+            self._tell([taken.happened])
         return True
 
     def stats(self, node: str, found: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from nova.objects import fields
 from nova import servicegroup
 from nova import utils
 from oslo_log import log as logging
+import oslo_messaging
 
 from nova_ironic_ring.adapters.nova import arrivals
 from nova_ironic_ring.adapters.nova import marks
@@ -232,7 +233,12 @@ class Nova:
             stats.hold(host, said.held) | stats.say_last_pass(
                 host, model.LastPass(said.current.pass_interval)))
 
+        timeouts: list[Exception] = []
+
         def take(row: objects.ComputeNode) -> str | None:
+            if timeouts:
+                # Failovers and builds wait for this service meanwhile.
+                return None
             # This is what Nova's tracker does with a row that it moves.
             row.host, row.service_id = host, service.id
             row.host_ip = CONF.my_ip
@@ -242,6 +248,8 @@ class Nova:
             try:
                 row.save()
             except Exception as error:
+                if isinstance(error, oslo_messaging.MessagingTimeout):
+                    timeouts.append(error)
                 LOG.warning('Cannot record node %(node)s for this service '
                             'yet; its next pass takes the node: '
                             '%(error)s', {'node': row.uuid, 'error': error})

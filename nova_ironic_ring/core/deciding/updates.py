@@ -140,9 +140,12 @@ class Turns:
         self._failed: set[str] = set()
         #: How long such an update takes on average, in seconds.
         self._cost = 0.0
-        #: How many times longer than configured the interval is. In powers of
-        #: two: all turns shift when it changes.
+        #: How many times longer than configured the interval is: a power of
+        #: two, so that each turn of a longer interval is one of a shorter.
         self._factor = 1
+        #: When the interval has become shorter, in seconds: turns before that
+        #: have not been missed.
+        self._shortened = now
 
     def updated(self, node: str, now: float) -> None:
         """Note that the tracker has updated a node.
@@ -156,21 +159,23 @@ class Turns:
     def took(self, seconds: float) -> None:
         """Note how long the update of a node took that had only its turn.
 
-        :param seconds: how long
+        :param seconds: how much longer the pass takes for it
         """
         self._cost += _WEIGHT * (seconds - self._cost)
 
-    def pace(self, count: int, interval: float) -> None:
+    def pace(self, count: int, interval: float, now: float) -> None:
         """Choose how much longer the interval has to be for all nodes.
 
         :param count: how many nodes have turns
         :param interval: how often each node is to be updated, in seconds
+        :param now: the present time, in seconds
         """
         needed = count * self._cost / (_SHARE * interval) if interval else 1
         while needed > self._factor:
             self._factor *= 2
         while self._factor > 1 and needed < self._factor / 4:
             self._factor //= 2
+            self._shortened = now
 
     def failed(self, node: str) -> None:
         """Note that the tracker could not update a node.
@@ -242,9 +247,18 @@ class Turns:
         """
         if interval <= 0 or node in self._failed:
             return True
-        last = self._at.get(node, self._began)
-        paced = interval * self._factor
-        return _turn(node, last, paced) < _turn(node, now, paced)
+        last = max(self._at.get(node, self._began), self._shortened)
+        return self._turn(node, last / interval) < self._turn(
+            node, now / interval)
+
+    def _turn(self, node: str, intervals: float) -> int:
+        """Count the turns of a node.
+
+        :param node: the node's UUID
+        :param intervals: the time, in intervals as configured
+        """
+        share, phase = _places(node)
+        return (int(intervals + share) + phase) // self._factor
 
     def oldest(self, nodes: Collection[str], now: float) -> float:
         """Return how long ago the oldest update of a node was.
@@ -257,12 +271,12 @@ class Turns:
                          default=now)
 
 
-def _turn(node: str, now: float, interval: float) -> int:
-    """Count the turns of a node."""
-    return int((now / interval + _share(node)) // 1)
+def _places(node: str) -> tuple[float, int]:
+    """Return where a node's turn is.
 
-
-def _share(node: str) -> float:
-    """Return which part of an interval, from 0 to 1, a node's turn is at."""
+    :returns: in which part of an interval, from 0 to 1, and a number of
+        intervals by which longer ones are spread
+    """
     digest = hashlib.md5(node.encode(), usedforsecurity=False).digest()
-    return int.from_bytes(digest[:4], 'big') / 2 ** 32
+    return (int.from_bytes(digest[:4], 'big') / 2 ** 32,
+            int.from_bytes(digest[4:8], 'big'))

@@ -21,6 +21,7 @@ class Rows:
         :param steps: what was decided on each, by its UUID
         """
         self._nova = this.world.nova
+        self._members = this.standing.membership
         self._newest = this.memory.newest
         reports = [str(said.node) for said in self._newest.values()]
         self._rows = self._nova.rows(sorted(
@@ -43,6 +44,10 @@ class Rows:
         """
         row, basis = self._rows.get(node), claim.basis
         if (row.owner if row else None) != claim.owner:
+            return False
+        if claim.is_abandoned and row is not None and (
+                not self._members.is_lost(row.owner)):
+            # It has come back, and builds on its nodes.
             return False
         if basis is None or basis.holds(node, self._rows):
             return True

@@ -55,7 +55,7 @@ class Moved:
 
     :ivar taken: those that are this service's now
     :ivar lost: those that another service has taken meanwhile, or whose owner
-        does not let go of them any more
+        does not let go of them any more; all if this service is about to end
     """
 
     taken: frozenset[str] = frozenset()
@@ -69,6 +69,8 @@ def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
     :param wanted: the nodes
     """
     world = this.world
+    if world.process.is_ending():
+        return Moved(lost=frozenset(wanted.steps))
     rows = consenting.Rows(this, wanted.steps)
     lost, chosen = set(), dict[str, ports.Taking]()
     for node, step in sorted(wanted.steps.items()):
@@ -86,13 +88,14 @@ def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
     for node in chosen:
         # Its former owner may have changed the provider since Nova cached it.
         world.placement.forget_provider(node)
+    for node in sorted(chosen):
+        claim = wanted.steps[node].claim
+        if claim is not None and claim.is_handed_over and claim.owner:
+            # Look later for builds that it may still get for the node. Noted
+            # before: a write that seems to fail may have succeeded.
+            this.memory.handovers.givers[node] = claim.owner
     taken = world.nova.take_rows(
         chosen, ports.Saying(this.current, this.memory.held))
     # Otherwise the scheduler would leave out nodes of a disabled service.
     world.placement.admit(sorted(taken & kept_away))
-    for node in sorted(taken):
-        claim = wanted.steps[node].claim
-        if claim is not None and claim.is_handed_over and claim.owner:
-            # Look later for builds that it may still get for the node.
-            this.memory.handovers.givers[node] = claim.owner
     return Moved(taken, frozenset(lost | (chosen.keys() - taken)))

@@ -85,11 +85,13 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step
         looked at again
     :raises NodeInUseError: if something is to be built on the node by its
         owner, which lives
-    :raises NodeLostError: if another service has taken the node meanwhile, or
-        its owner has withdrawn its consent
+    :raises NodeLostError: if another service has taken the node meanwhile, its
+        owner has withdrawn its consent or has come back, or this service is
+        about to end
     """
     world, claimed = this.world, step.claim
-    if claimed is None:
+    if claimed is None or (world.process.is_ending() and (
+            step.decision.takes or step.decision.takes_instance)):
         raise NodeLostError(node)
     if claimed.instance is not None:
         found = world.nova.instances([claimed.instance]).get(claimed.instance)

@@ -4,6 +4,7 @@
 
 import dataclasses
 import threading
+import time
 from unittest import mock
 
 from nova.compute import task_states
@@ -12,10 +13,12 @@ from nova import context as nova_context
 from nova import exception
 from nova import objects
 from nova.scheduler import host_manager
+import oslo_messaging
 from oslo_utils import uuidutils
 
 from nova_ironic_ring.adapters.nova import stats as stats_adapter
 from nova_ironic_ring.adapters import placement
+from nova_ironic_ring.adapters import several
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
@@ -366,6 +369,46 @@ class MovesTestCase(WatchedTestCase):
         self.assertIn('Cannot record node', self.log.output)
         self.assertEqual('a', self.cloud.rows[node].owner)
         self.assertIn(node, self.kill())
+
+    def test_conductor_that_does_not_answer(self):
+        saved = []
+
+        def save(row):
+            saved.append(row.uuid)
+            time.sleep(0.1)
+            raise oslo_messaging.MessagingTimeout()
+        self.nova.change_service('a', forced_down=True)
+        self.me.begin_pass()
+        nodes = [node for node, step
+                 in self.me.ring.result.plan.steps.items()
+                 if step.decision.takes]
+        self.assertLess(2, len(nodes))
+        with (mock.patch.object(objects.ComputeNode, 'save', save),
+              mock.patch.object(several, '_THREADS', 2)):
+            self.driver._is_to_update(nodes[0])
+        # Those that were being saved at the same time.
+        self.assertEqual(2, len(saved))
+        self.assertIn(nodes[0], self.kill())
+
+    def test_service_that_is_about_to_end(self):
+        self.nova.change_service('a', forced_down=True)
+        self.me.begin_pass()
+        ring = self.me.ring
+        node = next(node for node, step in ring.result.plan.steps.items()
+                    if step.decision.takes)
+        self.useFixture(base.fixtures.MockPatchObject(
+            ring.process, 'is_ending', lambda: True))
+        self.assertFalse(self.driver._is_to_update(node))
+        self.assertEqual('a', self.cloud.rows[node].owner)
+
+    def test_failed_updates_do_not_count_for_turns(self):
+        ring, node = self.me.ring, min(self.own)
+        for is_good in (False, True):
+            ring._in_turn = {node: ring.process.now() - 60000,
+                             'another': ring.process.now()}
+            ring.note_update(node, is_good)
+            # One of two at a time.
+            self.assertEqual(30000 * 0.02 * is_good, ring.turns._cost)
 
     def test_turns_of_nodes_that_have_come(self):
         self.configure(full_update_interval=600)

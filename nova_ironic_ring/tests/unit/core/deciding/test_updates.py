@@ -145,7 +145,7 @@ class TurnsTestCase(base.BaseTestCase):
         nodes = [str(uuid.UUID(int=number)) for number in range(1000)]
         now, updated, began = 0.0, 0, 4000
         while now < 3 * began:
-            self.turns.pace(len(nodes), 100)
+            self.turns.pace(len(nodes), 100, now)
             for node in nodes:
                 if self.turns.has(node, now, 100):
                     now += seconds
@@ -165,12 +165,31 @@ class TurnsTestCase(base.BaseTestCase):
 
     def test_faster_again(self):
         self.turns.took(1000)
-        self.turns.pace(1000, 100)
+        self.turns.pace(1000, 100, 0)
         self.assertFalse(self.turns.has(NODE, 200, 100))
         for _ in range(1000):
             self.turns.took(0)
-        self.turns.pace(1000, 100)
+        self.turns.pace(1000, 100, 0)
         self.assertTrue(self.turns.has(NODE, 200, 100))
+
+    def test_other_interval_makes_no_peak(self):
+        nodes = [str(uuid.UUID(int=number)) for number in range(1000)]
+        interval, now, counts = 100, 0, []
+        for factor in (1, 4, 2, 8, 1):
+            needed = factor * (0.8 if factor > self.turns._factor else 0.4)
+            self.turns._cost = needed * 0.25 * interval / len(nodes)
+            self.turns.pace(len(nodes), interval, now)
+            self.assertEqual(factor, self.turns._factor)
+            for _ in range(20):
+                now += 10
+                due = [node for node in nodes
+                       if self.turns.has(node, now, interval)]
+                counts.append(len(due) * factor)
+                for node in due:
+                    self.turns.updated(node, now)
+        # A tenth of all in a tenth of the interval.
+        self.assertGreater(200, max(counts))
+        self.assertLess(40, min(counts))
 
     def test_every_pass(self):
         self.turns.updated(NODE, 0)

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 
 import ddt
+import fixtures
 
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
@@ -84,6 +85,34 @@ class LastLookTestCase(base.PassTestCase):
         self.assertRaises(
             tracking.NodeLostError, tracking.claim, self.between(), node,
             planner.Step(Decision.KEEP, 'so'))
+
+    def _step_for_node_of_dead(self) -> tuple[str, planner.Step]:
+        self.force_down('a')
+        self.decide()
+        return next(
+            (node, step) for node, step in self.result.plan.steps.items()
+            if step.claim is not None and step.claim.owner == 'a'
+            and step.decision.takes)
+
+    def test_dead_owner_that_has_come_back(self):
+        node, step = self._step_for_node_of_dead()
+        tracking.claim(self.between(), node, step)
+        self.alive.add('a')
+        self.change('a', forced_down=False)
+        self.wait(1)
+        self.decide()
+        self.assertRaises(tracking.NodeLostError, tracking.claim,
+                          self.between(), node, step)
+
+    def test_service_that_is_about_to_end(self):
+        node, step = self._step_for_node_of_dead()
+        own = min(self.owned())
+        self.useFixture(fixtures.MockPatchObject(
+            self.tracker.world.process, 'is_ending', lambda: True))
+        self.assertRaises(tracking.NodeLostError, tracking.claim,
+                          self.between(), node, step)
+        self.assertEqual([], tracking.claim(
+            self.between(), own, self.result.plan.steps[own]))
 
     def test_provider_is_read_anew(self):
         self.run_pass()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import fixtures
+
+from nova_ironic_ring.core.deciding.decisions import Decision
+from nova_ironic_ring.core.taking import rows
+from nova_ironic_ring.tests.unit.core import base
+from nova_ironic_ring.tests.unit.core.base import desired
+
+
+class TakeTestCase(base.PassTestCase):
+    """Nodes that are taken without Nova's tracker."""
+
+    def setUp(self):
+        super().setUp()
+        self.node = min(desired('me', 'a', 'b'))
+        self.record(self.node, 'a', 'me')
+        row = self.cloud.rows[self.node]
+        row.sayer, row.made_of = 'a', 'made'
+        self.cloud.providers.add(self.node)
+        self.tracker.drop()
+        self.decide()
+        self.assertIs(Decision.TAKE_OFFERED,
+                      self.result.plan.steps[self.node].decision)
+
+    def _take(self) -> rows.Moved:
+        return rows.take(self.between(), rows.Wanted(
+            {self.node: self.result.plan.steps[self.node]},
+            {self.node: 'made'}))
+
+    def test_taken(self):
+        self.assertEqual({self.node}, self._take().taken)
+        self.assertEqual('me', self.cloud.rows[self.node].owner)
+
+    def test_write_that_seems_to_fail(self):
+        nova = self.tracker.world.nova
+        write = nova.take_rows
+
+        def take_rows(*given):
+            write(*given)
+            return frozenset()
+        self.useFixture(fixtures.MockPatchObject(nova, 'take_rows', take_rows))
+        self.assertEqual({self.node}, self._take().lost)
+        self.assertEqual('me', self.cloud.rows[self.node].owner)
+        # Builds that its former owner may still get are looked for.
+        self.assertEqual({self.node: 'a'}, self.memory.handovers.givers)
+
+    def test_service_that_is_about_to_end(self):
+        self.useFixture(fixtures.MockPatchObject(
+            self.tracker.world.process, 'is_ending', lambda: True))
+        self.assertEqual({self.node}, self._take().lost)
+        self.assertEqual('a', self.cloud.rows[self.node].owner)
