@@ -59,11 +59,11 @@ def build_sdist(sdist_directory, config_settings=None):
     name = _pbr.build_sdist(sdist_directory, config_settings)
     date = os.environ.get('SOURCE_DATE_EPOCH')
     if date:
-        _set_dates(pathlib.Path(sdist_directory, name), int(date))
+        _make_reproducible(pathlib.Path(sdist_directory, name), int(date))
     return name
 
 
-def _set_dates(sdist: pathlib.Path, date: int) -> None:
+def _make_reproducible(sdist: pathlib.Path, date: int) -> None:
     """Leave nothing in a source distribution that only one build has.
 
     :param sdist: the .tar.gz file
@@ -78,11 +78,15 @@ def _set_dates(sdist: pathlib.Path, date: int) -> None:
             member.mtime = date
             member.uid = member.gid = 0
             member.uname = member.gname = ''
-            # What the umask of one machine has left out.
-            member.mode = 0o755 if member.mode & 0o100 else 0o644
+            member.mode = _mode(member.mode)
             member.pax_headers = {}
             new.addfile(member, old.extractfile(member))
     rebuilt.replace(sdist)
+
+
+def _mode(mode: int) -> int:
+    """Return a file's mode as it is with every umask."""
+    return 0o755 if mode & 0o100 else 0o644
 
 
 def _record(name: str, content: bytes) -> str:
@@ -116,8 +120,7 @@ def _finish(wheel: pathlib.Path) -> None:
                     line for line in data.splitlines(keepends=True)
                     if not line.startswith(_TESTS.encode()))
                 data += record.encode()
-            # What the umask of one machine has left out.
-            mode = 0o755 if member.external_attr >> 16 & 0o100 else 0o644
+            mode = _mode(member.external_attr >> 16)
             member.external_attr = (0o100000 | mode) << 16
             new.writestr(member, data)
     rebuilt.replace(wheel)

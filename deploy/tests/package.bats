@@ -5,7 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 
-# The packages of a build, from a copy of the checkout at another time.
+# Build the packages from a copy of the checkout, with some umask.
 build() {
     copy=$BATS_FILE_TMPDIR/$1/copy
     mkdir -p "$copy"
@@ -54,7 +54,6 @@ setup() {
     python -m pip --python venv install --no-deps --no-index "one/$wheel"
     venv/bin/python -c '
 import importlib.metadata
-import importlib.machinery
 import sys
 assert importlib.metadata.version("nova-ironic-ring") == "1.0.0"
 name = "nova.virt.ironic_ring"
