@@ -147,6 +147,8 @@ NAMES: tuple[Name, ...] = (
     Name('nova.compute.resource_tracker', 'COMPUTE_RESOURCE_SEMAPHORE'),
     Name(_MANAGER, '_update_compute_provider_status',
          replaced=('context', 'enabled')),
+    Name(_MANAGER, '_get_compute_nodes_in_db',
+         replaced=('context', 'nodenames', '*')),
     # Placement.
     Name(_CLIENT, '_provider_tree'),
     Name(_CLIENT, 'delete_allocation_for_instance',

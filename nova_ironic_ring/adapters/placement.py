@@ -130,19 +130,9 @@ class Placement:
         wanted = sorted(nodes)
         return zip(wanted, several.run(self._consumers, wanted))
 
-    def admit(self, nodes: Collection[str]) -> None:
-        self.tell_status(nodes, True)
-
     def tell_status(self, nodes: Collection[str], is_enabled: bool) -> None:
-        """Tell of nodes that are not tracked whether they may be chosen.
-
-        Nova's own method compares with its client's cache, and fails where
-        that does not have the provider, as of a node that is not tracked.
-
-        :param nodes: their UUIDs; what fails is logged, and the resource
-            tracker does it later
-        :param is_enabled: whether the scheduler may choose them
-        """
+        # Nova's own method compares with its client's cache, and fails where
+        # that does not have the provider, as of a node that is not tracked.
         several.run(functools.partial(self._tell_status, is_enabled),
                     sorted(nodes))
 

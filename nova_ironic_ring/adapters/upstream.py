@@ -17,6 +17,7 @@ import functools
 from importlib import metadata
 import inspect
 import json
+import logging as python_logging
 import time
 from typing import Any
 from typing import NamedTuple
@@ -906,14 +907,32 @@ def _around(owner: object, name: str,
     setattr(owner, name, called)
 
 
+# Where Nova 34 logs that a task waits for a thread, and what the name of the
+# pool that updates nodes ends with.
+_POOL_LOGGER = 'nova.thread_pool_factory'
+_UPDATES = '.update_resources'
+
+
+def _is_of_no_queue(record: python_logging.LogRecord) -> bool:
+    """Say whether a line does not tell that a node waits to be updated."""
+    return not (isinstance(record.args, tuple) and record.args
+                and str(record.args[0]).endswith(_UPDATES))
+
+
 def update_in_turn(source: NovaIronicDriver) -> None:
     """Let only one thread at a time update each compute node.
 
-    It asks the driver before it takes its lock. Of two threads, the one with
-    the older answer could write last.
+    The tracker asks the driver before it takes its lock. Of two threads, the
+    one with the older answer could write last.
+
+    Nodes always wait for their turn then, so Nova's log does not tell it any
+    more: Nova 34 hands all nodes of a pass to its threads at once, and logs a
+    WARNING for each node that waits.
 
     :param source: the driver that the manager has
     """
+    # Once, however often it is called.
+    python_logging.getLogger(_POOL_LOGGER).addFilter(_is_of_no_queue)
     tracker = source.virtapi._compute.rt
     update = tracker.update_available_resource
 
@@ -1008,6 +1027,35 @@ def update_when_needed(source: NovaIronicDriver,
     tracker.update_available_resource = when_needed
 
 
+def read_rows_once(source: NovaIronicDriver,
+                   rows: Callable[[], list[objects.ComputeNode]]) -> None:
+    """Have the manager take the rows that the driver has read in this pass.
+
+    Otherwise the manager reads all rows of the service once more in each pass,
+    which takes half of nova-conductor's time in a pass in which nothing
+    happens. It has the tracker forget nodes without a row, and deletes rows
+    without a node; the delete of a row is on condition that the row is this
+    service's. So it reads the rows itself if the tracker has a node that is
+    not among them: a build may just have come to that node.
+
+    :param source: the driver that the manager has
+    :param rows: returns the rows that the pass has read; none if it has read
+        none
+    """
+    compute = source.virtapi._compute
+    read = compute._get_compute_nodes_in_db
+
+    def from_pass(context: nova_context.RequestContext,
+                  nodenames: Collection[str], **more: bool
+                  ) -> list[objects.ComputeNode]:
+        found = rows()
+        known = {row.hypervisor_hostname for row in found}
+        if found and known.issuperset(list(compute.rt.compute_nodes)):
+            return found
+        return read(context, nodenames, **more)
+    compute._get_compute_nodes_in_db = from_pass
+
+
 def counts_instances(source: NovaIronicDriver, node: str) -> bool:
     """Return whether the resource tracker has found instances on a node.
 
@@ -1033,9 +1081,12 @@ def forget(source: NovaIronicDriver, node: str) -> None:
 def tell_status(source: NovaIronicDriver,
                 untracked: Callable[[], Collection[str]],
                 tell_more: Callable[[Collection[str], bool], None]) -> None:
-    """Report to Placement, for all nodes, if a service is enabled.
+    """Report to Placement whether a service is enabled.
 
-    Nova does so for the nodes that the resource tracker tracks.
+    Nova does so for the nodes that the resource tracker tracks. If the service
+    is enabled, this does so for the others as well. If it is disabled, most of
+    them go to other services now, who would have to take that back: the next
+    pass reports the nodes that stay.
 
     :param source: the driver that the manager has
     :param untracked: names the others, by UUID
@@ -1051,7 +1102,8 @@ def tell_status(source: NovaIronicDriver,
         except exception.ComputeHostNotFound:
             if not nodes:
                 raise
-        tell_more(nodes, enabled)
+        if enabled:
+            tell_more(nodes, enabled)
     compute._update_compute_provider_status = told
 
 

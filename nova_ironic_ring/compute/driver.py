@@ -41,6 +41,7 @@ class RingMixin(shared.OnNodeMixin):
         upstream.restore_providers(self)
         ring = self.ring_service
         upstream.update_when_needed(self, self._is_to_update, ring.note_update)
+        upstream.read_rows_once(self, ring.nova.give_own_rows)
         upstream.tell_status(
             self, ring.untracked, ring.placement.tell_status)
         upstream.before_rebuilt(self, self._track_own)

@@ -33,9 +33,10 @@ class Reactions(looks.Looks):
     def _run(self) -> None:
         process = self._ring.process
         while not process.is_ending():
-            begin = time.monotonic()
             self.look()
-            due = begin + self._ring.pause()
+            # From its end on: a look may take longer than the pause, and
+            # passes and builds wait for it.
+            due = time.monotonic() + self._ring.pause()
             # One at a time: the next look does not wait for them.
             while (self._nodes and time.monotonic() < due
                    and not process.is_ending()):

@@ -573,10 +573,16 @@ class RingService(Service):
         standing = self.memory.standing
         if self.turns.is_checked(standing, self.process.now()):
             return
+        placement = self.world.placement
         try:
-            self.turns.check(
-                self.result.changes, self.world.placement.providers(),
-                standing, self.settings.me)
+            wrong = self.turns.check(
+                self.result.changes, placement.providers(), standing,
+                self.settings.me)
+            for node in wrong:
+                # Nova may have cached it.
+                placement.forget_provider(node)
+            placement.tell_status(
+                wrong, not standing.is_disabled(self.settings.me))
         except Exception as error:
             # Nothing can be corrected then either: the next pass looks again.
             LOG.debug('Cannot list the resource providers in Placement: %s',

@@ -66,6 +66,8 @@ class Nova:
         self.failures: failures.Failures = {}
         #: The same of this service itself, as its rows say.
         self.own_failures: failures.Failures = {}
+        #: The rows of this service, as they were read last.
+        self.own_rows: list[objects.ComputeNode] = []
         #: A row of each service that is not in the ring, likewise.
         self._others: dict[str, str] = {}
 
@@ -134,6 +136,7 @@ class Nova:
     def rows_of(self, host: str) -> dict[str, model.Row]:
         rows = self._rows_of(host)
         if model.canonical(host) == model.canonical(self._host or CONF.host):
+            self.own_rows = rows
             self.own_failures = failures.merged(*(
                 stats.read_failures(row.stats, row.host) for row in rows))
         return {row.uuid: row_of(row) for row in rows
@@ -391,6 +394,14 @@ class Nova:
                 self.context, host))
         except exception.NotFound:
             return []
+
+    def give_own_rows(self) -> list[objects.ComputeNode]:
+        """Return the rows of this service, as they were read last.
+
+        :returns: none if they were not read since the last call
+        """
+        rows, self.own_rows = self.own_rows, []
+        return rows
 
     def _say(self, node: str, said: Mapping[str, str]) -> None:
         """Write into the statistics of a row of this service."""

@@ -81,11 +81,13 @@ class Changes:
     :ivar offers: those of them whose rows are out of date only in their offer,
         or in a former consent by ring
     :ivar unchanged: those that need no update
+    :ivar given: those of them that another service may take
     """
 
     changed: frozenset[str] = frozenset()
     offers: frozenset[str] = frozenset()
     unchanged: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()
 
 
 def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
@@ -113,11 +115,13 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
                 node not in seen.busy and row.last_pass is not None
                 and row.last_pass.consent is not None):
             offers.add(node)
+    unchanged = frozenset(node for node in own - changed - offers
+                          if node not in seen.busy)
     return Changes(
         frozenset(changed | offers),
         frozenset(node for node in offers if node not in seen.busy),
-        frozenset(node for node in own - changed - offers
-                  if node not in seen.busy))
+        unchanged,
+        frozenset(node for node in unchanged if steps[node].offer))
 
 
 class Turns:
@@ -209,20 +213,28 @@ class Turns:
             self._checked == standing.membership.states)
 
     def check(self, changes: Changes, providers: Mapping[str, bool],
-              standing: observation.Standing, me: str) -> None:
-        """Update the nodes whose providers are not as they should be.
+              standing: observation.Standing, me: str) -> frozenset[str]:
+        """Find the nodes whose providers are not as they should be.
 
-        :param changes: the nodes that need no update otherwise; of those that
-            are offered, whoever takes them sees to the scheduler
+        Those without a provider are updated.
+
+        :param changes: the nodes that need no update otherwise
         :param providers: all providers: whether the scheduler is kept away
         :param standing: what the service knows of the others
         :param me: its canonical name
+        :returns: the UUIDs of those that the scheduler is wrongly kept away
+            from, or not kept away from; not of those that others may take:
+            the service that takes one sees to the scheduler
         """
         is_disabled = standing.is_disabled(me)
-        self._failed.update(node for node in changes.unchanged
-                            if providers.get(node) is not is_disabled)
-        self._failed.update(changes.offers - providers.keys())
-        self._checked = standing.membership.states
+        wrong = frozenset(
+            node for node in changes.unchanged - changes.given
+            if providers.get(node, is_disabled) is not is_disabled)
+        self._failed.update(
+            (changes.unchanged | changes.offers) - providers.keys())
+        # The next pass sees whether Placement has been told.
+        self._checked = None if wrong else standing.membership.states
+        return wrong
 
     def keep(self, nodes: Collection[str]) -> None:
         """Forget all nodes but some.

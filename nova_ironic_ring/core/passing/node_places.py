@@ -288,7 +288,7 @@ def _offered(this: one_pass.Pass) -> dict[str, planner.Step]:
                 if row.taker == current.me or row.owner_name in said}
         if not rows:
             return {}
-        own = nova.rows_of(current.host)
+        own = _own_row(this)
     look.at_own_heartbeat(this)
     if not memory.standing.is_trusted:
         return {}
@@ -302,6 +302,23 @@ def _offered(this: one_pass.Pass) -> dict[str, planner.Step]:
         if isinstance(each, events.NodeTaken) and each.node in offered)
     memory.taking = memory.taking.union(offered)
     return {node: plan.steps[node] for node in offered}
+
+
+def _own_row(this: one_pass.Pass) -> Mapping[str, model.Row]:
+    """Read a row of this service, which is no newcomer if it has one.
+
+    To read all takes seconds with thousands of nodes, in which passes and
+    builds wait for the look.
+
+    :returns: the row with the time of the last good pass, by the node's UUID;
+        all rows, if that one is not this service's any more
+    """
+    nova, current = this.world.nova, this.current
+    node = this.memory.own_work.node
+    found = {} if node is None else nova.rows([node])
+    mine = {node: row for node, row in found.items()
+            if row.owner_name == current.me}
+    return mine or nova.rows_of(current.host)
 
 
 def _one_by_one(this: one_pass.Pass, rows: Mapping[str, model.Row]

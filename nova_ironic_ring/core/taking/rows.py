@@ -97,5 +97,5 @@ def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
     taken = world.nova.take_rows(
         chosen, ports.Saying(this.current, this.memory.held))
     # Otherwise the scheduler would leave out nodes of a disabled service.
-    world.placement.admit(sorted(taken & kept_away))
+    world.placement.tell_status(sorted(taken & kept_away), True)
     return Moved(taken, frozenset(lost | (chosen.keys() - taken)))

@@ -511,10 +511,11 @@ class Placement(Protocol):
         :returns: the UUIDs of those whose services were disabled
         """
 
-    def admit(self, nodes: Collection[str]) -> None:
-        """Let the scheduler choose nodes that it was kept away from.
+    def tell_status(self, nodes: Collection[str], is_enabled: bool) -> None:
+        """Let the scheduler choose nodes, or keep it away from them.
 
         :param nodes: their UUIDs; what fails, the resource tracker does later
+        :param is_enabled: whether the scheduler may choose them
         """
 
     def drop_provider(self, node: str) -> bool:

@@ -168,6 +168,8 @@ class Cloud:
     :ivar inventories: what was written of pools, by the provider's UUID
     :ivar providers: the nodes that have a provider, as far as trackers have
         made them
+    :ivar kept_away: the nodes that the scheduler is kept away from, since
+        their service is disabled, as far as it has been told
     :ivar arrived: the service that each build has come to last, as far as that
         is known
     """
@@ -186,6 +188,7 @@ class Cloud:
     inventories: dict[str, pools.Inventory] = dataclasses.field(
         default_factory=dict)
     providers: set[str] = dataclasses.field(default_factory=set)
+    kept_away: set[str] = dataclasses.field(default_factory=set)
     arrived: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def beat(self, host: str) -> None:
@@ -545,13 +548,17 @@ class Placement:
             if node in self.cloud.providers and not self.consumers(node))
 
     def disabled(self) -> frozenset[str]:
-        return frozenset()
+        return frozenset(self.cloud.kept_away & self.cloud.providers)
 
-    def admit(self, nodes: Collection[str]) -> None:
-        """Do nothing: no provider is disabled here."""
+    def tell_status(self, nodes: Collection[str], is_enabled: bool) -> None:
+        if is_enabled:
+            self.cloud.kept_away.difference_update(nodes)
+        else:
+            self.cloud.kept_away.update(nodes)
 
     def providers(self) -> dict[str, bool]:
-        return dict.fromkeys(self.cloud.providers, False)
+        return {node: node in self.cloud.kept_away
+                for node in self.cloud.providers}
 
     def consumers(self, node: str) -> frozenset[str]:
         found = self.cloud.nodes.get(node)
@@ -715,9 +722,11 @@ class Tracker:
             result.changes.unchanged | result.changes.offers)
         standing = result.memory.standing
         if not self.turns.is_checked(standing, self.process.now()):
-            self.turns.check(
+            wrong = self.turns.check(
                 result.changes, self.world.placement.providers(),
                 standing, self.current.me)
+            self.world.placement.tell_status(
+                wrong, not standing.is_disabled(self.current.me))
 
     def look(self, listed: tracking.Listed
              ) -> Sequence[model.Takeover] | None:
@@ -756,6 +765,10 @@ class Tracker:
             row.say_settings(self.current, result.memory.held, self.protocol)
             row.made_of = self._made_of(
                 [node], result.plan.steps).get(node, row.made_of)
+        if result.memory.standing.is_disabled(self.current.me):
+            self.cloud.kept_away.add(node)
+        else:
+            self.cloud.kept_away.discard(node)
         self.turns.updated(node, self.process.now())
         return taken
 

@@ -210,7 +210,7 @@ class TableTestCase(base.BaseTestCase):
                 upstream.guard_failed_rebuild, upstream.guard_rebuilt,
                 upstream.before_each_start, upstream.before_rebuilt,
                 upstream.excuse_builds, upstream.bound_records,
-                upstream.when_started):
+                upstream.when_started, upstream.read_rows_once):
             put(source, mock.Mock())
         for put in (upstream.guard_interrupted, upstream.tell_status,
                     upstream.update_when_needed):
@@ -280,8 +280,8 @@ class AskedTestCase(base.BaseTestCase):
         said = ' '.join(_PAGE.read_text().split())
         # Nova 34 has the one that is for older releases.
         self.assertEqual(
-            8, len(re.findall('(?<!")a fix of its own', said)) - 1)
-        self.assertIn('- Eight more fixes', _ASKED.read_text())
+            9, len(re.findall('(?<!")a fix of its own', said)) - 1)
+        self.assertIn('- Nine more fixes', _ASKED.read_text())
 
 
 class MissingTestCase(base.BaseTestCase):

@@ -523,7 +523,7 @@ class StatusTestCase(base.BaseTestCase):
             self.assertEqual({NODE}, self.port.disabled())
             self.assertEqual({NODE: True}, self.port.providers())
         for _ in range(2):
-            self.port.admit([NODE])
+            self.port.tell_status([NODE], True)
             self.assertEqual(frozenset(), self.port.disabled())
         self.assertEqual('', self.log.output)
 
@@ -533,7 +533,7 @@ class StatusTestCase(base.BaseTestCase):
         tree.update_traits(NODE, ['CUSTOM_RED'])
         self.client.update_from_provider_tree(self.real.context, tree)
         self.port.tell_status([NODE], False)
-        self.port.admit([NODE])
+        self.port.tell_status([NODE], True)
         self.assertEqual({'CUSTOM_RED'}, self.client.get_provider_traits(
             self.real.context, NODE).traits)
 
@@ -548,7 +548,7 @@ class StatusTestCase(base.BaseTestCase):
         # It may go on for ever.
         self.client.get_provider_traits = mock.Mock(
             return_value=old._replace(traits={'COMPUTE_STATUS_DISABLED'}))
-        self.port.admit([NODE])
+        self.port.tell_status([NODE], True)
         self.assertIn('service is enabled', self.log.output)
         self.assertEqual({NODE}, self.port.disabled())
 

@@ -14,6 +14,7 @@ import fixtures
 import nova.conf
 
 from nova_ironic_ring.adapters.nova import records
+from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import pool_driver
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import updates
@@ -120,6 +121,55 @@ class _TrackerTestCase(base.DriverTestCase):
         crowd.end()
         for errors in self.errors:
             self.assertEqual('', errors.output[:100])
+
+
+class LogTestCase(_TrackerTestCase):
+    """With one thread, for which nearly all nodes of a pass wait."""
+
+    def setUp(self):
+        super().setUp()
+        # As nova-compute of Nova 34 runs; with greenlets none has to wait.
+        self.useFixture(fixtures.MockPatch(
+            'nova.utils.concurrency_mode_threading', return_value=True))
+        self.configure('compute', update_resources_max_workers=1)
+        self.configure(full_update_interval=0)
+        self.track()
+        self.pool_log = self.useFixture(fixtures.FakeLogger(
+            upstream._POOL_LOGGER, logging.WARNING))
+
+    def _spawn(self, kind) -> str:
+        """Have a pool do more than it has threads for, and return the log."""
+        from nova import thread_pool_factory
+        begun, done = threading.Event(), threading.Event()
+
+        def work():
+            begun.set()
+            done.wait(_SECONDS)
+        futures = [thread_pool_factory.spawn_on(kind, work)]
+        begun.wait(_SECONDS)
+        futures += [thread_pool_factory.spawn_on(kind, work)
+                    for _ in range(3)]
+        done.set()
+        for future in futures:
+            future.result()
+        return self.pool_log.output
+
+    def test_no_line_for_each_node(self):
+        from nova import thread_pool_factory
+        kinds = thread_pool_factory.ExecutorType
+        self.run_pass()
+        self.assertEqual('', self._spawn(kinds.UPDATE_RESOURCES))
+        # Nova says so of every other pool, and without this driver of all.
+        CONF.set_override('sync_power_state_pool_size', 1)
+        self.addCleanup(CONF.clear_override, 'sync_power_state_pool_size')
+        self.assertIn('does not have free threads', self._spawn(
+            kinds.SYNC_POWER))
+        logger = logging.getLogger(upstream._POOL_LOGGER)
+        logger.removeFilter(upstream._is_of_no_queue)
+        self.addCleanup(logger.addFilter, upstream._is_of_no_queue)
+        self.pool_log.reset_output()
+        self.assertIn('does not have free threads', self._spawn(
+            kinds.UPDATE_RESOURCES))
 
 
 class RingTestCase(_TrackerTestCase):

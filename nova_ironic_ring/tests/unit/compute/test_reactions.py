@@ -5,12 +5,14 @@
 import dataclasses
 import threading
 import time
+from unittest import mock
 
 import fixtures
 import nova.conf
 from nova import exception
 
 from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.compute import reactions
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import pools
@@ -396,6 +398,27 @@ class ThreadTestCase(base.DriverTestCase):
             time.sleep(0.01)
         self.assertIn(self.node, self.nova.owned('me'))
         self.assertEqual('me', self.nova.host_of('theirs'))
+
+    def test_look_that_takes_longer_than_the_pause(self):
+        """What it has found is tracked before the next one."""
+        now, slept, tracked = [0.0], [], []
+
+        def look():
+            now[0] += 10
+            return ['node']
+
+        def sleep(seconds):
+            now[0] += seconds
+            slept.append(seconds)
+        ring = mock.Mock(pause=lambda: 2.0)
+        ring.process.is_ending = lambda: bool(slept)
+        looks = reactions.Reactions(mock.Mock(), ring, look)
+        self.useFixture(fixtures.MockPatchObject(
+            looks, 'track', tracked.append))
+        with mock.patch.object(reactions, 'time', mock.Mock(
+                monotonic=lambda: now[0], sleep=sleep)):
+            looks._run()
+        self.assertEqual((['node'], [2.0]), (tracked, slept))
 
     def test_it_looks_sooner_where_a_service_is_silent(self):
         self.nova.conf.config(report_interval=1000, service_down_time=2500)

@@ -222,7 +222,7 @@ class UpdatesTestCase(WatchedTestCase):
     def tell(self, enabled: bool) -> dict[str, bool]:
         """Have the service be disabled or enabled.
 
-        :returns: what Placement is told of nodes that are not tracked
+        :returns: what Placement is told from now on without the tracker
         """
         told: dict[str, bool] = {}
         self.useFixture(base.fixtures.MockPatchObject(
@@ -242,11 +242,24 @@ class UpdatesTestCase(WatchedTestCase):
         self.assertIn(node, self.me.ring.untracked())
 
     def test_service_that_is_disabled(self):
-        node = self.restart()
+        """The next pass tells of the nodes that stay, the tracker of none."""
+        self.restart()
+        stay = self.own[:2]
+        for node in stay:
+            self.nova.put(f'instance-{node}', node, 'me')
+        self.run_pass()
+        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
+            json=lambda: {'resource_providers': [
+                {'uuid': each} for each in self.cloud.rows
+                if 'required' not in url]})
         told = self.tell(False)
-        self.assertIn(node, told)
+        self.assertEqual({}, told)
+        self.nova.change_service('me', disabled=True)
+        self.assertEqual(set(), self.changed())
+        # The row of one of them has the time of each pass.
         self.assertEqual(dict.fromkeys(
-            set(self.own) - set(self.me.tracked), False), told)
+            set(stay) - {self.reporter()}, False), told)
+        self.assertEqual(set(self.own) - set(stay), self.nova.offers().keys())
 
     def test_service_that_tracks_nothing_is_enabled(self):
         node = self.restart()
@@ -638,10 +651,40 @@ class NovaTrackerTestCase(base.DriverTestCase):
             self.tracked.run_pass()
         self.assertEqual(1, update.call_count)
 
+    def test_rows_are_read_once(self):
+        read = self.useFixture(base.fixtures.MockPatchObject(
+            objects.ComputeNodeList, 'get_all_by_host',
+            side_effect=objects.ComputeNodeList.get_all_by_host)).mock
+        for _ in range(2):
+            self.nova.advance()
+            self.tracked.run_pass()
+        self.assertEqual(2, read.call_count)
+        self.assertIn(self.node, self.tracked.tracker.compute_nodes)
+
+    def test_build_that_takes_a_node_during_a_pass(self):
+        """The manager does not have the tracker forget it."""
+        begin = self.driver.get_available_nodes
+        taken = min(self.nova.owned('b'))
+
+        def begin_and_take():
+            listed = begin()
+            # As a claim does.
+            self.nova.record(taken, 'me', {})
+            self.nova.own(taken, 'me')
+            self.tracked.tracker.compute_nodes[taken] = mock.Mock()
+            return listed
+        self.nova.advance()
+        with mock.patch.object(
+                self.driver, 'get_available_nodes', begin_and_take):
+            self.tracked.run_pass()
+        self.assertIn(taken, self.tracked.tracker.compute_nodes)
+
     def test_database_that_lags_behind(self):
         self.nova.advance()
-        with mock.patch.object(self.me.manager, '_get_compute_nodes_in_db',
-                               return_value=[]):
+        rows = self.driver.ring_service.nova
+        with (mock.patch.object(rows, 'give_own_rows', return_value=[]),
+              mock.patch.object(self.me.manager, '_get_compute_nodes_in_db',
+                                return_value=[])):
             self.tracked.run_pass()
         self.assertNotIn(self.node, self.tracked.tracker.compute_nodes)
         # A claim has the tracker track it.

@@ -233,10 +233,15 @@ class TurnsTestCase(base.BaseTestCase):
     def test_providers_after_a_start(self):
         now = self.standing(me=membership.State.MEMBER)
         self.assertFalse(self.turns.is_checked(now, 1))
-        self.turns.check(self.unchanged('good', 'disabled', 'gone'),
-                         {'good': False, 'disabled': True}, now, 'me')
+        unchanged = self.unchanged('good', 'disabled', 'gone')
+        self.assertEqual({'disabled'}, self.turns.check(
+            unchanged, {'good': False, 'disabled': True}, now, 'me'))
+        # Placement may not have been told.
+        self.assertFalse(self.turns.is_checked(now, 1))
+        self.assertEqual(frozenset(), self.turns.check(
+            unchanged, {'good': False, 'disabled': False}, now, 'me'))
         self.assertTrue(self.turns.is_checked(now, 1))
-        self.assertEqual(['disabled', 'gone'], [
+        self.assertEqual(['gone'], [
             node for node in ('good', 'disabled', 'gone')
             if self.turns.has(node, 1, 1e9)])
 
@@ -258,8 +263,12 @@ class TurnsTestCase(base.BaseTestCase):
         self.assertTrue(self.turns.is_checked(now, 100))
 
     def test_providers_of_a_disabled_service(self):
-        self.turns.check(self.unchanged('good', 'enabled'),
-                         {'good': True, 'enabled': False},
-                         self.standing(me=membership.State.DISABLED), 'me')
-        self.assertTrue(self.turns.has('enabled', 1, 1e9))
-        self.assertFalse(self.turns.has('good', 1, 1e9))
+        self.assertEqual({'enabled'}, self.turns.check(
+            updates.Changes(
+                unchanged=frozenset(('good', 'enabled', 'given', 'gone')),
+                given=frozenset(('given', 'gone'))),
+            {'good': True, 'enabled': False, 'given': False},
+            self.standing(me=membership.State.DISABLED), 'me'))
+        self.assertEqual(['gone'], [
+            node for node in ('good', 'enabled', 'given', 'gone')
+            if self.turns.has(node, 1, 1e9)])

@@ -412,13 +412,27 @@ class OffersTestCase(_ReactionTestCase):
 
     def test_no_trust(self):
         self.record(self.first, 'a', taker='me')
-        self.before['rows_of'] = lambda: setattr(
+        self.before['rows'] = lambda: setattr(
             self.tracker.process, 'longest_gap', lambda: 1000)
         self.react()
         self.assertOffered()
         self.assertIs(Trust.BLACKOUT, self.memory.standing.trust)
         self.react()
         self.assertOffered()
+
+    def test_own_rows_are_not_all_read(self):
+        """There may be thousands, and passes wait for the look."""
+        self.record(self.first, 'a', taker='me')
+        self.asked.clear()
+        self.react()
+        self.assertOffered(self.first)
+        self.assertNotIn('rows_of', self.asked)
+
+    def test_own_row_that_was_taken(self):
+        self.record(self.memory.own_work.node, 'b')
+        self.record(self.first, 'a', taker='me')
+        self.react()
+        self.assertOffered(self.first)
 
     def test_nova_does_not_answer(self):
         self.before['rows'] = _fail
