@@ -25,6 +25,7 @@ from nova_ironic_ring_tools.faults import events
 from nova_ironic_ring_tools.faults import handovers
 from nova_ironic_ring_tools.faults import parallel
 from nova_ironic_ring_tools.faults import recoveries
+from nova_ironic_ring_tools.faults import setups
 from nova_ironic_ring_tools import updates
 
 _DRIVERS = {'ring': lab_state.RING_DRIVER, 'nova': lab_state.STOCK_DRIVER,
@@ -145,11 +146,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument('--crowd', type=int, metavar='N',
                         help='print no tables, but measure how N servers are '
                              'taken over in one pass')
+    parser.add_argument('--setups', action='store_true',
+                        help='print no tables, but compare ways to run '
+                             'nova-compute by what a death costs')
     updates.add_argument(parser)
     chosen = parser.parse_args(arguments)
     interval = chosen.full_update_interval
     if chosen.crowd and chosen.driver == 'both':
         parser.error('--crowd takes one driver at a time')
+    if chosen.setups:
+        print(setups.compare())
+        return 0
     print(f'{chosen.driver}, {updates.headline(interval)}', flush=True)
     if chosen.crowd:
         print(crowd.measure(chosen.crowd, _DRIVERS[chosen.driver], interval))

@@ -55,3 +55,9 @@ class MainTestCase(base.BaseTestCase):
                           self.output.getvalue())
         self.assertRaises(SystemExit, faults.main,
                           ['--full-update-interval', '-1'])
+
+    def test_setups(self):
+        self.useFixture(fixtures.MockPatchObject(
+            faults.setups, 'compare', return_value='the table'))
+        self.assertEqual(0, faults.main(['--setups']))
+        self.assertEqual('the table\n', self.output.getvalue())

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Lets one nova-compute after the other run another release."""
+
+from collections.abc import Iterator, Mapping
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+
+from openstack.compute.v2 import server as sdk_server
+
+from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab.running import process
+from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import waiting
+from nova_ironic_ring_tools.faults import watch
+
+# Seconds: far more than a task of a server takes, and a poll.
+_PATIENCE = 120
+_POLL = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What was seen after a nova-compute was restarted.
+
+    :ivar name: what was done
+    :ivar changes: how many changes of owner that made
+    :ivar most: how many of one node, at most
+    :ivar active: how many servers are active, and were rebooted
+    :ivar servers: how many servers there are
+    :ivar built: whether the service then built a server, and deleted it
+    :ivar findings: what ``nova-ironic-ring check`` has found
+    :ivar errors: how many lines at ERROR the services have logged
+    """
+
+    name: str
+    changes: int
+    most: int
+    active: int
+    servers: int
+    built: bool
+    findings: list[str]
+    errors: int
+
+    #: The titles of the columns.
+    COLUMNS = ('step', 'changes of owner (most for one)', 'servers rebooted',
+               'build', 'check', 'errors logged')
+
+    @property
+    def passed(self) -> bool:
+        """Whether all is as it should be."""
+        # A service that is away for long loses its nodes, and gets them back.
+        return (self.most <= 2 and self.built and self.active == self.servers
+                and not self.findings and not self.errors)
+
+    def cells(self) -> list[str]:
+        """Return the cells of the table."""
+        return [self.name, f'{self.changes} ({self.most})',
+                f'{self.active} of {self.servers}',
+                'ACTIVE' if self.built else 'failed',
+                '; '.join(self.findings) or 'all is well', str(self.errors)]
+
+
+class Upgrade:
+    """A lab whose nova-computes are changed one after the other."""
+
+    def __init__(self, lab: cloud.Lab, nodes: int) -> None:
+        """Begin with a lab that is up.
+
+        :param lab: the lab
+        :param nodes: how many nodes it has
+        """
+        self._lab = lab
+        self._nodes = nodes
+        self._link = lab.connect()
+        self._watch = watch.Watch(lab)
+
+    def boot(self) -> list[sdk_server.Server]:
+        """Boot a server on each nova-compute.
+
+        :returns: the servers, which are active
+        """
+        self._lab.wait_settled(self._nodes)
+        return [servers.wait_active(self._link, servers.boot(
+            self._link, f'server-on-{name}', name))
+            for name in self._lab.state.computes]
+
+    def change(self, name: str, program: str, release: str,
+               booted: list[sdk_server.Server]) -> Step:
+        """Let a nova-compute run another release, and look at everything.
+
+        :param name: the nova-compute
+        :param program: the path of the program
+        :param release: the release, in words
+        :param booted: the servers
+        """
+        self._watch.restart()
+        logged = self._errors()
+        self._lab.compute(name).stop()
+        self.define(name, program)
+        self._lab.start_compute(name)
+        self._lab.wait_settled(self._nodes)
+        changes = self._watch.changes()
+        active = sum(self._reboot(each) for each in booted)
+        return Step(
+            f'{name} runs {release}', len(changes),
+            watch.most_for_one_node(changes), active, len(booted),
+            self._build(name), list(self._findings()),
+            self._errors() - logged)
+
+    def define(self, name: str, program: str) -> None:
+        """Set what a nova-compute runs from its next start on.
+
+        :param name: the nova-compute
+        :param program: the path of the program
+        """
+        compute = services.NovaCompute(self._lab.nova, name)
+        compute.process.define([
+            program, '--config-file', str(compute.config.common),
+            '--config-file', str(compute.conf)])
+
+    def _reboot(self, server: sdk_server.Server) -> bool:
+        """Reboot a server, and return whether that was done."""
+        self._link.compute.reboot_server(server, 'HARD')
+
+        def is_well() -> bool:
+            found = self._link.compute.get_server(server.id)
+            return found.status == 'ACTIVE' and found.task_state is None
+        return waiting.until(is_well, _PATIENCE, _POLL)
+
+    def _build(self, host: str) -> bool:
+        """Build a server on a service, and return whether that was done."""
+        server = servers.boot(self._link, 'built-after', host)
+        active = waiting.until(lambda: self._link.compute.get_server(
+            server.id).status != 'BUILD', _PATIENCE, _POLL)
+        status = self._link.compute.get_server(server.id).status
+        servers.delete(self._link, [server])
+        self._lab.wait_settled(self._nodes)
+        return active and status == 'ACTIVE'
+
+    def _findings(self) -> Iterator[str]:
+        """Return what the operator's command finds."""
+        program, *arguments = self._lab.nova.ring
+        done = subprocess.run(
+            [str(pathlib.Path(sys.prefix, 'bin', program)), *arguments,
+             'check', '-f', 'json'], stdin=subprocess.DEVNULL,
+            capture_output=True, text=True,
+            env=process.environment(self._lab.state.directory))
+        found: list[Mapping[str, str]] = json.loads(done.stdout or '[]')
+        for line in found:
+            yield f'{line["Subject"]}: {line["Found"]}'
+
+    def _errors(self) -> int:
+        """Count the lines at ERROR in the logs of all nova-computes."""
+        return sum(
+            ' ERROR ' in line for name in self._lab.state.computes
+            for line in self._lab.compute(name).log.read_text().splitlines())
