@@ -65,17 +65,17 @@ class Checks:
         """
         seconds = self._steady()
         print(f'{len(self.names)} nova-computes share {self.wanted.nodes} '
-              f'nodes: {self._shares()} (after {seconds:.0f} s).')
+              f'nodes: {self._shares()} (after {seconds:.0f} s).', flush=True)
         server = self._boot()
-        print(f'A server is active on {server["host"]}.')
+        print(f'A server is active on {server["host"]}.', flush=True)
         victim = self._victim(server['host'])
         print(f'kill -9 of {victim}: after {self._kill(victim):.0f} s the '
-              f'others have its nodes: {self._shares()}.')
+              f'others have its nodes: {self._shares()}.', flush=True)
         print(f'Its start: after {self._revive(victim):.0f} s it has nodes '
-              f'again: {self._shares()}.')
+              f'again: {self._shares()}.', flush=True)
         self.cloud.box.user_run(
             f'{furniture.PROGRAMS}/nova-ironic-ring check')
-        print('nova-ironic-ring check finds nothing.')
+        print('nova-ironic-ring check finds nothing.', flush=True)
         self._delete(server['node'])
         print('The server is deleted, and its node available.', flush=True)
 

@@ -78,6 +78,13 @@ _WRITABLE = {'SYSTEMD_NSPAWN_API_VFS_WRITABLE': 'network'}
 _BOOT = 120
 _HALT = 90
 _POLL = 0.5
+# Devstack writes to this path if it is a file, and may not. Not an option of
+# systemd-nspawn, which may mount /sys over it.
+_HIDE = """\
+if [ -f /sys/kernel/mm/ksm/run ]; then
+    mount --bind /dev/null /sys/kernel/mm/ksm/run
+fi
+"""
 
 
 class Container:
@@ -179,6 +186,7 @@ class Container:
                     'The container does not come up: see '
                     f'{self.directory}/console.log.')
             time.sleep(_POLL)
+        self.root_run('sh', '-ec', _HIDE)
 
     def _nspawn(self) -> list[str]:
         """Return the command that runs it."""
@@ -187,9 +195,7 @@ class Container:
             '--keep-unit', f'--directory={self.root}',
             f'--machine={_HOSTNAME}', '--console=read-only',
             f'--network-namespace-path={network.path()}',
-            '--capability=CAP_NET_ADMIN', '--resolv-conf=off',
-            # Devstack writes to this path if it is a file, and may not.
-            '--bind=/dev/null:/sys/kernel/mm/ksm/run']
+            '--capability=CAP_NET_ADMIN', '--resolv-conf=off']
 
     def _ready(self) -> bool:
         """Return whether the container is ready for commands."""
