@@ -7,16 +7,22 @@
 
 import argparse
 from collections.abc import Sequence
+import pathlib
 import sys
+import tempfile
 
 from nova_ironic_ring.core.values import plural
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab.running import state as lab_state
+from nova_ironic_ring_tools.devstack import __main__ as devstack
+from nova_ironic_ring_tools.devstack import errors as devstack_errors
+from nova_ironic_ring_tools.devstack import settings
 from nova_ironic_ring_tools.tempest import comparison
 from nova_ironic_ring_tools.tempest import explained
 from nova_ironic_ring_tools.tempest import outcomes
+from nova_ironic_ring_tools.tempest import places
 from nova_ironic_ring_tools.tempest import runner
 
 _DRIVERS = {'nova': lab_state.STOCK_DRIVER, 'ring': lab_state.RING_DRIVER,
@@ -40,7 +46,8 @@ def run(driver: str, chosen: Sequence[str], workers: int) -> outcomes.Results:
         computes=_COMPUTES[driver], node_count=_NODES, progress=print)
     with fixture:
         try:
-            results = _run(fixture.lab, driver, chosen, workers)
+            results = _run(runner.Tempest(
+                places.of_lab(fixture.lab), workers), driver, chosen)
         except Exception:
             print(f'The logs are in {fixture.lab.keep_logs()}.', flush=True)
             raise
@@ -49,10 +56,30 @@ def run(driver: str, chosen: Sequence[str], workers: int) -> outcomes.Results:
         return results
 
 
-def _run(lab: cloud.Lab, driver: str, chosen: Sequence[str], workers: int
+def run_on_devstack(chosen: Sequence[str], workers: int
+                    ) -> dict[str, outcomes.Results]:
+    """Run tests on the devstack that is up.
+
+    :param chosen: the options of ``tempest run`` that choose the tests
+    :param workers: how many tests are to run at a time
+    :returns: the results by the name of its driver
+    :raises LabError: if there is none, or Tempest does not run
+    """
+    found = devstack.Devstack(settings.DIRECTORY)
+    try:
+        wanted = found.wanted()
+    except devstack_errors.DevstackError as error:
+        raise errors.LabError(str(error)) from error
+    directory = pathlib.Path(tempfile.mkdtemp())
+    print(f'What Tempest writes is in {directory}.', flush=True)
+    tempest = runner.Tempest(
+        places.of_devstack(found.box, wanted, directory), workers)
+    return {wanted.driver: _run(tempest, wanted.driver, chosen)}
+
+
+def _run(tempest: runner.Tempest, driver: str, chosen: Sequence[str]
          ) -> outcomes.Results:
-    """As :func:`run`, on a lab that is up."""
-    tempest = runner.Tempest(lab, workers)
+    """As :func:`run`, on a cloud that is up."""
     tests = tempest.tests(chosen)
     ended = 0
 
@@ -77,6 +104,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument('--driver', nargs='+', choices=list(_DRIVERS),
                         default=list(_DRIVERS),
                         help='which ones, one after the other')
+    parser.add_argument('--devstack', action='store_true',
+                        help='on the devstack of "tools/devstack up", with '
+                             'the driver that it has')
     parser.add_argument('--short', action='store_true',
                         help='only a few tests, which a driver affects most')
     parser.add_argument('--only', metavar='REGEX', default=runner.ALL,
@@ -87,9 +117,13 @@ def main(arguments: Sequence[str]) -> int:
     options = (['--include-list', str(runner.SHORT)] if chosen.short
                else ['--regex', chosen.only])
     results: dict[str, outcomes.Results] = {}
-    for driver in chosen.driver:
+    drivers = ['devstack'] if chosen.devstack else chosen.driver
+    for driver in drivers:
         try:
-            results[driver] = run(driver, options, chosen.workers)
+            if chosen.devstack:
+                results |= run_on_devstack(options, chosen.workers)
+            else:
+                results[driver] = run(driver, options, chosen.workers)
         except errors.LabError as error:
             # The table of the other results is printed all the same.
             print(f'{driver}: {error}', file=sys.stderr)
@@ -106,7 +140,7 @@ def main(arguments: Sequence[str]) -> int:
     wrong = [each for each in differences if each.wrong]
     print(f'{plural.of(len(wrong), "test ends", "tests end")} worse than '
           'allowed.')
-    if len(results) < len(chosen.driver):
+    if len(results) < len(drivers):
         return 2
     return 1 if wrong else 0
 

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tempest's configuration for a lab."""
+"""Tempest's configuration for a cloud."""
 
 import dataclasses
-import pathlib
 
-from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab.running import services
-from nova_ironic_ring.lab.running import state as lab_state
-from nova_ironic_ring.lab import tenant
+from nova_ironic_ring_tools.tempest import places
 
 _NETWORK = 'tempest'
 _SECOND = 'tempest'
@@ -29,7 +26,7 @@ _FEATURES = {
 
 @dataclasses.dataclass(frozen=True)
 class Ground:
-    """What a lab has for Tempest's servers.
+    """What a cloud has for Tempest's servers.
 
     :ivar image: the ID of their image
     :ivar other_image: the ID of another one
@@ -45,58 +42,55 @@ class Ground:
     network: str = _NETWORK
 
 
-def prepare(lab: cloud.Lab) -> Ground:
-    """Make what Tempest's servers need, and the lab does not have.
+def prepare(place: places.Place) -> Ground:
+    """Make what Tempest's servers need, and the cloud does not have.
 
-    :param lab: a lab that is up
+    :param place: a cloud that is up
     """
-    link = lab.connect()
-    # All projects share it: the lab has no routers, with which Tempest would
+    link = place.link
+    # All projects share it: there are no routers, with which Tempest would
     # make a network for each project.
     network = link.network.create_network(name=_NETWORK, is_shared=True)
     link.network.create_subnet(
         network_id=network.id, ip_version=4, cidr='198.51.100.0/24')
-    image = link.image.find_image(tenant.IMAGE, ignore_missing=False)
+    image = link.image.find_image(place.image, ignore_missing=False)
     other = link.image.create_image(
         name=_SECOND, data=b'nor does this', disk_format='raw',
         container_format='bare', visibility='public')
     flavor = link.compute.find_flavor(
-        tenant.FLAVOR, ignore_missing=False, get_extra_specs=True)
+        place.flavor, ignore_missing=False, get_extra_specs=True)
     second = link.compute.create_flavor(
         name=_SECOND, ram=flavor.ram, vcpus=flavor.vcpus, disk=flavor.disk)
     link.compute.create_flavor_extra_specs(second, flavor.extra_specs)
     return Ground(image.id, other.id, flavor.id, second.id)
 
 
-def sections(state: lab_state.State, ground: Ground,
-             log: pathlib.Path) -> services.Sections:
+def sections(place: places.Place, ground: Ground) -> services.Sections:
     """Return the options of tempest.conf by section.
 
-    :param state: the lab's settings
+    :param place: the cloud
     :param ground: what it has for Tempest's servers
-    :param log: Tempest's log file
     """
     return {
-        'DEFAULT': {'log_file': log, 'debug': False},
-        'oslo_concurrency': {
-            'lock_path': state.directory / 'tempest' / 'lock'},
+        'DEFAULT': {'log_file': place.log, 'debug': False},
+        'oslo_concurrency': {'lock_path': place.directory / 'lock'},
         'auth': {
             'use_dynamic_credentials': True,
             'create_isolated_networks': False,
-            'admin_username': 'admin', 'admin_password': state.secret,
+            'admin_username': 'admin', 'admin_password': place.password,
             'admin_project_name': 'admin', 'admin_domain_name': 'Default'},
         'identity': {
-            'uri_v3': state.url('keystone') + '/v3', 'auth_version': 'v3',
-            'region': services.REGION},
+            'uri_v3': place.identity, 'auth_version': 'v3',
+            'region': place.region},
         'service_available': {
             'cinder': False, 'swift': False, 'horizon': False,
-            'glance': True, 'neutron': True, 'nova': True},
+            'glance': True, 'neutron': True, 'nova': True, 'ironic': True},
         'compute': {
             'image_ref': ground.image, 'image_ref_alt': ground.other_image,
             'flavor_ref': ground.flavor,
             'flavor_ref_alt': ground.other_flavor,
             'fixed_network_name': ground.network,
-            'min_compute_nodes': len(state.computes),
+            'min_compute_nodes': place.computes,
             'min_microversion': '2.1', 'max_microversion': 'latest',
             'build_timeout': _TIMEOUT},
         'compute-feature-enabled': _FEATURES,

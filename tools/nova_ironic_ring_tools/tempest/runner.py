@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs Tempest on a lab."""
+"""Runs Tempest on a cloud."""
 
 from collections.abc import Callable, Collection, Sequence
 import contextlib
 import pathlib
 import subprocess
 
-from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
-from nova_ironic_ring.lab.running import process
 from nova_ironic_ring.lab.running import services
 from nova_ironic_ring_tools.tempest import configuration
 from nova_ironic_ring_tools.tempest import outcomes
+from nova_ironic_ring_tools.tempest import places
 
 #: The tests of Nova's API without one class: its test shelves a server with an
 #: image, although Tempest is told that this is not possible with Nova's ironic
@@ -22,28 +21,30 @@ ALL = (r'^tempest\.api\.compute\.'
 #: The file with the beginnings of the names of the tests in the short set.
 SHORT = pathlib.Path(__file__).with_name('short.txt')
 
+# What the IDs of tests begin with: Tempest's own, and those of its plugin for
+# Ironic.
+_NAMES = ('tempest.', 'ironic_tempest_plugin.')
 _BAD = (outcomes.Outcome.FAILED, outcomes.Outcome.MISSING)
 
 Tell = Callable[[str, outcomes.Result], None]
 
 
 class Tempest:
-    """Tempest's tests of a lab."""
+    """Tempest's tests of a cloud."""
 
-    def __init__(self, lab: cloud.Lab, workers: int) -> None:
-        """Prepare a lab, and write Tempest's configuration.
+    def __init__(self, place: places.Place, workers: int) -> None:
+        """Prepare a cloud, and write Tempest's configuration.
 
-        :param lab: a lab that is up
+        :param place: a cloud that is up
         :param workers: how many tests are to run at a time
         """
-        self._lab = lab
+        self._place = place
         self._workers = workers
-        self._directory = lab.state.directory / 'tempest'
+        self._directory = place.directory
         self._directory.mkdir()
-        log = lab.state.directory / 'log' / 'tempest.log'
         self._config = services.write_config(
             self._directory / 'tempest.conf', configuration.sections(
-                lab.state, configuration.prepare(lab), log))
+                place, configuration.prepare(place)))
         # Tempest lists no tests before stestr has a place for results.
         self._call(services.program('stestr'), 'init')
 
@@ -55,7 +56,7 @@ class Tempest:
         """
         found = [line for line in self._call(*self._command(
             '--list-tests', *chosen)).splitlines()
-            if line.startswith('tempest.')]
+            if line.startswith(_NAMES)]
         if not found:
             raise errors.LabError(
                 f'Tempest has no tests for {" ".join(chosen)}: choose others.')
@@ -90,12 +91,12 @@ class Tempest:
                               '--concurrency', str(self._workers)),
                 cwd=self._directory, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=output,
-                env=self._environment))
+                env=self._place.environment))
             stack.callback(running.terminate)
             assert running.stdout is not None
             results = outcomes.read(running.stdout, tests, tell)
             running.wait()
-        self._lab.check()
+        self._place.check()
         if running.returncode not in (0, 1):
             last = (self._directory / 'output').read_text()[-500:]
             raise errors.LabError(
@@ -105,7 +106,7 @@ class Tempest:
     def _call(self, *command: str) -> str:
         done = subprocess.run(
             command, cwd=self._directory, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, env=self._environment)
+            capture_output=True, text=True, env=self._place.environment)
         if done.returncode:
             raise errors.LabError(
                 f'{" ".join(command)} ends with {done.returncode}: '
@@ -115,8 +116,3 @@ class Tempest:
     def _command(self, *arguments: str) -> list[str]:
         return [services.program('tempest'), 'run', '--config-file',
                 str(self._config), *arguments]
-
-    @property
-    def _environment(self) -> dict[str, str]:
-        # With the mark of the lab: who takes the lab down ends Tempest too.
-        return process.environment(self._lab.state.directory)

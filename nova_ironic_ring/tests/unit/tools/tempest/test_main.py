@@ -4,6 +4,7 @@
 
 import contextlib
 import io
+import pathlib
 
 import fixtures
 from oslotest import base
@@ -71,3 +72,21 @@ class MainTestCase(base.BaseTestCase):
         self.assertEqual(0, self._main('--short', ring=_PASSED)[0])
         self.assertEqual(['--include-list', str(runner.SHORT)], self.chosen)
         self.assertTrue(runner.SHORT.read_text())
+
+    def test_devstack(self):
+        run = self.useFixture(fixtures.MockPatchObject(
+            tempest, 'run_on_devstack', return_value={'pool': _PASSED})).mock
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            self.assertEqual(0, tempest.main(['--devstack', '--only', 'x']))
+        run.assert_called_once_with(['--regex', 'x'], 3)
+        self.assertIn('| pool ', printed.getvalue())
+
+    def test_no_devstack(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_ironic_ring_tools.devstack.settings.DIRECTORY',
+            pathlib.Path(self.useFixture(fixtures.TempDir()).path)))
+        printed = io.StringIO()
+        with contextlib.redirect_stderr(printed):
+            self.assertEqual(2, tempest.main(['--devstack']))
+        self.assertIn('There is no devstack in', printed.getvalue())

@@ -14,6 +14,7 @@ from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring_tools.tempest import configuration
 from nova_ironic_ring_tools.tempest import outcomes
+from nova_ironic_ring_tools.tempest import places
 from nova_ironic_ring_tools.tempest import runner
 
 _TESTS = ['tempest.B.test_good[id-1]', 'tempest.B.test_bad[id-2]',
@@ -63,7 +64,7 @@ class RunnerTestCase(base.BaseTestCase):
                 'image', 'image-2', 'flavor', 'flavor-2')))
         self.lab = mock.Mock(state=lab_state.State(
             root, ports={'keystone': 20001}, secret='s3cret'))
-        self.tempest = runner.Tempest(self.lab, 3)
+        self.tempest = runner.Tempest(places.of_lab(self.lab), 3)
 
     def _called(self) -> list[str]:
         return (self.directory / 'called').read_text().splitlines()
