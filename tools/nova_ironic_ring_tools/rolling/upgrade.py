@@ -79,6 +79,23 @@ class Upgrade:
         self._link = lab.connect()
         self._watch = watch.Watch(lab)
 
+    def begin(self, program: str) -> None:
+        """Let all nova-computes run an older release.
+
+        :param program: the path of the program
+        """
+        names = list(self._lab.state.computes)
+        for name in names:
+            self._lab.compute(name).stop()
+            self.define(name, program)
+        with self._lab.cell() as opened, opened.cursor() as cursor:
+            # Nova starts no service that is older than all others are.
+            cursor.execute('UPDATE services SET version = 0 '
+                           "WHERE `binary` = 'nova-compute'")
+            opened.commit()
+        for name in names:
+            self._lab.start_compute(name)
+
     def boot(self) -> list[sdk_server.Server]:
         """Boot a server on each nova-compute.
 
