@@ -45,23 +45,26 @@ class Ground:
 def prepare(place: places.Place) -> Ground:
     """Make what Tempest's servers need, and the cloud does not have.
 
-    :param place: a cloud that is up
+    :param place: a cloud that is up, on which Tempest may have run before
     """
     link = place.link
-    # All projects share it: there are no routers, with which Tempest would
-    # make a network for each project.
-    network = link.network.create_network(name=_NETWORK, is_shared=True)
-    link.network.create_subnet(
-        network_id=network.id, ip_version=4, cidr='198.51.100.0/24')
+    if link.network.find_network(_NETWORK) is None:
+        # All projects share it: there are no routers, with which Tempest would
+        # make a network for each project.
+        network = link.network.create_network(name=_NETWORK, is_shared=True)
+        link.network.create_subnet(
+            network_id=network.id, ip_version=4, cidr='198.51.100.0/24')
     image = link.image.find_image(place.image, ignore_missing=False)
-    other = link.image.create_image(
+    other = link.image.find_image(_SECOND) or link.image.create_image(
         name=_SECOND, data=b'nor does this', disk_format='raw',
         container_format='bare', visibility='public')
     flavor = link.compute.find_flavor(
         place.flavor, ignore_missing=False, get_extra_specs=True)
-    second = link.compute.create_flavor(
-        name=_SECOND, ram=flavor.ram, vcpus=flavor.vcpus, disk=flavor.disk)
-    link.compute.create_flavor_extra_specs(second, flavor.extra_specs)
+    second = link.compute.find_flavor(_SECOND)
+    if second is None:
+        second = link.compute.create_flavor(
+            name=_SECOND, ram=flavor.ram, vcpus=flavor.vcpus, disk=flavor.disk)
+        link.compute.create_flavor_extra_specs(second, flavor.extra_specs)
     return Ground(image.id, other.id, flavor.id, second.id)
 
 
