@@ -93,6 +93,10 @@ class Upgrade:
             cursor.execute('UPDATE services SET version = 0 '
                            "WHERE `binary` = 'nova-compute'")
             opened.commit()
+        # It remembers how old they are.
+        conductor = self._lab.state.process('nova-conductor')
+        conductor.stop()
+        conductor.start()
         for name in names:
             self._lab.start_compute(name)
 
