@@ -915,7 +915,8 @@ _UPDATES = '.update_resources'
 
 def _is_of_no_queue(record: python_logging.LogRecord) -> bool:
     """Say whether a line does not tell that a node waits to be updated."""
-    return not (isinstance(record.args, tuple) and record.args
+    return not (record.levelno == python_logging.WARNING
+                and isinstance(record.args, tuple) and record.args
                 and str(record.args[0]).endswith(_UPDATES))
 
 
@@ -1050,7 +1051,11 @@ def read_rows_once(source: NovaIronicDriver,
                   ) -> list[objects.ComputeNode]:
         found = rows()
         known = {row.hypervisor_hostname for row in found}
-        if found and known.issuperset(list(compute.rt.compute_nodes)):
+        tracked: set[str] = set()
+        # A node that is just being tracked is there when this has its turn.
+        in_turn_with_tracker(
+            lambda: tracked.update(compute.rt.compute_nodes))
+        if found and known >= tracked:
             return found
         return read(context, nodenames, **more)
     compute._get_compute_nodes_in_db = from_pass
@@ -1079,31 +1084,28 @@ def forget(source: NovaIronicDriver, node: str) -> None:
 
 
 def tell_status(source: NovaIronicDriver,
-                untracked: Callable[[], Collection[str]],
+                untracked: Callable[[bool], Collection[str]],
                 tell_more: Callable[[Collection[str], bool], None]) -> None:
     """Report to Placement whether a service is enabled.
 
-    Nova does so for the nodes that the resource tracker tracks. If the service
-    is enabled, this does so for the others as well. If it is disabled, most of
-    them go to other services now, who would have to take that back: the next
-    pass reports the nodes that stay.
+    Nova does so for the nodes that the resource tracker tracks.
 
     :param source: the driver that the manager has
-    :param untracked: names the others, by UUID
+    :param untracked: names the others, by UUID, of which Placement is to be
+        told; called with whether the service is enabled
     :param tell_more: tells Placement of these whether they may be chosen
     """
     compute = source.virtapi._compute
     tell = compute._update_compute_provider_status
 
     def told(context: nova_context.RequestContext, enabled: bool) -> None:
-        nodes = untracked()
+        nodes = untracked(enabled)
         try:
             tell(context, enabled)
         except exception.ComputeHostNotFound:
-            if not nodes:
+            if not untracked(True):
                 raise
-        if enabled:
-            tell_more(nodes, enabled)
+        tell_more(nodes, enabled)
     compute._update_compute_provider_status = told
 
 

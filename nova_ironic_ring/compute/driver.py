@@ -43,7 +43,7 @@ class RingMixin(shared.OnNodeMixin):
         upstream.update_when_needed(self, self._is_to_update, ring.note_update)
         upstream.read_rows_once(self, ring.nova.give_own_rows)
         upstream.tell_status(
-            self, ring.untracked, ring.placement.tell_status)
+            self, ring.to_be_told, ring.placement.tell_status)
         upstream.before_rebuilt(self, self._track_own)
 
     def _before_build(self, instance: str, node: str) -> None:

@@ -570,23 +570,37 @@ class RingService(Service):
 
     def _check_providers(self) -> None:
         """Check that the nodes that are not updated are in order."""
-        standing = self.memory.standing
-        if self.turns.is_checked(standing, self.process.now()):
+        seen = updates.Moment(
+            self.process.now(), self.memory.standing, self.settings.me)
+        if self.turns.is_checked(seen.standing, seen.now):
             return
         placement = self.world.placement
         try:
             wrong = self.turns.check(
-                self.result.changes, placement.providers(), standing,
-                self.settings.me)
-            for node in wrong:
-                # Nova may have cached it.
-                placement.forget_provider(node)
-            placement.tell_status(
-                wrong, not standing.is_disabled(self.settings.me))
+                self.result.changes, placement.providers(), seen)
+            if wrong:
+                self._tell_status(wrong, seen.standing.is_disabled(seen.me))
         except Exception as error:
             # Nothing can be corrected then either: the next pass looks again.
             LOG.debug('Cannot list the resource providers in Placement: %s',
                       error)
+
+    def _tell_status(self, nodes: Collection[str], is_disabled: bool) -> None:
+        """Tell Placement whether nodes may be chosen.
+
+        :param nodes: their UUIDs
+        :param is_disabled: whether this service was disabled when the pass
+            began
+        """
+        record = self.nova.service(self.settings.host)
+        if record is None or record.disabled is not is_disabled:
+            # Nova has told the opposite since then, or is about to.
+            self.turns.doubt_told()
+            return
+        for node in nodes:
+            # Nova may have cached it.
+            self.world.placement.forget_provider(node)
+        self.world.placement.tell_status(nodes, not is_disabled)
 
     def is_to_update(self, node: str) -> bool:
         """Return whether the resource tracker is to update a listed node.
@@ -735,6 +749,19 @@ class RingService(Service):
     def untracked(self) -> frozenset[str]:
         """Name the nodes of this service that the tracker does not track."""
         return self.process.untracked - upstream.tracked_nodes(self._driver)
+
+    def to_be_told(self, is_enabled: bool) -> frozenset[str]:
+        """Name the untracked nodes that Placement is told the status of now.
+
+        If the service is disabled, these are those with an instance. The free
+        ones go to other services, who would have to take that back; a pass
+        tells of those that stay.
+
+        :param is_enabled: whether the service is enabled
+        """
+        listed = self.result.listed
+        return frozenset(node for node in self.untracked()
+                         if is_enabled or listed.get(node) is not None)
 
     def oldest_update(self) -> float:
         """Return how long ago, in seconds, the oldest update of a node was."""

@@ -220,6 +220,8 @@ class Nova:
                 row.destroy()
             except (exception.ObjectActionError, exception.NotFound):
                 return False
+            # The manager would find a row there that is gone.
+            self.own_rows = []
             return True
         return False
 

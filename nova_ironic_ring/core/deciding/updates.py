@@ -28,6 +28,11 @@ from nova_ironic_ring.core.values import settings
 _SHARE = 0.25
 # The weight of one update in the mean of how long they take.
 _WEIGHT = 0.02
+# So many nodes are told of in a pass: builds and takeovers wait for the pass.
+_MOST_TOLD = 100
+# Seconds that others have to take what a disabled service gives away, before
+# the scheduler is kept away from it.
+_PATIENCE = 120
 # Digits of a fingerprint: enough to see that settings have changed.
 _LENGTH = 8
 
@@ -124,6 +129,20 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
         frozenset(node for node in unchanged if steps[node].offer))
 
 
+@dataclasses.dataclass(frozen=True)
+class Moment:
+    """When the providers are looked at, and what is known then.
+
+    :ivar now: the time of a monotonic clock, in seconds
+    :ivar standing: what the service knows of the others
+    :ivar me: its canonical name
+    """
+
+    now: float
+    standing: observation.Standing
+    me: str
+
+
 class Turns:
     """The turns of nodes to be updated, and the updates that have failed."""
 
@@ -136,6 +155,11 @@ class Turns:
         #: The states of the services at the last check of the providers that
         #: are not updated; None before that.
         self._checked: Mapping[str, membership.State] | None = None
+        #: The nodes of which Placement was told after the last check.
+        self._told = frozenset[str]()
+        #: Since when, in seconds, others have been given nodes that the
+        #: scheduler is not kept away from, although the service is disabled.
+        self._given: float | None = None
         #: The time, in seconds, until which each pass checks the providers.
         self._doubted = now
         #: When each node was updated last, in seconds.
@@ -213,28 +237,43 @@ class Turns:
             self._checked == standing.membership.states)
 
     def check(self, changes: Changes, providers: Mapping[str, bool],
-              standing: observation.Standing, me: str) -> frozenset[str]:
+              seen: Moment) -> frozenset[str]:
         """Find the nodes whose providers are not as they should be.
 
-        Those without a provider are updated.
+        Those without a provider are updated, and those of which Placement was
+        told in vain.
 
         :param changes: the nodes that need no update otherwise
         :param providers: all providers: whether the scheduler is kept away
-        :param standing: what the service knows of the others
-        :param me: its canonical name
-        :returns: the UUIDs of those that the scheduler is wrongly kept away
-            from, or not kept away from; not of those that others may take:
-            the service that takes one sees to the scheduler
+        :param seen: when this is, and what is known then
+        :returns: the UUIDs of some that the scheduler is wrongly kept away
+            from, or not kept away from; for some time not of those that others
+            may take: the service that takes one sees to the scheduler
         """
-        is_disabled = standing.is_disabled(me)
-        wrong = frozenset(
-            node for node in changes.unchanged - changes.given
-            if providers.get(node, is_disabled) is not is_disabled)
         self._failed.update(
             (changes.unchanged | changes.offers) - providers.keys())
-        # The next pass sees whether Placement has been told.
-        self._checked = None if wrong else standing.membership.states
-        return wrong
+        is_disabled = seen.standing.is_disabled(seen.me)
+        wrong = {node for node in changes.unchanged
+                 if providers.get(node, is_disabled) is not is_disabled}
+        given = wrong & changes.given
+        self._given = (self._given or seen.now) if given else None
+        if self._given is not None and seen.now - self._given < _PATIENCE:
+            wrong -= given
+        if is_disabled and not seen.standing.is_trusted:
+            # Nothing is given away now, and may be soon.
+            wrong, given = set(), wrong
+        self._failed.update(wrong & self._told)
+        wrong -= self._told
+        self._told = frozenset(sorted(wrong)[:_MOST_TOLD])
+        # The next pass goes on, and sees whether Placement has been told.
+        self._checked = (None if wrong or given
+                         else seen.standing.membership.states)
+        return self._told
+
+    def doubt_told(self) -> None:
+        """Note that Placement was not told of what the last check found."""
+        self._told = frozenset()
+        self._checked = None
 
     def keep(self, nodes: Collection[str]) -> None:
         """Forget all nodes but some.

@@ -724,7 +724,7 @@ class Tracker:
         if not self.turns.is_checked(standing, self.process.now()):
             wrong = self.turns.check(
                 result.changes, self.world.placement.providers(),
-                standing, self.current.me)
+                updates.Moment(self.process.now(), standing, self.current.me))
             self.world.placement.tell_status(
                 wrong, not standing.is_disabled(self.current.me))
 

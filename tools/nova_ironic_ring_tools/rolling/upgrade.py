@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 import dataclasses
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -21,6 +22,8 @@ from nova_ironic_ring_tools.faults import watch
 # Seconds: far more than a task of a server takes, and a poll.
 _PATIENCE = 120
 _POLL = 0.5
+# What Nova 34 logs when it is stopped, with any driver.
+_OF_A_STOP = re.compile(r' ERROR oslo[._]service')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Step:
     :ivar servers: how many servers there are
     :ivar built: whether the service then built a server, and deleted it
     :ivar findings: what ``nova-ironic-ring check`` has found
-    :ivar errors: how many lines at ERROR the services have logged
+    :ivar errors: the lines at ERROR that the services have logged
     """
 
     name: str
@@ -44,7 +47,7 @@ class Step:
     servers: int
     built: bool
     findings: list[str]
-    errors: int
+    errors: list[str]
 
     #: The titles of the columns.
     COLUMNS = ('step', 'changes of owner (most for one)', 'servers rebooted',
@@ -62,7 +65,8 @@ class Step:
         return [self.name, f'{self.changes} ({self.most})',
                 f'{self.active} of {self.servers}',
                 'ACTIVE' if self.built else 'failed',
-                '; '.join(self.findings) or 'all is well', str(self.errors)]
+                '; '.join(self.findings) or 'all is well',
+                ', '.join([str(len(self.errors)), *self.errors[:1]])]
 
 
 class Upgrade:
@@ -120,7 +124,7 @@ class Upgrade:
         :param booted: the servers
         """
         self._watch.restart()
-        logged = self._errors()
+        logged = len(self._errors())
         self._lab.compute(name).stop()
         self.define(name, program)
         self._lab.start_compute(name)
@@ -131,7 +135,7 @@ class Upgrade:
             f'{name} runs {release}', len(changes),
             watch.most_for_one_node(changes), active, len(booted),
             self._build(name), list(self._findings()),
-            self._errors() - logged)
+            self._errors()[logged:])
 
     def define(self, name: str, program: str) -> None:
         """Set what a nova-compute runs from its next start on.
@@ -175,8 +179,9 @@ class Upgrade:
         for line in found:
             yield f'{line["Subject"]}: {line["Found"]}'
 
-    def _errors(self) -> int:
-        """Count the lines at ERROR in the logs of all nova-computes."""
-        return sum(
-            ' ERROR ' in line for name in self._lab.state.computes
-            for line in self._lab.compute(name).log.read_text().splitlines())
+    def _errors(self) -> list[str]:
+        """Return the lines at ERROR in the logs of all nova-computes."""
+        return sorted(
+            line for name in self._lab.state.computes
+            for line in self._lab.compute(name).log.read_text().splitlines()
+            if ' ERROR ' in line and not _OF_A_STOP.search(line))

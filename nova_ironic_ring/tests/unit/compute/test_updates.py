@@ -242,24 +242,48 @@ class UpdatesTestCase(WatchedTestCase):
         self.assertIn(node, self.me.ring.untracked())
 
     def test_service_that_is_disabled(self):
-        """The next pass tells of the nodes that stay, the tracker of none."""
+        """Placement is told of nodes that stay, and the tracker of none."""
         self.restart()
         stay = self.own[:2]
         for node in stay:
             self.nova.put(f'instance-{node}', node, 'me')
         self.run_pass()
+        self.run_pass()
+        # Nova tells of those that the tracker has.
+        self.me.tracked.clear()
         self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
             json=lambda: {'resource_providers': [
                 {'uuid': each} for each in self.cloud.rows
                 if 'required' not in url]})
         told = self.tell(False)
-        self.assertEqual({}, told)
+        # The row of one of them has the time of each pass, so it is tracked.
+        self.assertEqual(dict.fromkeys(
+            set(stay) - {self.reporter()}, False), told)
+        told.clear()
         self.nova.change_service('me', disabled=True)
         self.assertEqual(set(), self.changed())
-        # The row of one of them has the time of each pass.
         self.assertEqual(dict.fromkeys(
             set(stay) - {self.reporter()}, False), told)
         self.assertEqual(set(self.own) - set(stay), self.nova.offers().keys())
+
+    def test_service_that_is_enabled_during_a_pass(self):
+        """The pass does not undo what Nova has told Placement."""
+        self.restart()
+        for node in self.own[:2]:
+            self.nova.put(f'instance-{node}', node, 'me')
+        self.run_pass()
+        told = self.tell(False)
+        told.clear()
+        self.nova.change_service('me', disabled=True)
+
+        def answer(url, **_):
+            self.nova.change_service('me', disabled=False)
+            return mock.Mock(json=lambda: {'resource_providers': [
+                {'uuid': each} for each in self.cloud.rows
+                if 'required' not in url]})
+        self.me.placement.get.side_effect = answer
+        self.run_pass()
+        self.assertEqual({}, told)
 
     def test_service_that_tracks_nothing_is_enabled(self):
         node = self.restart()
@@ -681,10 +705,13 @@ class NovaTrackerTestCase(base.DriverTestCase):
 
     def test_database_that_lags_behind(self):
         self.nova.advance()
-        rows = self.driver.ring_service.nova
-        with (mock.patch.object(rows, 'give_own_rows', return_value=[]),
-              mock.patch.object(self.me.manager, '_get_compute_nodes_in_db',
-                                return_value=[])):
+        read = objects.ComputeNodeList.get_all_by_host
+        # So that the manager reads rows, which it does from a replica.
+        self.tracked.tracker.compute_nodes['taken'] = mock.Mock()
+        with mock.patch.object(
+                objects.ComputeNodeList, 'get_all_by_host',
+                lambda context, host, use_slave=False: (
+                    [] if use_slave else read(context, host))):
             self.tracked.run_pass()
         self.assertNotIn(self.node, self.tracked.tracker.compute_nodes)
         # A claim has the tracker track it.

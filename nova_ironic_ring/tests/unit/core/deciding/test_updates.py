@@ -15,6 +15,7 @@ from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
@@ -215,60 +216,100 @@ class TurnsTestCase(base.BaseTestCase):
         self.assertEqual(120, self.turns.oldest([NODE, 'other'], 120))
         self.assertEqual(0, self.turns.oldest([], 120))
 
-    def standing(self, **states: membership.State) -> observation.Standing:
-        return observation.Standing(membership.Membership(states=states))
+    def seen(self, now: float = 1, trusted: bool = True,
+             **states: membership.State) -> updates.Moment:
+        return updates.Moment(now, observation.Standing(
+            membership.Membership(states=states),
+            trust.Trust.FULL if trusted else trust.Trust.STARTING), 'me')
 
-    def unchanged(self, *nodes: str) -> updates.Changes:
-        return updates.Changes(unchanged=frozenset(nodes))
+    def is_checked(self, seen: updates.Moment) -> bool:
+        return self.turns.is_checked(seen.standing, seen.now)
+
+    def failed(self, *nodes: str) -> list[str]:
+        """Return those of some nodes that are to be updated."""
+        return [node for node in nodes if self.turns.has(node, 1, 1e9)]
+
+    def unchanged(self, *nodes: str, given: tuple[str, ...] = ()
+                  ) -> updates.Changes:
+        return updates.Changes(unchanged=frozenset(nodes + given),
+                               given=frozenset(given))
 
     def test_providers_of_nodes_that_are_offered(self):
         self.turns.check(
             updates.Changes(offers=frozenset(('disabled', 'gone'))),
-            {'disabled': True},
-            self.standing(me=membership.State.MEMBER), 'me')
-        self.assertEqual(['gone'], [
-            node for node in ('disabled', 'gone')
-            if self.turns.has(node, 1, 1e9)])
+            {'disabled': True}, self.seen(me=membership.State.MEMBER))
+        self.assertEqual(['gone'], self.failed('disabled', 'gone'))
 
     def test_providers_after_a_start(self):
-        now = self.standing(me=membership.State.MEMBER)
-        self.assertFalse(self.turns.is_checked(now, 1))
+        now = self.seen(me=membership.State.MEMBER)
+        self.assertFalse(self.is_checked(now))
         unchanged = self.unchanged('good', 'disabled', 'gone')
         self.assertEqual({'disabled'}, self.turns.check(
-            unchanged, {'good': False, 'disabled': True}, now, 'me'))
+            unchanged, {'good': False, 'disabled': True}, now))
         # Placement may not have been told.
-        self.assertFalse(self.turns.is_checked(now, 1))
+        self.assertFalse(self.is_checked(now))
         self.assertEqual(frozenset(), self.turns.check(
-            unchanged, {'good': False, 'disabled': False}, now, 'me'))
-        self.assertTrue(self.turns.is_checked(now, 1))
-        self.assertEqual(['gone'], [
-            node for node in ('good', 'disabled', 'gone')
-            if self.turns.has(node, 1, 1e9)])
+            unchanged, {'good': False, 'disabled': False}, now))
+        self.assertTrue(self.is_checked(now))
+        self.assertEqual(['gone'], self.failed('good', 'disabled', 'gone'))
+
+    def test_providers_of_which_placement_is_told_in_vain(self):
+        now = self.seen(me=membership.State.MEMBER)
+        unchanged, providers = self.unchanged('disabled'), {'disabled': True}
+        self.assertEqual({'disabled'}, self.turns.check(
+            unchanged, providers, now))
+        self.turns.doubt_told()
+        self.assertEqual({'disabled'}, self.turns.check(
+            unchanged, providers, now))
+        self.assertEqual([], self.failed('disabled'))
+        self.assertEqual(frozenset(), self.turns.check(
+            unchanged, providers, now))
+        self.assertEqual(['disabled'], self.failed('disabled'))
+        self.assertTrue(self.is_checked(now))
+
+    def test_providers_that_are_many(self):
+        now = self.seen(me=membership.State.MEMBER)
+        nodes = [f'node-{number:03}' for number in range(150)]
+        providers = dict.fromkeys(nodes, True)
+        told = self.turns.check(self.unchanged(*nodes), providers, now)
+        self.assertEqual(100, len(told))
+        providers |= dict.fromkeys(told, False)
+        self.assertEqual(set(nodes) - told, self.turns.check(
+            self.unchanged(*nodes), providers, now))
+        self.assertEqual([], self.failed(*nodes))
 
     def test_providers_when_a_service_is_deleted(self):
-        before = self.standing(me=membership.State.MEMBER,
-                               a=membership.State.ABSENT)
-        self.turns.check(updates.Changes(), {}, before, 'me')
-        self.assertFalse(self.turns.is_checked(
-            self.standing(me=membership.State.MEMBER), 1))
+        self.turns.check(updates.Changes(), {}, self.seen(
+            me=membership.State.MEMBER, a=membership.State.ABSENT))
+        self.assertFalse(self.is_checked(
+            self.seen(me=membership.State.MEMBER)))
 
     def test_providers_that_may_just_be_deleted(self):
-        now = self.standing(me=membership.State.MEMBER)
-        self.turns.check(updates.Changes(), {}, now, 'me')
         self.turns.doubt(100)
         self.turns.doubt(50)
-        self.assertFalse(self.turns.is_checked(now, 99))
-        self.turns.check(updates.Changes(), {}, now, 'me')
-        self.assertFalse(self.turns.is_checked(now, 99))
-        self.assertTrue(self.turns.is_checked(now, 100))
+        for now, is_checked in ((99, False), (100, True)):
+            seen = self.seen(now, me=membership.State.MEMBER)
+            self.turns.check(updates.Changes(), {}, seen)
+            self.assertIs(is_checked, self.is_checked(seen))
 
     def test_providers_of_a_disabled_service(self):
+        providers = {'good': True, 'enabled': False, 'given': False}
+        changes = self.unchanged('good', 'enabled', given=('given', 'gone'))
+        now = self.seen(me=membership.State.DISABLED)
         self.assertEqual({'enabled'}, self.turns.check(
-            updates.Changes(
-                unchanged=frozenset(('good', 'enabled', 'given', 'gone')),
-                given=frozenset(('given', 'gone'))),
-            {'good': True, 'enabled': False, 'given': False},
-            self.standing(me=membership.State.DISABLED), 'me'))
-        self.assertEqual(['gone'], [
-            node for node in ('good', 'enabled', 'given', 'gone')
-            if self.turns.has(node, 1, 1e9)])
+            changes, providers, now))
+        self.assertEqual(['gone'], self.failed(
+            'good', 'enabled', 'given', 'gone'))
+        # Nobody has taken it for two minutes.
+        providers['enabled'] = True
+        self.assertEqual(frozenset(), self.turns.check(
+            changes, providers, self.seen(120, me=membership.State.DISABLED)))
+        self.assertFalse(self.is_checked(now))
+        self.assertEqual({'given'}, self.turns.check(
+            changes, providers, self.seen(121, me=membership.State.DISABLED)))
+
+    def test_disabled_service_that_gives_nothing_away_yet(self):
+        now = self.seen(trusted=False, me=membership.State.DISABLED)
+        self.assertEqual(frozenset(), self.turns.check(
+            self.unchanged('enabled'), {'enabled': False}, now))
+        self.assertFalse(self.is_checked(now))

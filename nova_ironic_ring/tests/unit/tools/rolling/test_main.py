@@ -14,7 +14,7 @@ from nova_ironic_ring_tools.rolling import __main__ as rolling
 from nova_ironic_ring_tools.rolling import releases
 from nova_ironic_ring_tools.rolling import upgrade
 
-_STEP = upgrade.Step('compute-1 runs it', 8, 2, 3, 3, True, [], 0)
+_STEP = upgrade.Step('compute-1 runs it', 8, 2, 3, 3, True, [], [])
 
 
 class MainTestCase(base.BaseTestCase):
@@ -39,7 +39,8 @@ class MainTestCase(base.BaseTestCase):
 
     def test_something_is_wrong(self):
         for wrong in ({'most': 3}, {'active': 2}, {'built': False},
-                      {'findings': ['compute-1: it is ill']}, {'errors': 1}):
+                      {'findings': ['compute-1: it is ill']},
+                      {'errors': ['An ERROR line.']}):
             status, printed = self._main(
                 '--commit', 'abc', steps=[
                     _STEP, dataclasses.replace(_STEP, **wrong)])
