@@ -318,6 +318,9 @@ class Container:
         """Stop the container, and remove its directory."""
         self.halt()
         if self.directory.exists():
+            # systemd-nspawn removes its lock when it has ended.
+            pathlib.Path(f'{self.root.parent}/.#{self.root.name}.lck').unlink(
+                missing_ok=True)
             shutil.rmtree(self.directory)
 
 

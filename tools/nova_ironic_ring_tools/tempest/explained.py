@@ -46,4 +46,13 @@ EXPLANATIONS = [
         r'ServersListShow(296|298|2100)Test\b',
         'From version 2.93 of the API on, Nova treats each rebuild as one of '
         'a server on a volume, which its ironic driver refuses.'),
+    Explanation(
+        r'tempest\.api\.compute\.servers\.test_instance_actions\.'
+        r'InstanceActionsTestJSON\.test_list_instance_actions',
+        'On a devstack, Ironic tells Nova of each change of power, and Nova '
+        'notes it as an action of the server.'),
+    Explanation(
+        r'ironic_tempest_plugin\.tests\.api\.admin\.test_nodes\.'
+        r'TestResetInterfaces\.test_reset_all_interfaces',
+        'The test makes a node for IPMI, which is not enabled here.'),
 ]

@@ -110,7 +110,7 @@ provide_nodes a b
 source {plugin} unstack
 '''
         self.assertEqual(
-            ['openstack node power off a', 'openstack node power off b',
+            ['openstack node power on a', 'openstack node power on b',
              'openstack node provide a', 'openstack node provide b'],
             subprocess.check_output(
                 ['bash', '-c', script], text=True).splitlines())
