@@ -546,15 +546,19 @@ class Invariants:
         :param owner: the canonical name of the owner; None without one
         :param last: when something last befell a service
         """
+        # What the ring gives to a service whose passes fail stays as it is
+        # until the others know of that.
+        is_known = self.world.now > last + times.PATIENCE + _UNOWNED
+        services = self.world.services.values()
         if owner is None:
-            return True
-        if not all(host.IS_OURS for host in self.world.services.values()):
+            return is_known or all(
+                host.has_ironic for host in services if host.lives)
+        if not all(host.IS_OURS for host in services):
             return False
         host = self.world.services.get(owner)
         if host is None or not host.lives:
             return owner in self.world.dead_since
-        return not host.has_ironic and (
-            self.world.now > last + times.PATIENCE + _UNOWNED)
+        return not host.has_ironic and is_known
 
     def _has_peers(self, group: str) -> bool:
         """Say whether services live and work that a node can be for.
