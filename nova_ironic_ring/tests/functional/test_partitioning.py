@@ -382,38 +382,6 @@ class ListingTestCase(base.LabTestCase):
             f'Of {count} nodes, {count} free and for this service',
             self.lab.compute(name).last_lines(200))
 
-    def assertWith(self, node: str, other: str) -> None:
-        """See that a free node comes to the service of another one."""
-        def is_there() -> bool:
-            owners = self._owners()
-            return owners[node] == owners[other] != 'compute-3'
-        self.lab.wait('The owner of the shard', is_there)
-
-    def test_shards_of_nodes_change(self):
-        before = self._wait_divided(5, 5, 6)
-        counts = collections.Counter(before.values())
-        server = self.boot_active('stays', 'compute-3')
-        used = self.node_of(server).id
-        free = next(node for node, owner in before.items()
-                    if owner == 'compute-3' and node != used)
-        # With two shards less, a service with six may lose one.
-        other = next(node for node, owner in before.items()
-                     if owner != 'compute-3' and counts[owner] == 5)
-        baremetal = self.lab.connect('lab-system').baremetal
-        shards_of = {node: shard for shard, node in self.by_shard.items()}
-        for node in used, free:
-            self.addCleanup(baremetal.update_node, node, shard=shards_of[node])
-            baremetal.update_node(node, shard=shards_of[other])
-
-        self.assertWith(free, other)
-        self.wait_for_passes(*self.lab.state.computes)
-        self.assertEqual('compute-3', self.show(server).compute_host)
-        self.assertTrue(self.has_place(server))
-        self.assertReboots(server)
-        self.assertEqual([], self.read('check'))
-        servers.delete(self.cloud, [server])
-        self.assertWith(used, other)
-
     def test_death_return_and_join(self):
         before = self._wait_divided(5, 5, 6)
         server = self.boot_active('fails-over', 'compute-3')
