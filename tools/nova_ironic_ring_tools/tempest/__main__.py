@@ -129,10 +129,12 @@ def main(arguments: Sequence[str]) -> int:
             print(f'{driver}: {error}', file=sys.stderr)
     if not results:
         return 2
-    differences = comparison.compare(results, explained.EXPLANATIONS)
+    explanations = explained.EXPLANATIONS + (
+        explained.ON_DEVSTACK if chosen.devstack else [])
+    differences = comparison.compare(results, explanations)
     print(comparison.table(results))
     _print('These fail with each driver:',
-           comparison.failing(results, explained.EXPLANATIONS))
+           comparison.failing(results, explanations))
     _print('These failed, and passed when they ran once more:',
            comparison.unsteady(results))
     _print('These end differently, or worse than allowed:',
