@@ -119,7 +119,7 @@ def table(runs: Sequence[Run]) -> prettytable.PrettyTable:
             printed.add_row([
                 run.kind, run.count, stage.name, f'{stage.used.at:.0f}',
                 '-' if stage.first is None else f'{stage.first:.0f}',
-                *(f'{stage.used.processor[name]:.0f}'
+                *(f'{stage.used.processor(name):.0f}'
                   for name in costs.SERVICES),
                 stage.used.queries, stage.used.requests, stage.used.calls,
                 stage.used.rows, stage.used.taken, stage.used.forced])

@@ -25,7 +25,8 @@ class Used:
     """What the services have used until a moment, or between two moments.
 
     :ivar at: the moment, or the time between both, in seconds
-    :ivar processor: seconds of processor time of each service
+    :ivar processes: seconds of processor time of each process, by service and
+        process
     :ivar queries: statements that were sent to the database
     :ivar requests: requests to Placement
     :ivar calls: calls and casts that nova-computes have sent by RPC
@@ -36,7 +37,7 @@ class Used:
     """
 
     at: float
-    processor: Mapping[str, float]
+    processes: Mapping[str, Mapping[str, float]]
     queries: int
     requests: int
     calls: int
@@ -51,11 +52,21 @@ class Used:
         """
         return Used(
             self.at - before.at,
-            {name: max(0.0, seconds - before.processor.get(name, 0.0))
-             for name, seconds in self.processor.items()},
+            # A process that was killed meanwhile has used less than before.
+            {name: {
+                each: max(0.0, seconds - before.processes[name].get(each, 0))
+                for each, seconds in processes.items()}
+             for name, processes in self.processes.items()},
             self.queries - before.queries, self.requests - before.requests,
             self.calls - before.calls, self.rows - before.rows,
             self.taken - before.taken, self.forced - before.forced)
+
+    def processor(self, service: str) -> float:
+        """Return the processor time of all processes of a service, in seconds.
+
+        :param service: its name
+        """
+        return sum(self.processes[service].values())
 
 
 def count_rows(lab: cloud.Lab) -> None:
@@ -88,8 +99,8 @@ def used(lab: cloud.Lab, sent: rpc.Counter) -> Used:
             lab.compute(name).log.read_text(errors='replace')))
     return Used(
         time.monotonic(),
-        {name: sum(lab.state.process(each).processor_time()
-                   for each in _processes(lab, name)) for name in SERVICES},
+        {name: {each: lab.state.process(each).processor_time()
+                for each in _processes(lab, name)} for name in SERVICES},
         int(questions),
         placement.read_text(errors='replace').count(_REQUEST),
         sent.count, int(rows or 0),
