@@ -120,9 +120,11 @@ class Placement:
         return answer.json()['inventories'] if answer else ()
 
     def unused(self, nodes: Collection[str]) -> frozenset[str]:
-        return frozenset(node for node, consumers
-                         in self._all_consumers(nodes)
-                         if consumers is not None and not consumers)
+        free = self._with_room(nodes).intersection(nodes)
+        return free | frozenset(
+            node for node, consumers
+            in self._all_consumers(set(nodes) - free)
+            if consumers is not None and not consumers)
 
     def _all_consumers(self, nodes: Collection[str]
                        ) -> Iterator[tuple[str, frozenset[str] | None]]:

@@ -457,7 +457,11 @@ class ManyTestCase(base.BaseTestCase):
         licensed = self._add(20, CUSTOM_LICENSE=(10, 0))
         self._use(nodes[3], 'CUSTOM_GOLD')
         self._use(licensed[3], 'CUSTOM_GOLD', 'CUSTOM_LICENSE')
-        self.assertEqual({nodes[3], licensed[3]}, self.port.in_use(self.nodes))
+        used = {nodes[3], licensed[3]}
+        self.assertEqual(used, self.port.in_use(self.nodes))
+        self.assertGreater(20, self.read.call_count)
+        self.read.reset_mock()
+        self.assertEqual(set(self.nodes) - used, self.port.unused(self.nodes))
         self.assertGreater(20, self.read.call_count)
 
     def test_what_is_added_is_no_room(self):
@@ -466,6 +470,11 @@ class ManyTestCase(base.BaseTestCase):
         for node in nodes:
             self._use(node, 'CUSTOM_GOLD', 'CUSTOM_LICENSE')
         self.assertEqual(set(nodes), self.port.in_use(nodes))
+        self.assertEqual(frozenset(), self.port.unused(nodes))
+
+    def test_only_those_that_are_asked_for(self):
+        nodes = self._add(40)
+        self.assertEqual(set(nodes[:20]), self.port.unused(nodes[:20]))
 
     def test_reserved_ones(self):
         self._add(20, 1)
@@ -476,6 +485,7 @@ class ManyTestCase(base.BaseTestCase):
         # They all have the same class.
         listed.assert_called_once_with('?resources=CUSTOM_GOLD:1')
         self.assertEqual(20, self.read.call_count)
+        self.assertEqual(set(self.nodes), self.port.unused(self.nodes))
 
     def test_list_that_does_not_come(self):
         nodes = self._add(20)
@@ -485,10 +495,12 @@ class ManyTestCase(base.BaseTestCase):
             side_effect=exception.ResourceProviderRetrievalFailed(uuid='x')))
         self.assertEqual({nodes[3]}, self.port.in_use(nodes))
         self.assertEqual(20, self.read.call_count)
+        self.assertEqual(set(nodes) - {nodes[3]}, self.port.unused(nodes))
 
     def test_without_a_provider(self):
         nodes = [uuidutils.generate_uuid() for _ in range(20)]
         self.assertEqual(frozenset(), self.port.in_use(nodes))
+        self.assertEqual(frozenset(), self.port.unused(nodes))
 
     def test_few(self):
         nodes = self._add(2)
