@@ -22,6 +22,8 @@ ONE, OTHER = 'compute-1', 'compute-2'
 # Seconds.
 _PATIENCE = 7200
 _POLL = 0.5
+# Seconds in which services that are not done would take or give a node.
+_SETTLED = 30
 # How many builds may fail after a restart.
 _TRIES = 10
 
@@ -94,6 +96,35 @@ class Course:
         :raises LabError: if a service dies by itself, or a stage does not end
         """
         lab = self._lab
+        stages = self.run_until_restart(window, overrides)
+        self._wait_settled()
+
+        stages.append(self._measure(
+            'kill -9', lab.compute(ONE).kill,
+            lambda: self._has_all(OTHER), self._grows(OTHER)))
+        stages.append(self._measure(
+            'return', lab.compute(ONE).start, self._is_shared,
+            self._grows(ONE)))
+        if lab.state.driver == lab_state.STOCK_DRIVER:
+            # With that driver, the nodes of a disabled service change hands
+            # for ever.
+            return stages
+        self._wait_settled()
+        stages.append(self._measure(
+            'drain', lambda: self._disable(ONE),
+            lambda: self._has_all(OTHER), self._grows(OTHER)))
+        return stages
+
+    def run_until_restart(self, window: float, overrides: services.Sections
+                          ) -> list[Stage]:
+        """Run the stages from the start of the services to a restart of one.
+
+        :param window: as for :meth:`run`
+        :param overrides: as for :meth:`run`
+        :returns: as :meth:`run`
+        :raises LabError: as :meth:`run`
+        """
+        lab = self._lab
         costs.count_rows(lab)
 
         def start() -> None:
@@ -128,21 +159,6 @@ class Course:
         stages.append(self._change())
         stages.append(self._restart(OTHER))
         stages.append(self._build(OTHER))
-        self._wait_shared()
-
-        stages.append(self._measure(
-            'kill -9', lab.compute(ONE).kill,
-            lambda: self._has_all(OTHER), self._grows(OTHER)))
-        stages.append(self._measure(
-            'return', lab.compute(ONE).start, self._is_shared,
-            self._grows(ONE)))
-        if lab.state.driver == lab_state.STOCK_DRIVER:
-            # With that driver, the nodes of a disabled service change hands
-            # for ever.
-            return stages
-        stages.append(self._measure(
-            'drain', lambda: self._disable(ONE),
-            lambda: self._has_all(OTHER), self._grows(OTHER)))
         return stages
 
     def _is_whole(self) -> bool:
@@ -155,6 +171,23 @@ class Course:
 
     def _wait_shared(self) -> None:
         self._lab.wait('A shared inventory', self._is_shared, _PATIENCE)
+
+    def _wait_settled(self) -> None:
+        """Wait until no node changes hands any more."""
+        self._wait_shared()
+        if self._lab.state.driver == lab_state.STOCK_DRIVER:
+            # With that driver, it may take for ever.
+            return
+        before: dict[str, int] = {}
+        since = 0.0
+
+        def is_settled() -> bool:
+            nonlocal before, since
+            found = offered(self._lab)
+            if found != before:
+                before, since = found, time.monotonic()
+            return time.monotonic() - since > _SETTLED
+        self._lab.wait('An inventory that stays', is_settled, _PATIENCE)
 
     def _has_all(self, host: str) -> bool:
         return offered(self._lab).get(host, 0) >= self._count
