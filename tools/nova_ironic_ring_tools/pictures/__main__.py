@@ -23,6 +23,7 @@ from nova_ironic_ring.lab import servers
 from nova_ironic_ring_tools.faults import operators
 from nova_ironic_ring_tools.pictures import dashboard
 from nova_ironic_ring_tools.pictures import terminal
+from nova_ironic_ring_tools import prometheus
 
 _IMAGES = pathlib.Path(__file__).resolve().parents[3] / 'doc/source/images'
 _HOSTS = ('compute-1', 'compute-2', 'compute-3', 'compute-4')
@@ -128,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
     parsed = parser.parse_args(arguments)
     has_pools = parsed.driver == 'pool'
     try:
-        dashboard.find_program()
+        prometheus.find_program()
         with cloud.Cloud(place.directory(_NAME), computes=0,
                          node_count=_NODES, progress=print,
                          driver=lab_state.POOL_DRIVER if has_pools
@@ -147,11 +148,15 @@ def _draw(lab: cloud.Lab, images: pathlib.Path, has_pools: bool) -> None:
     web, *ports = lab_state.free_ports(
         1 + len(_HOSTS), lab.state.ports.values())
     targets = dict(zip(_HOSTS, ports))
-    with dashboard.Prometheus(web, targets) as prometheus:
+    jobs = [{'job_name': 'nova-ironic-ring', 'static_configs': [
+        # The name that it would have on a machine of its own.
+        {'targets': [f'127.0.0.1:{port}'], 'labels': {'instance': host}}
+        for host, port in targets.items()]}]
+    with prometheus.Prometheus(web, jobs) as watching:
         started = time.monotonic()
         Story(lab, targets, None if has_pools else images).tell()
         dashboard.draw(
-            prometheus, time.monotonic() - started, images / (
+            watching, time.monotonic() - started, images / (
                 'dashboard-pools.svg' if has_pools else 'dashboard.svg'))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A Prometheus that watches a lab, and a drawing of the dashboard."""
+"""A drawing of the dashboard."""
 
 from collections.abc import Mapping
 import datetime
@@ -8,97 +8,22 @@ import json
 import math
 import pathlib
 import re
-import shutil
-import subprocess
-import time
 from typing import Any
 
-import fixtures
 import matplotlib
 from matplotlib import dates
 from matplotlib import figure
-import requests
-import yaml
+
+from nova_ironic_ring_tools import prometheus
 
 _DASHBOARD = (pathlib.Path(__file__).resolve().parents[3] / 'etc'
               / 'monitoring' / 'nova-ironic-ring.dashboard.json')
-_SCRAPE = 2
 # A row of the dashboard's grid, and a column, in inches.
 _ROW, _COLUMN = 0.28, 0.5
 
 
-def find_program() -> str:
-    """Return the path of Prometheus.
-
-    :raises RuntimeError: if there is none
-    """
-    program = shutil.which('prometheus')
-    if program is None:
-        raise RuntimeError('There is no Prometheus on this machine: install '
-                           'the Debian package "prometheus".')
-    return program
-
-
-class Prometheus(fixtures.Fixture):
-    """A Prometheus on loopback."""
-
-    def __init__(self, port: int, targets: Mapping[str, int]) -> None:
-        """Choose what it watches.
-
-        :param port: the port of Prometheus
-        :param targets: the port of each service's metrics, by its host
-        """
-        super().__init__()
-        self._url = f'http://127.0.0.1:{port}'
-        self._port = port
-        self._targets = targets
-
-    def _setUp(self) -> None:
-        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        config = directory / 'prometheus.yml'
-        config.write_text(yaml.safe_dump({
-            'global': {'scrape_interval': f'{_SCRAPE}s'},
-            'scrape_configs': [{
-                'job_name': 'nova-ironic-ring', 'static_configs': [
-                    {'targets': [f'127.0.0.1:{port}'],
-                     # The name that it would have on a machine of its own.
-                     'labels': {'instance': host}}
-                    for host, port in self._targets.items()]}]}))
-        self._log = directory / 'log'
-        with open(self._log, 'w') as log:
-            started = subprocess.Popen(
-                [find_program(), f'--config.file={config}',
-                 f'--storage.tsdb.path={directory / "data"}',
-                 f'--web.listen-address=127.0.0.1:{self._port}'],
-                stdout=log, stderr=subprocess.STDOUT)
-        self.addCleanup(started.wait)
-        self.addCleanup(started.terminate)
-
-    def values(self, query: str, seconds: float) -> list[dict[str, Any]]:
-        """Return the results of a query.
-
-        :param query: in Prometheus' language
-        :param seconds: from how many seconds ago until now
-        :returns: the results as Prometheus' API has them: each has its labels
-            as ``metric``, and pairs of time and value as ``values``
-        :raises RuntimeError: if Prometheus does not answer
-        """
-        now = time.time()
-        params: dict[str, str | float] = {
-            'query': query, 'start': now - seconds, 'end': now,
-            'step': _SCRAPE}
-        try:
-            answer = requests.get(
-                f'{self._url}/api/v1/query_range', timeout=60, params=params)
-            answer.raise_for_status()
-        except requests.RequestException as error:
-            raise RuntimeError(
-                f'Prometheus does not answer: {error}. It has said:\n'
-                f'{self._log.read_text()[-2000:]}') from error
-        return answer.json()['data']['result']
-
-
-def draw(source: Prometheus, seconds: float, path: pathlib.Path) -> None:
+def draw(source: prometheus.Prometheus, seconds: float,
+         path: pathlib.Path) -> None:
     """Draw all panels of the dashboard, in their places.
 
     :param source: the Prometheus that has watched the services
@@ -129,8 +54,8 @@ def draw(source: Prometheus, seconds: float, path: pathlib.Path) -> None:
     drawn.savefig(path, metadata={'Date': None})
 
 
-def _lines(source: Prometheus, panel: Mapping[str, Any], seconds: float
-           ) -> dict[str, list[tuple[float, float]]]:
+def _lines(source: prometheus.Prometheus, panel: Mapping[str, Any],
+           seconds: float) -> dict[str, list[tuple[float, float]]]:
     """Return the lines of a panel by their legends: times and values."""
     found = {}
     for target in panel['targets']:
@@ -149,7 +74,7 @@ def _with_gaps(pairs: list[tuple[float, float]]
     """Break a line where there are no values, as of a dead service."""
     broken = pairs[:1]
     for before, (at, value) in zip(pairs, pairs[1:]):
-        if at - before[0] > 2 * _SCRAPE:
+        if at - before[0] > 2 * prometheus.SCRAPE:
             broken.append((at, math.nan))
         broken.append((at, value))
     return broken
