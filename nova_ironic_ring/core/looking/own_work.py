@@ -130,20 +130,21 @@ def say(this: one_pass.Pass, listed: Mapping[str, int],
         known = [node for node in known if listed[node] == surest]
     listing = _choose(known, rows, last, said)
     node = listing or _choose(other, rows, last, said)
-    _withdraw(this, rows, listing)
+    is_withdrawn = _withdraw(this, rows, listing)
     if is_good and node is not None and listing is None:
         with this.going_on(events.LastPassNotSaid):
             this.world.nova.say_last_pass(node, said)
     memory.own_work = observation.OwnWork(
         at, node if is_good else None, is_good and has_moved, is_lost)
-    if consent is not None and is_good and listing is not None:
+    if consent is not None and is_withdrawn and is_good and (
+            listing is not None):
         said = dataclasses.replace(said, consent=dataclasses.replace(
             consent, but=consent.but | {listing}))
     return Work(said, listing, is_good)
 
 
 def _withdraw(this: one_pass.Pass, rows: Mapping[str, model.Row],
-              node: str | None) -> None:
+              node: str | None) -> bool:
     """End the consents in the rows that are no longer to contain one.
 
     That comes first: otherwise another service could use the old consent while
@@ -151,12 +152,15 @@ def _withdraw(this: one_pass.Pass, rows: Mapping[str, model.Row],
 
     :param rows: the rows of this service, by UUID
     :param node: the node whose row Nova's tracker is to write
+    :returns: whether none of the others contains one now
     """
     with this.going_on(events.LastPassNotSaid):
         for each, row in rows.items():
             if each != node and row.last_pass and row.last_pass.consent:
                 this.world.nova.say_last_pass(
                     each, dataclasses.replace(row.last_pass, consent=None))
+        return True
+    return False
 
 
 def _choose(nodes: Collection[str], rows: Mapping[str, model.Row],

@@ -311,6 +311,22 @@ class ConsentTestCase(base.PassTestCase):
         self.assertEqual(1, len(self._consents()))
         self.assertNotIn(first, self._consents())
 
+    def test_none_while_another_cannot_be_withdrawn(self):
+        self.change('me', disabled=True)
+        self.run_pass()
+        ((first, _),) = self._consents().items()
+        row = self.cloud.rows[first].last_pass
+        self.wait(61)
+        self.run_pass()
+        # Another row has said it since, and this one cannot be written.
+        self.cloud.rows[first].last_pass = row
+        self.before['say_last_pass'] = _fail
+        self.decide()
+        self.assertIn(first, self._consents())
+        self.assertIsNone(self.result.work.said.consent)
+        self.decide()
+        self.assertIsNotNone(self.result.work.said.consent)
+
     def test_withdrawn_where_another_did_not_arrive(self):
         self.change('me', disabled=True)
         self.run_pass()
