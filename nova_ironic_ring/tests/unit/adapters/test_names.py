@@ -210,7 +210,8 @@ class TableTestCase(base.BaseTestCase):
                 upstream.guard_failed_rebuild, upstream.guard_rebuilt,
                 upstream.before_each_start, upstream.before_rebuilt,
                 upstream.excuse_builds, upstream.bound_records,
-                upstream.when_started, upstream.read_rows_once):
+                upstream.when_started, upstream.read_rows_once,
+                upstream.end_builds_on_used):
             put(source, mock.Mock())
         for put in (upstream.guard_interrupted, upstream.tell_status,
                     upstream.update_when_needed):

@@ -389,6 +389,20 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertIn('self._set_instance_obj_error_state(',
                       inspect.getsource(method))
 
+    def test_interrupted_builds_of_used_nodes(self):
+        compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
+        source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
+        end = compute._error_out_instances_whose_build_was_interrupted
+        used = mock.Mock(return_value=frozenset({'b', 'a'}))
+        upstream.end_builds_on_used(source, used)
+        look = compute._error_out_instances_whose_build_was_interrupted
+        look('context', {'instance'}, {'a': 1, 'b': 2, 'c': 3}.keys())
+        end.assert_called_once_with('context', {'instance'}, ['a', 'b'])
+        end.reset_mock()
+        used.side_effect = ConnectionError('no answer')
+        look('context', set(), ['b', 'a'])
+        end.assert_called_once_with('context', set(), ['a', 'b'])
+
     def test_reaping(self):
         reaps = inspect.getsource(
             manager.ComputeManager._cleanup_running_deleted_instances)

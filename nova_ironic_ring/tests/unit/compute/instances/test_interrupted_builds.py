@@ -83,6 +83,16 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         self.restart()
         self.assertEqual(('error', None), self.state())
 
+    def test_nodes_that_are_looked_at(self):
+        self.build()
+        others = sorted(self.desired('me', 'a', 'b') - {self.node})
+        self.assertNotEqual([], others)
+        looked = self.useFixture(fixtures.MockPatchObject(
+            manager.ComputeManager, _REAL[0], autospec=True)).mock
+        self.restart([self.node, *others])
+        (_, _, _, nodes) = looked.call_args.args
+        self.assertEqual([self.node], list(nodes))
+
     def test_one_that_has_come_here_for_a_node_of_a_peer(self):
         # Of which Nova finds the builds at the start of that one alone.
         self.build()
