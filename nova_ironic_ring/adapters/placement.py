@@ -88,8 +88,11 @@ class Placement:
     def _with_room(self, nodes: Collection[str]) -> frozenset[str]:
         """Name nodes of which nothing is allocated, as far as is seen at once.
 
-        A node has one unit of its resource class. So one request finds all
-        free nodes that have the same classes as one of them.
+        A node has one unit of its resource class, and each allocation has one
+        of it. So one request finds all free nodes that have the same classes
+        as one of them. An allocation that has only other classes, which
+        provider.yaml adds to some nodes, may not be seen: Nova does not
+        support such a flavor, which would share the node of another server.
 
         :param nodes: their UUIDs; few are not looked at, nor nodes whose
             classes only few others have
@@ -195,6 +198,13 @@ class Placement:
         found = self._client.get_allocs_for_consumer(
             nova_context.get_admin_context(), instance)
         return frozenset(found['allocations'])
+
+    def providers_of_all(self, instances: Collection[str]) -> frozenset[str]:
+        """Read the providers that have allocations of instances.
+
+        :param instances: their UUIDs
+        """
+        return frozenset().union(*several.run(self.providers_of, instances))
 
     def free(self, instance: str) -> None:
         self._client.delete_allocation_for_instance(

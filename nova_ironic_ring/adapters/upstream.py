@@ -557,34 +557,35 @@ def guard_interrupted(source: NovaIronicDriver,
     compute._set_instance_obj_error_state = written
 
 
-def end_builds_on_used(source: NovaIronicDriver,
-                       used: Callable[[Collection[str]], Collection[str]]
-                       ) -> None:
-    """Have the manager look for interrupted builds on used nodes alone.
+def look_where_builds_are(
+        source: NovaIronicDriver,
+        find: Callable[[Collection[str]], Collection[str]]) -> None:
+    """Have the manager look for interrupted builds only where there are any.
 
     At its start, the manager asks Placement for the allocations of each node
-    of the service, one after the other, to end the builds that the service has
-    not claimed before it ended. That is most of the time of a restart. On a
-    node without an allocation is no such build.
+    of the service, one after the other, and ends the builds among them that
+    the service has not claimed before it ended. That is a third of the time of
+    a restart with a thousand nodes.
 
     :param source: the driver that the manager has
-    :param used: returns those of the given nodes that have an allocation; all
-        are looked at if it raises something
+    :param find: returns those of the given nodes that builds have allocations
+        of; the manager asks for all if it raises something
     """
     compute = source.virtapi._compute
     end = compute._error_out_instances_whose_build_was_interrupted
 
-    def on_used(context: nova_context.RequestContext,
-                already_handled_instances: set[str],
-                node_uuids: Collection[str]) -> None:
+    def where_builds_are(context: nova_context.RequestContext,
+                         already_handled_instances: set[str],
+                         node_uuids: Collection[str]) -> None:
         try:
-            found = used(node_uuids)
+            found = find(node_uuids)
         except Exception as error:
-            LOG.debug('Cannot list the nodes with allocations, and ask for '
-                      'each: %s', error)
+            LOG.debug('Cannot list the nodes of builds, and ask for each: %s',
+                      error)
             found = node_uuids
         end(context, already_handled_instances, sorted(found))
-    compute._error_out_instances_whose_build_was_interrupted = on_used
+    compute._error_out_instances_whose_build_was_interrupted = (
+        where_builds_are)
 
 
 def guard_failed_rebuild(source: NovaIronicDriver,

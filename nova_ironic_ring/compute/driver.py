@@ -42,7 +42,7 @@ class RingMixin(shared.OnNodeMixin):
         ring = self.ring_service
         upstream.update_when_needed(self, self._is_to_update, ring.note_update)
         upstream.read_rows_once(self, ring.nova.give_own_rows)
-        upstream.end_builds_on_used(self, ring.placement.in_use)
+        upstream.look_where_builds_are(self, ring.nodes_of_builds)
         upstream.tell_status(
             self, ring.to_be_told, ring.placement.tell_status)
         upstream.before_rebuilt(self, self._track_own)

@@ -568,6 +568,18 @@ class RingService(Service):
         self._moved = {}
         return self.result
 
+    def nodes_of_builds(self, nodes: Collection[str]) -> Collection[str]:
+        """Return the nodes that builds have allocations of.
+
+        :param nodes: the UUIDs of the nodes to look for
+        :returns: all of them if there are more builds than nodes: then it is
+            less to ask for each node
+        """
+        building = self.nova.building()
+        if len(building) > len(nodes):
+            return nodes
+        return self.placement.providers_of_all(building).intersection(nodes)
+
     def _check_providers(self) -> None:
         """Check that the nodes that are not updated are in order."""
         seen = updates.Moment(

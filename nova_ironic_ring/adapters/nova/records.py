@@ -302,6 +302,12 @@ class Nova:
                 self.context, {**filters, 'deleted': False, 'host': None},
                 expected_attrs=[])}
 
+    def building(self) -> list[str]:
+        """Return the UUIDs of all instances that are being built."""
+        return [each.uuid for each in objects.InstanceList.get_by_filters(
+            self.context, {'vm_state': vm_states.BUILDING, 'deleted': False},
+            expected_attrs=[])]
+
     def arrived_at(self, instance: str) -> str | None:
         return arrivals.last(self.context, instance)
 
@@ -409,7 +415,7 @@ class Nova:
         """Write into the statistics of a row of this service."""
         for row in objects.ComputeNodeList.get_all_by_uuids(
                 self.context, [node]):
-            if row.host == (self._host or CONF.host):
+            if self._is_own(row):
                 row.stats = {**(row.stats or {}), **said}
                 row.save()
 
@@ -423,11 +429,15 @@ class Nova:
         """
         for row in objects.ComputeNodeList.get_all_by_uuids(
                 self.context, [node]):
-            if row.host == (self._host or CONF.host):
+            if self._is_own(row):
                 row.stats = dict(change(row.stats or {}))
                 row.save()
                 return True
         return False
+
+    def _is_own(self, row: objects.ComputeNode) -> bool:
+        return model.canonical(row.host) == model.canonical(
+            self._host or CONF.host)
 
     def _service(self, service: objects.Service) -> model.Service:
         return service_of(

@@ -178,12 +178,12 @@ class Course:
         if self._lab.state.driver == lab_state.STOCK_DRIVER:
             # With that driver, it may take for ever.
             return
-        before: dict[str, int] = {}
+        before: dict[str, str] = {}
         since = 0.0
 
         def is_settled() -> bool:
             nonlocal before, since
-            found = offered(self._lab)
+            found = self._lab.owners()
             if found != before:
                 before, since = found, time.monotonic()
             return time.monotonic() - since > _SETTLED

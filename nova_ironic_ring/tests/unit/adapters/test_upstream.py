@@ -389,17 +389,17 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertIn('self._set_instance_obj_error_state(',
                       inspect.getsource(method))
 
-    def test_interrupted_builds_of_used_nodes(self):
+    def test_where_builds_are(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
         source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
         end = compute._error_out_instances_whose_build_was_interrupted
-        used = mock.Mock(return_value=frozenset({'b', 'a'}))
-        upstream.end_builds_on_used(source, used)
+        find = mock.Mock(return_value=frozenset({'b', 'a'}))
+        upstream.look_where_builds_are(source, find)
         look = compute._error_out_instances_whose_build_was_interrupted
         look('context', {'instance'}, {'a': 1, 'b': 2, 'c': 3}.keys())
         end.assert_called_once_with('context', {'instance'}, ['a', 'b'])
         end.reset_mock()
-        used.side_effect = ConnectionError('no answer')
+        find.side_effect = ConnectionError('no answer')
         look('context', set(), ['b', 'a'])
         end.assert_called_once_with('context', set(), ['a', 'b'])
 

@@ -221,8 +221,12 @@ class LastPassTestCase(RecordsTestCase):
     def test_what_is_written(self):
         said = model.LastPass(60, clouds.EPOCH)
         self.fake.own(OTHER, 'me', taker='b')
-        for node in NODE, OTHER, 'none':
+        third = fake_nova.NODES[2]
+        # The database does not distinguish these names.
+        self.fake.own(third, 'ME')
+        for node in NODE, OTHER, third, 'none':
             self.nova.say_last_pass(node, said)
+        self.assertEqual(said, self.nova.rows([third])[third].last_pass)
         self.assertEqual(model.Row('me', 'b', said),
                          self.nova.rows([OTHER])[OTHER])
         # It is another's.

@@ -61,8 +61,9 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
                 nova_context.get_admin_context(), set(), nodes)
 
     def _building(self, context, filters, expected_attrs=()):
-        if 'uuid' not in filters:
+        if 'uuid' not in filters and 'host' in filters:
             return self.nova._instances(context, filters)
+        filters = {'uuid': self.cloud.instances, **filters}
         found = [self.nova.instance(uuid) for uuid in filters['uuid']
                  if uuid in self.cloud.instances]
         return [each for each in found if each.vm_state == filters.get(
@@ -83,15 +84,33 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         self.restart()
         self.assertEqual(('error', None), self.state())
 
+    def _looked_at(self, nodes):
+        """Return the nodes that Nova looks at if the service restarts."""
+        with mock.patch.object(
+                manager.ComputeManager, _REAL[0], autospec=True) as looked:
+            self.restart(nodes)
+        (_, _, _, found) = looked.call_args.args
+        return list(found)
+
     def test_nodes_that_are_looked_at(self):
         self.build()
         others = sorted(self.desired('me', 'a', 'b') - {self.node})
-        self.assertNotEqual([], others)
-        looked = self.useFixture(fixtures.MockPatchObject(
-            manager.ComputeManager, _REAL[0], autospec=True)).mock
-        self.restart([self.node, *others])
-        (_, _, _, nodes) = looked.call_args.args
-        self.assertEqual([self.node], list(nodes))
+        self.nova.put('active', others[0], 'me')
+        nodes = [self.node, *others]
+        self.assertEqual([self.node], self._looked_at(nodes))
+        self.assertEqual([], self._looked_at(others))
+        # Then there would be more requests than nodes.
+        self.nova.put('other', None, None, task='scheduling', is_building=True)
+        self.assertEqual(others[:1], self._looked_at(others[:1]))
+
+    def test_all_nodes_are_looked_at(self):
+        self.build()
+        nodes = sorted(self.desired('me', 'a', 'b'))
+        with mock.patch.object(
+                self.me.ring.placement.__class__, 'providers_of_all',
+                side_effect=exception.ConsumerAllocationRetrievalFailed(
+                    consumer_uuid='new', error='no answer')):
+            self.assertEqual(nodes, self._looked_at(nodes))
 
     def test_one_that_has_come_here_for_a_node_of_a_peer(self):
         # Of which Nova finds the builds at the start of that one alone.
