@@ -336,7 +336,10 @@ class Placement:
 
     def make_room(self, place: str, pool: str) -> None:
         self.reread(place)
-        used = len(self.consumers(pools.provider(place)))
+        # A node has one unit, whatever has it: if that is this instance, a
+        # former move was interrupted, and nothing is needed.
+        used = (len(self.consumers(pools.provider(place)))
+                if pools.is_pool(place) else 0)
         upstream.in_turn_with_tracker(lambda: self._write(
             place, lambda known: {
                 name: _with_room(said, used)

@@ -482,7 +482,8 @@ class Placement(Protocol):
         If it has room, nothing is done. If it has none, as many fewer nodes
         are reserved as needed, because peers may have reserved all of them,
         including those with an allocation. If that is not enough, more nodes
-        are counted: its service does the same in its next pass. Other classes
+        are counted: its service does the same in its next pass. A node stays
+        one, and Placement refuses a second allocation of it. Other classes
         than the one that counts nodes stay as they are.
 
         :param place: the UUID of the node, or the name of the pool

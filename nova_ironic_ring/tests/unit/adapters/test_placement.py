@@ -386,6 +386,13 @@ class AddedClassTestCase(base.BaseTestCase):
         self.assertEqual(
             {'CUSTOM_GOLD': (1, 0), 'CUSTOM_LICENSE': (1, 1)},
             self.real.inventories(NODE))
+        # A move that was interrupted is made again.
+        self.assertTrue(self.real.allocate(
+            uuidutils.generate_uuid(), NODE, 'CUSTOM_GOLD'))
+        self.port.make_room(NODE, self.pool.name)
+        self.assertEqual(
+            {'CUSTOM_GOLD': (1, 0), 'CUSTOM_LICENSE': (1, 1)},
+            self.real.inventories(NODE))
 
     def test_license_goes_with_the_instance(self):
         self._add()
