@@ -90,9 +90,9 @@ class Placement:
 
         A node has one unit of its resource class, and each allocation has one
         of it. So one request finds all free nodes that have the same classes
-        as one of them. An allocation that has only other classes, which
-        provider.yaml adds to some nodes, may not be seen: Nova does not
-        support such a flavor, which would share the node of another server.
+        as one of them. An allocation of nothing but another class, which
+        provider.yaml adds to some of the nodes, may not be seen until the node
+        is deployed, and so reserved.
 
         :param nodes: their UUIDs; few are not looked at, nor nodes whose
             classes only few others have

@@ -69,7 +69,7 @@ class Prometheus(fixtures.Fixture):
             answer = requests.get(f'{self._url}/api/v1/targets', timeout=60)
         except requests.ConnectionError:
             return []
-        return (answer.json()['data']['activeTargets'] if answer.ok else [])
+        return answer.json()['data']['activeTargets'] if answer.ok else []
 
     def values(self, query: str, seconds: float) -> list[dict[str, Any]]:
         """Return the results of a query.

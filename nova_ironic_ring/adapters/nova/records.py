@@ -413,11 +413,7 @@ class Nova:
 
     def _say(self, node: str, said: Mapping[str, str]) -> None:
         """Write into the statistics of a row of this service."""
-        for row in objects.ComputeNodeList.get_all_by_uuids(
-                self.context, [node]):
-            if self._is_own(row):
-                row.stats = {**(row.stats or {}), **said}
-                row.save()
+        self.say(node, lambda before: {**before, **said})
 
     def say(self, node: str,
             change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> bool:
@@ -429,15 +425,12 @@ class Nova:
         """
         for row in objects.ComputeNodeList.get_all_by_uuids(
                 self.context, [node]):
-            if self._is_own(row):
+            if model.canonical(row.host) == model.canonical(
+                    self._host or CONF.host):
                 row.stats = dict(change(row.stats or {}))
                 row.save()
                 return True
         return False
-
-    def _is_own(self, row: objects.ComputeNode) -> bool:
-        return model.canonical(row.host) == model.canonical(
-            self._host or CONF.host)
 
     def _service(self, service: objects.Service) -> model.Service:
         return service_of(

@@ -294,15 +294,23 @@ class ConsentTestCase(base.PassTestCase):
         self.assertNotEqual('', consent.ring)
         self.assertEqual({}, self.offers())
 
-    def test_withdrawn_before_another_row_says_it(self):
+    def _say_before(self) -> tuple[str, model.LastPass]:
+        """Have a row say again what it said a pass before.
+
+        :returns: its node, and what it says
+        """
         self.change('me', disabled=True)
         self.run_pass()
         ((first, _),) = self._consents().items()
-        # It has not arrived, as far as this service can see.
         row = self.cloud.rows[first].last_pass
         self.wait(61)
         self.run_pass()
         self.cloud.rows[first].last_pass = row
+        return first, row
+
+    def test_withdrawn_before_another_row_says_it(self):
+        # It has not arrived, as far as this service can see.
+        first, row = self._say_before()
         self.memory.own_work = dataclasses.replace(
             self.memory.own_work, shown=row.at, node=first)
         self.decide()
@@ -312,14 +320,8 @@ class ConsentTestCase(base.PassTestCase):
         self.assertNotIn(first, self._consents())
 
     def test_none_while_another_cannot_be_withdrawn(self):
-        self.change('me', disabled=True)
-        self.run_pass()
-        ((first, _),) = self._consents().items()
-        row = self.cloud.rows[first].last_pass
-        self.wait(61)
-        self.run_pass()
         # Another row has said it since, and this one cannot be written.
-        self.cloud.rows[first].last_pass = row
+        first, _ = self._say_before()
         self.before['say_last_pass'] = _fail
         self.decide()
         self.assertIn(first, self._consents())
