@@ -46,6 +46,7 @@ from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import arrivals
 from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.taking import leftovers
+from nova_ironic_ring.core.taking import new_nodes
 from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import model
@@ -517,6 +518,7 @@ class RingService(Service):
         self.result = node_places.PassResult()
         #: The turns of the nodes to be updated.
         self.turns = updates.Turns(self.process.now())
+        self._new = new_nodes.FEW
         # When the update of a node began that had only its turn, in seconds.
         self._in_turn: dict[str, float] = {}
         #: The results for nodes that were to move without the tracker; False
@@ -558,6 +560,7 @@ class RingService(Service):
         self._in_turn = {}
         self._wrote = {node: said for node, said in self._wrote.copy().items()
                        if node in self.result.listed}
+        self._new = new_nodes.NewNodes(self.result.plan.steps.values())
         self._check_providers()
         # Whether the tracker tracks them or not: it may still drop some, if
         # Nova reads from a database that lags behind.
@@ -838,7 +841,7 @@ class RingService(Service):
             return ()
         this = self._between()
         is_mine = tracking.look(this, tracking.Listed(
-            node, step, self.process.tracks(node)))
+            node, step, self.process.tracks(node), self._new))
         self._tell(this.happened)
         return this.taken if is_mine else None
 

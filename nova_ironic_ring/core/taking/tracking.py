@@ -14,6 +14,7 @@ from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.taking import consenting
+from nova_ironic_ring.core.taking import new_nodes
 from nova_ironic_ring.core.values import model
 
 
@@ -35,11 +36,13 @@ class Listed:
     :ivar node: the node's UUID
     :ivar step: what was decided
     :ivar is_tracked: whether the tracker tracks the node already
+    :ivar new: the nodes that are new in the pass
     """
 
     node: str
     step: planner.Step
     is_tracked: bool
+    new: new_nodes.NewNodes = new_nodes.FEW
 
 
 def look(this: one_pass.Pass, listed: Listed) -> bool:
@@ -58,7 +61,8 @@ def look(this: one_pass.Pass, listed: Listed) -> bool:
         builds.look_at_handover(this, node)
         return True
     try:
-        memory.left_builds += tuple(claim(this, node, listed.step))
+        memory.left_builds += tuple(
+            claim(this, node, listed.step, listed.new))
     except NodeInUseError:
         memory.in_use |= {node}
         return False
@@ -71,7 +75,8 @@ def look(this: one_pass.Pass, listed: Listed) -> bool:
     return True
 
 
-def claim(this: one_pass.Pass, node: str, step: planner.Step
+def claim(this: one_pass.Pass, node: str, step: planner.Step,
+          new: new_nodes.NewNodes = new_nodes.FEW
           ) -> list[observation.LeftBuild]:
     """Look at a node once more before Nova's tracker takes it.
 
@@ -81,6 +86,7 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step
     :param this: the pass, or the last look
     :param node: the node's UUID
     :param step: what was decided
+    :param new: the nodes that are new in the pass
     :returns: the builds that a dead owner has left behind, and that have to be
         looked at again
     :raises NodeInUseError: if something is to be built on the node by its
@@ -107,6 +113,7 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step
     # If the former owner's record was deleted, so was the provider. Nova's
     # cache would not show that for minutes.
     world.placement.forget_provider(node)
-    if claimed.is_abandoned:
+    if claimed.is_abandoned and (
+            claimed.owner is not None or new.may_have_builds(world, node)):
         return builds.look(this, node, claimed.owner)
     return []

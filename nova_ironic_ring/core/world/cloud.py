@@ -17,6 +17,7 @@ from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking import new_nodes
 from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import kinds
@@ -696,6 +697,7 @@ class Tracker:
         self.memory = observation.Memory()
         #: Whose turn it is to be updated.
         self.turns = updates.Turns(process.now())
+        self.new = new_nodes.FEW
 
     def drop(self) -> None:
         """Let go of the nodes that another service has now."""
@@ -718,6 +720,7 @@ class Tracker:
         :param result: the result of the pass
         """
         self.turns.keep(result.listed)
+        self.new = new_nodes.NewNodes(result.plan.steps.values())
         self.process.untracked = (
             result.changes.unchanged | result.changes.offers)
         standing = result.memory.standing
@@ -751,7 +754,8 @@ class Tracker:
             return ()
         step = result.plan.steps[node]
         is_tracked = node in self.process.tracked_nodes
-        taken = self.look(tracking.Listed(node, step, is_tracked))
+        taken = self.look(tracking.Listed(
+            node, step, is_tracked, self.new))
         if taken is None:
             return ()
         if not is_tracked:

@@ -29,6 +29,7 @@ from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.taking import new_nodes
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.compute import base
@@ -457,6 +458,18 @@ class LastLookTestCase(base.DriverTestCase):
         self.nova.own(NEW, 'a')
         self.assertRaises(exception.ComputeHostNotFound,
                           self.driver.get_available_resource, NEW)
+
+    def test_placement_is_asked_once_for_many_new_nodes(self):
+        added = {f'33333333-3333-3333-3333-{number:012}'
+                 for number in range(new_nodes.MANY)}
+        for node in added:
+            self.cloud.nodes[node] = clouds.Node()
+        for host in 'a', 'b':
+            self.nova.change_service(host, disabled=True)
+        read = self.me.placement.get_allocations_for_resource_provider
+        read.reset_mock()
+        self.assertLessEqual(added, self.me.run_pass())
+        read.assert_not_called()
 
     def test_instance_that_was_taken_over_meanwhile(self):
         self.nova.put('mine', self.node, 'me')
