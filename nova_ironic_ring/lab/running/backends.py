@@ -7,13 +7,16 @@ lab runs on after the command that starts it. So for each server, a process of
 its own runs: pifpaf's command line, which keeps the server running.
 """
 
+from collections.abc import Sequence
 import os
 import pathlib
 import sys
+import time
 
 import fixtures
 import pymysql
 
+from nova_ironic_ring.lab.running import process
 from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import waiting
 
@@ -26,6 +29,8 @@ class _Backend(fixtures.Fixture):
     """A server that ``pifpaf run`` keeps running."""
 
     name: str
+    #: The names that the system may have for the server's own process.
+    programs: Sequence[str]
 
     def __init__(self, state: lab_state.State) -> None:
         """Choose the lab.
@@ -35,6 +40,8 @@ class _Backend(fixtures.Fixture):
         super().__init__()
         self.state = state
         self.process = state.process(self.name)
+        # The server, once it was restarted: pifpaf starts it only once.
+        self._again = state.process(f'{self.name}-again')
         self._ready = state.directory / 'run' / f'{self.name}.ready'
 
     def _setUp(self) -> None:
@@ -47,6 +54,7 @@ class _Backend(fixtures.Fixture):
              'run', *self.arguments(), '--', 'sh', '-c', hold],
             {'TMPDIR': str(self.state.temporary), **self.variables()})
         self.addCleanup(self.process.stop)
+        self.addCleanup(self._again.kill)
         self.process.start()
 
     def arguments(self) -> list[str]:
@@ -72,11 +80,46 @@ class _Backend(fixtures.Fixture):
             raise self.process.trouble(
                 f'is not ready after {_START_TIMEOUT} s')
 
+    def restart(self, outage: float = 0.0, is_killed: bool = False) -> None:
+        """End the server, and start it again where its files are.
+
+        :param outage: how long it is away, in seconds
+        :param is_killed: whether it is to end as by a crash
+        :raises LabError: if it does not come back
+        """
+        if self._again.exists:
+            if is_killed:
+                self._again.kill()
+            else:
+                self._again.stop()
+        else:
+            server = self.process.child(self.programs)
+            self._again.define(server.cmdline(), server.environ())
+            if is_killed:
+                server.kill()
+            else:
+                server.terminate()
+            # pifpaf does not ask how its server has ended.
+            if not waiting.until(lambda: process.has_ended(server),
+                                 _START_TIMEOUT, _POLL):
+                raise self.process.trouble(
+                    f'has not ended after {_START_TIMEOUT} s')
+        time.sleep(outage)
+        self._again.start()
+        if not waiting.until(self._answers, _START_TIMEOUT, _POLL):
+            raise self._again.trouble(
+                f'is not ready after {_START_TIMEOUT} s')
+
+    def _answers(self) -> bool:
+        """Return whether a restarted server can be used."""
+        raise NotImplementedError
+
 
 class MariaDB(_Backend):
     """A database server on a socket, with no network and no passwords."""
 
     name = 'mariadb'
+    programs = ('mariadbd', 'mysqld')
 
     def arguments(self) -> list[str]:
         return ['mysql']
@@ -84,6 +127,14 @@ class MariaDB(_Backend):
     def variables(self) -> dict[str, str]:
         return {'PATH': os.pathsep.join(
             [os.environ.get('PATH', os.defpath), '/usr/sbin'])}
+
+    def _answers(self) -> bool:
+        self._again.check()
+        try:
+            self.connect().close()
+        except pymysql.OperationalError:
+            return False
+        return True
 
     @property
     def socket(self) -> str:
@@ -109,6 +160,7 @@ class RabbitMQ(_Backend):
     """A message broker, all of whose ports are on loopback."""
 
     name = 'rabbitmq'
+    programs = ('beam.smp',)
 
     def arguments(self) -> list[str]:
         return ['rabbitmq', '--port', str(self.state.ports['rabbitmq']),
@@ -127,6 +179,10 @@ class RabbitMQ(_Backend):
                 f'{loopback} +sbwt none +sbwtdcpu none +sbwtdio none',
             'RABBITMQ_CTL_ERL_ARGS': loopback,
         }
+
+    def _answers(self) -> bool:
+        self._again.check()
+        return self._again.listens(self.state.ports['rabbitmq'])
 
     @property
     def url(self) -> str:

@@ -7,7 +7,7 @@ can do it. Each process also has the lab's directory in its environment: this
 finds a process whose file was not written, or whose parent has ended.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import contextlib
 import json
 import os
@@ -195,6 +195,19 @@ class Process:
             f'{self.name} {what}; its log is {self.log}, and its last lines '
             f'are:\n{self.last_lines()}')
 
+    def child(self, names: Collection[str]) -> psutil.Process:
+        """Return a program that the process has started.
+
+        :param names: the names that the system may have for it
+        :raises LabError: if there is none
+        """
+        found = self._find()
+        for each in found.children(recursive=True) if found else ():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if each.name() in names:
+                    return each
+        raise self.trouble(f'has no process {" or ".join(names)}')
+
     def listens(self, port: int) -> bool:
         """Return whether the process, or a child of it, listens on a port.
 
@@ -274,6 +287,17 @@ class Process:
         new = self._file.with_suffix('.new')
         new.write_text(json.dumps(record))
         new.replace(self._file)
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Return whether a program has ended, whoever has started it.
+
+    :param process: the program
+    """
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _start_time(pid: int) -> int:

@@ -98,6 +98,22 @@ class RingTestCase(base.LabTestCase):
         self.lab.start_compute(two)
         self.assertDivided(one, two, three)
 
+    def test_database_and_queues_that_go_and_come(self):
+        computes = self.lab.state.computes
+        self.assertDivided(*computes)
+        server = self.boot_active('before', computes[0])
+        # All queues are lost, as they are not durable by default.
+        self.lab.broker.restart(is_killed=True)
+        self.lab.database.restart()
+        self.wait_for_passes(*computes)
+        for name in computes:
+            self.lab.wait_alive(name)
+        self.assertDivided(*computes)
+        self.assertReboots(server)
+        after = self.boot_active('after', computes[-1])
+        self.assertEqual(computes[-1], after.compute_host)
+        servers.delete(self.cloud, [server, after])
+
     def _restart_with(self, driver: str, name: str) -> None:
         """Restart a nova-compute with another driver, as an upgrade does."""
         self.lab.compute(name).stop()

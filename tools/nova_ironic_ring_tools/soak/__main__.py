@@ -21,9 +21,11 @@ from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab.running import state as lab_state
+from nova_ironic_ring.lab import tenant
 from nova_ironic_ring_tools.soak import acts
 from nova_ironic_ring_tools.soak import end
 from nova_ironic_ring_tools.soak import growth
+from nova_ironic_ring_tools.soak import owners
 from nova_ironic_ring_tools.soak import world as worlds
 from nova_ironic_ring_tools import updates
 
@@ -82,7 +84,7 @@ def soak(driver: str, minutes: float, seed: int, interval: int) -> tuple[
     """
     fixture = cloud.Cloud(
         place.directory(f'soak-{driver}'), driver=_DRIVERS[driver],
-        computes=0, node_count=0, groups=tuple(worlds.GROUPS),
+        computes=0, node_count=0, groups=tuple(worlds.GROUPS), volumes=True,
         options=updates.options(interval),
         progress=print)
     with fixture:
@@ -133,6 +135,13 @@ def _furnish(lab: cloud.Lab) -> None:
     for host in lab.state.computes:
         lab.wait_alive(host)
     lab.discover_hosts()
+    # Until then, Nova moves none between aggregates.
+    lab.wait('Nodes of each', lambda: all(
+        lab.shares().get(host) for host in lab.state.computes))
+    for group, zone in worlds.ZONES.items():
+        for host in worlds.GROUPS[group]:
+            if host in lab.state.computes:
+                tenant.move(lab.state, host, zone)
 
 
 def _live(world: worlds.World, story: Story, seconds: float) -> None:
@@ -162,6 +171,8 @@ def _bring_back(world: worlds.World, story: Story) -> None:
         story.tell(f'end of {what}: {host}')
     for host in world.lab.state.computes:
         world.lab.wait_alive(host)
+    while world.wrong:
+        story.tell(str(owners.mend(world)))
 
 
 def main(arguments: Sequence[str]) -> int:

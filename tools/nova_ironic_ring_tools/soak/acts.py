@@ -9,10 +9,13 @@ from collections.abc import Callable
 import dataclasses
 import functools
 import time
+from typing import Any
 
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import tenant
 from nova_ironic_ring_tools.faults import operators
+from nova_ironic_ring_tools.soak import backends
+from nova_ironic_ring_tools.soak import owners
 from nova_ironic_ring_tools.soak import world as worlds
 
 _World = worlds.World
@@ -29,8 +32,26 @@ def _boot(world: _World) -> str | None:
         return None
     name, with_drive = world.next_name(), world.chance.random() < 0.3
     network = world.network if world.chance.random() < 0.5 else None
-    servers.boot(world.link, name, network=network, config_drive=with_drive)
-    return f'boot {name}'
+    more: dict[str, Any] = {'config_drive': with_drive}
+    said = ''
+    if world.chance.random() < 0.5:
+        zone = world.chance.choice(list(worlds.ZONES.values()))
+        world.zones[name] = more['availability_zone'] = zone
+        said += f' in {zone}'
+    if world.chance.random() < 0.3:
+        more |= _on_volume(world)
+        said += ' from a volume'
+    servers.boot(world.link, name, network=network, **more)
+    return f'boot {name}{said}'
+
+
+def _on_volume(world: _World) -> dict[str, Any]:
+    """Return arguments for a server whose volume Nova makes and deletes."""
+    image = world.link.image.find_image(tenant.IMAGE, ignore_missing=False)
+    return {'image_id': '', 'block_device_mapping_v2': [{
+        'boot_index': 0, 'uuid': image.id, 'source_type': 'image',
+        'destination_type': 'volume', 'volume_size': 1,
+        'delete_on_termination': True}]}
 
 
 def _delete(world: _World) -> str | None:
@@ -52,7 +73,8 @@ def _reboot(world: _World) -> str | None:
 
 def _rebuild(world: _World) -> str | None:
     server = world.server('ACTIVE')
-    if server is None:
+    # Nova's driver rebuilds none that is on a volume.
+    if server is None or not (server.image and server.image.id):
         return None
     servers.rebuild(world.link, server)
     return f'rebuild {server.name} on {server.compute_host}'
@@ -110,8 +132,12 @@ def leave(world: _World) -> None:
     operators.force_down(world.lab, host, True)
     world.lab.wait(f'Others for the servers of {host}', lambda: not any(
         server.compute_host == host for server in world.servers()))
-    for service in world.link.compute.services(host=host):
-        world.link.compute.delete_service(service)
+    compute = world.link.compute
+    for aggregate in compute.aggregates():
+        if host in (aggregate.hosts or ()):
+            compute.remove_host_from_aggregate(aggregate, host)
+    for service in compute.services(host=host):
+        compute.delete_service(service)
     world.lab.forget_compute(host)
 
 
@@ -156,4 +182,8 @@ ACTS = (
     Act('add a service', 1, _join),
     Act('remove a service', 1, _leave),
     Act('change a group', 2, _regroup),
-    Act('change a shard', 2, _reshard))
+    Act('change a shard', 2, _reshard),
+    Act('spoil a node', 2, owners.spoil),
+    Act('mend a node', 2, owners.mend),
+    Act('restart MariaDB', 1, backends.restart_database),
+    Act('lose the queues', 1, backends.lose_queues))

@@ -3,7 +3,7 @@
 """Finds what is wrong when all events are over."""
 
 import collections
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
@@ -71,6 +71,10 @@ def _servers(world: worlds.World) -> Iterator[str]:
             yield f'{name} is {server.status}'
         elif len(nodes.get(server.id, ())) != 1:
             yield f'{name} is on nodes {nodes.get(server.id)}'
+        zone = world.zones.get(server.name)
+        if zone and server.compute_host and zone != worlds.ZONES[
+                worlds.group_of(server.compute_host)]:
+            yield f'{name} is not in {zone}'
         if server.compute_host and server.status != 'ERROR' and not (
                 world.link.placement.get(f'/allocations/{server.id}').json()[
                     'allocations']):
@@ -120,6 +124,26 @@ def _records(world: worlds.World) -> Iterator[str]:
     for uuid in providers ^ records:
         yield (f'{uuid} has a provider and no record' if uuid in providers
                else f'{uuid} has a record and no provider')
+    owners = {**rows, **{pool.uuid: pool.owner for pool in seen.pools}}
+    yield from _zones(world, {
+        uuid: owner for uuid, owner in owners.items() if uuid in providers})
+
+
+def _zones(world: worlds.World, owners: Mapping[str, str]) -> Iterator[str]:
+    """Return a line for each provider that is not in its service's zone.
+
+    :param owners: the name of the service of each, by its UUID
+    """
+    zones = {each.uuid: each.name for each in world.link.compute.aggregates()
+             if each.availability_zone}
+    for uuid, owner in owners.items():
+        found = world.link.placement.get(
+            f'/resource_providers/{uuid}/aggregates', microversion='1.19'
+        ).json()['aggregates']
+        inside = sorted(zones[each] for each in found if each in zones)
+        wanted = worlds.ZONES[worlds.group_of(owner)]
+        if inside != [wanted]:
+            yield f'{uuid} of {owner} is in {inside}, not in {wanted}'
 
 
 def _emptiness(world: worlds.World) -> Iterator[str]:
@@ -130,6 +154,10 @@ def _emptiness(world: worlds.World) -> Iterator[str]:
         if node.instance_id or node.provision_state != 'available':
             yield (f'{node.name} is {node.provision_state} with instance '
                    f'{node.instance_id}')
+    for volume in world.link.block_storage.volumes():
+        if volume.attachments or volume.status not in ('available', 'error'):
+            yield (f'volume {volume.id} is {volume.status}, attached to '
+                   f'{[each["server_id"] for each in volume.attachments]}')
     for port in world.link.network.ports():
         yield f'port {port.id} of {port.device_id} is left'
     for provider in world.link.placement.resource_providers():

@@ -5,18 +5,22 @@
 from collections.abc import Callable, Iterator
 import dataclasses
 import random
+from typing import Any
 
 from openstack.compute.v2 import server as sdk_server
 from openstack import connection
 
 from nova_ironic_ring.lab import cloud
 from nova_ironic_ring.lab.running import services
+from nova_ironic_ring.lab import tenant
 from nova_ironic_ring_tools.faults import operators
 
 #: Ironic's conductor groups, and the services of each. No event stops the
 #: first service of a group: one has to run, and its memory is compared.
 GROUPS = {'rack-a': ('compute-1', 'compute-2', 'compute-5'),
           'rack-b': ('compute-3', 'compute-4')}
+#: The availability zone of each group.
+ZONES = dict(zip(GROUPS, tenant.ZONES))
 #: The group whose services divide nodes by their shards.
 BY_SHARDS = 'rack-b'
 #: The service that joins and leaves.
@@ -78,6 +82,18 @@ class Absence:
     most: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Wrong:
+    """A part of a node that its owner has written wrongly.
+
+    :ivar path: the part, as Ironic's API has it
+    :ivar said: what it was before
+    """
+
+    path: str
+    said: Any
+
+
 class World:
     """The lab, and its services that do not work now."""
 
@@ -98,6 +114,10 @@ class World:
         #: For each service that does not work now: why, and until when, in
         #: seconds.
         self.away: dict[str, tuple[Absence, float]] = {}
+        #: What was there before in nodes that are wrong, by UUID.
+        self.wrong: dict[str, Wrong] = {}
+        #: The zone that was asked for, by the name of the server.
+        self.zones: dict[str, str] = {}
         self._count = 0
 
     def next_name(self) -> str:
