@@ -26,7 +26,8 @@ def complaints(world: worlds.World, refused: collections.Counter[str]
 
     :param world: the lab, in which all services run
     :param refused: how often each event was refused; this adds the deletes
-        that had to be asked for again
+        that had to be asked for again, and the nodes that Ironic had to be
+        told again to undeploy
     :returns: a line for each thing that is wrong
     """
     found: list[str] = []
@@ -43,6 +44,7 @@ def complaints(world: worlds.World, refused: collections.Counter[str]
                     refused['last delete'] += 1
                 asked[server.id] += 1
                 world.link.compute.delete_server(server)
+        refused['undeploy'] += _undeploy(world)
         return is_well(_emptiness)
     operators.wait(lambda: is_well(_servers), _PATIENCE)
     said = list(found)
@@ -52,6 +54,26 @@ def complaints(world: worlds.World, refused: collections.Counter[str]
     said += found
     operators.wait(lambda: is_well(_records), _PATIENCE)
     return said + found
+
+
+def _undeploy(world: worlds.World) -> int:
+    """Free nodes that Ironic could not undeploy, as an operator would.
+
+    While its service seems dead, Nova's API deletes a server by itself, with
+    its volume. Later, the service has Ironic undeploy the node, and Ironic
+    refuses because it does not find the volume. No driver changes that.
+
+    :returns: how many nodes these were
+    """
+    baremetal, count = world.system.baremetal, 0
+    for node in baremetal.nodes(details=True, provision_state='error'):
+        if node.instance_id:
+            continue
+        for target in baremetal.volume_targets(node=node.id):
+            baremetal.delete_volume_target(target)
+        baremetal.set_node_provision_state(node.id, 'deleted')
+        count += 1
+    return count
 
 
 def _servers(world: worlds.World) -> Iterator[str]:
