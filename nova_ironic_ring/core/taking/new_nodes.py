@@ -48,15 +48,17 @@ class NewNodes:
         if not self._are_many:
             return True
         now = world.process.now()
+        # Nova may have several threads that update nodes.
+        known = self._providers
         if now >= self._next:
-            # Before Placement is asked: if it fails, each node is asked for,
-            # which also tells of the failure.
-            self._providers, self._next = None, now + LONGEST
+            self._next = now + LONGEST
             try:
-                self._providers = world.placement.providers().keys()
+                known = world.placement.providers().keys()
             except Exception:
-                self._providers = None
-        return self._providers is None or node in self._providers
+                # Each node is asked for, which also tells of the failure.
+                known = None
+            self._providers = known
+        return known is None or node in known
 
 
 #: So few of them that Placement is asked for each.
