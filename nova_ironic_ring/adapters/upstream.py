@@ -788,6 +788,25 @@ def excuse_builds(source: NovaIronicDriver, is_excused: Callable[[], bool]
     tracker.build_failed = failed
 
 
+def note_failed_builds(source: NovaIronicDriver, note: Callable[[str], None]
+                       ) -> None:
+    """Call a function when Nova has counted a failed build.
+
+    Nova counts it after it has saved the node, and expects that the tracker
+    updates each node in its next pass.
+
+    :param source: the driver that the manager has
+    :param note: called with the UUID of the node, in the thread of the build
+    """
+    tracker = source.virtapi._compute.rt
+    count = tracker.build_failed
+
+    def failed(nodename: str) -> None:
+        count(nodename)
+        note(nodename)
+    tracker.build_failed = failed
+
+
 #: Nova's policy for users who may force a host.
 FORCED_HOST = 'os_compute_api:servers:create:forced_host'
 

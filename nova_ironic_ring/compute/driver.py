@@ -43,6 +43,7 @@ class RingMixin(shared.OnNodeMixin):
         upstream.update_when_needed(self, self._is_to_update, ring.note_update)
         upstream.read_rows_once(self, ring.nova.give_own_rows)
         upstream.look_where_builds_are(self, ring.nodes_of_builds)
+        upstream.note_failed_builds(self, ring.turns.failed)
         upstream.tell_status(
             self, ring.to_be_told, ring.placement.tell_status)
         upstream.before_rebuilt(self, self._track_own)

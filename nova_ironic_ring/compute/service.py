@@ -705,10 +705,10 @@ class RingService(Service):
     def _note_moved(self, nodes: Collection[str]) -> None:
         """Note that nodes have become this service's without the tracker."""
         now, steps = self.process.now(), self.result.plan.steps
-        if any(claim is not None and claim.is_abandoned
-               for node in nodes for claim in [steps[node].claim]):
-            # The record of its former owner may just be deleted.
-            self.turns.doubt(now + self.settings.full_update_interval)
+        self.turns.came(
+            filter(None, (steps[node].claim for node in nodes)),
+            updates.Moment(now, self.memory.standing, self.settings.me),
+            self.settings.full_update_interval)
         for node in nodes:
             # Their former owner has updated them, so each waits for its turn.
             self.turns.updated(node, now)

@@ -10,7 +10,7 @@ has its turn once in ``[ironic_ring] full_update_interval``, since the tracker
 also heals what others have changed in Placement.
 """
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 import dataclasses
 import hashlib
 
@@ -221,6 +221,23 @@ class Turns:
         :param until: the end of that time, in seconds
         """
         self._doubted = max(self._doubted, until)
+
+    def came(self, claims: Iterable[planner.Claim], seen: Moment,
+             interval: float) -> None:
+        """Note the claims by which nodes have come without the tracker.
+
+        If the service that had them is lost, or no member of the ring any
+        more, its record may just be deleted.
+
+        :param claims: the claims
+        :param seen: when this is, and what is known then
+        :param interval: how often each node is updated, in seconds
+        """
+        lost = seen.standing.membership.is_lost
+        if any(each.is_abandoned or (
+                each.owner is not None and lost(each.owner))
+               for each in claims):
+            self.doubt(seen.now + interval)
 
     def is_checked(self, standing: observation.Standing, now: float) -> bool:
         """Return whether the providers need no check.

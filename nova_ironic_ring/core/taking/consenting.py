@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 import dataclasses
 
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import look as looking
 from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.values import model
 
 
@@ -21,7 +23,8 @@ class Rows:
         :param steps: what was decided on each, by its UUID
         """
         self._nova = this.world.nova
-        self._members = this.standing.membership
+        self._this = this
+        self._all: membership.Membership | None = None
         self._newest = this.memory.newest
         reports = [str(said.node) for said in self._newest.values()]
         self._rows = self._nova.rows(sorted(
@@ -46,7 +49,7 @@ class Rows:
         if (row.owner if row else None) != claim.owner:
             return False
         if claim.is_abandoned and row is not None and (
-                not self._members.is_lost(row.owner)):
+                not self._is_lost(row.owner)):
             # It has come back, and builds on its nodes.
             return False
         if basis is None or basis.holds(node, self._rows):
@@ -54,6 +57,19 @@ class Rows:
         # The owner may have consented anew since, in the row of another node.
         return row is not None and row.taker is None and basis.is_said_in(
             node, self._latest(row.owner))
+
+    def _is_lost(self, owner: str) -> bool:
+        """Return whether the owner of a node is lost by now.
+
+        :param owner: its name
+        """
+        members = self._this.standing.membership
+        if model.canonical(owner) not in members.states:
+            # One that is disabled is in no ring, and may build on its nodes.
+            if self._all is None:
+                self._all = looking.at_all_services(self._this).membership
+            members = self._all
+        return members.is_lost(owner)
 
     def _latest(self, owner: str) -> model.LastPass | None:
         """Return what an owner says of its passes now.

@@ -53,10 +53,10 @@ class NewNodes:
         if now >= self._next:
             self._next = now + LONGEST
             try:
-                known = world.placement.providers().keys()
+                known = world.placement.known()
             except Exception:
                 # Each node is asked for, which also tells of the failure.
-                known = None
+                self._are_many, known = False, None
             self._providers = known
         return known is None or node in known
 

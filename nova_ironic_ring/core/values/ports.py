@@ -491,6 +491,9 @@ class Placement(Protocol):
             nodes are counted by the same class
         """
 
+    def known(self) -> frozenset[str]:
+        """Name all resource providers, by their UUIDs."""
+
     def providers(self) -> Mapping[str, bool]:
         """Return all resource providers.
 

@@ -557,6 +557,9 @@ class Placement:
         else:
             self.cloud.kept_away.update(nodes)
 
+    def known(self) -> frozenset[str]:
+        return frozenset(self.cloud.providers)
+
     def providers(self) -> dict[str, bool]:
         return {node: node in self.cloud.kept_away
                 for node in self.cloud.providers}
@@ -805,8 +808,10 @@ class Tracker:
         if node in moved.taken:
             now = self.process.now()
             self.turns.updated(node, now)
-            if step.claim is not None and step.claim.is_abandoned:
-                self.turns.doubt(now + self.current.full_update_interval)
+            self.turns.came(
+                filter(None, [step.claim]), updates.Moment(
+                    now, this.standing, self.current.me),
+                self.current.full_update_interval)
         return node in moved.taken | moved.lost
 
     def _made_of(self, nodes: Iterable[str],

@@ -44,7 +44,8 @@ def complaints(world: worlds.World, refused: collections.Counter[str]
                     refused['last delete'] += 1
                 asked[server.id] += 1
                 world.link.compute.delete_server(server)
-        refused['undeploy'] += _undeploy(world)
+        if undeployed := _undeploy(world):
+            refused['undeploy'] += undeployed
         return is_well(_emptiness)
     operators.wait(lambda: is_well(_servers), _PATIENCE)
     said = list(found)

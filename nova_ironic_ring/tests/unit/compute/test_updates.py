@@ -736,6 +736,15 @@ class NovaTrackerTestCase(base.DriverTestCase):
             (0, 0, 0),
             (state.num_io_ops, state.num_instances, state.failed_builds))
 
+    def test_failed_build_is_written_by_the_next_pass(self):
+        tracker = self.tracked.tracker
+        tracker.build_failed(self.node)
+        self.nova.advance()
+        self.tracked.run_pass()
+        self.assertEqual(
+            '1', str(tracker.compute_nodes[self.node].stats.get(
+                'failed_builds')))
+
     def test_settings_that_have_changed(self):
         tracker = self.tracked.tracker
         tracker.build_failed(self.node)

@@ -432,9 +432,11 @@ class Invariants:
         :param uuid: the UUID of the instance
         """
         known = self.cloud.deleted.get(uuid)
-        for node, found in self.cloud.nodes.items():
+        # By what the service has listed: another service may have cleaned up
+        # since, and an owner may have written the instance into another node.
+        for node, found in host.memory.nodes.items():
             if host.IS_OURS and known is not None and (
-                    found.instance == uuid and known.node != node):
+                    found == uuid and known.node != node):
                 self.world.fail(
                     f'{host.name} has {uuid} cleaned up, which Nova had on '
                     f'{known.node} and not on node {short(node)}')

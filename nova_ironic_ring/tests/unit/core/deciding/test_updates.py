@@ -292,6 +292,17 @@ class TurnsTestCase(base.BaseTestCase):
             self.turns.check(updates.Changes(), {}, seen)
             self.assertIs(is_checked, self.is_checked(seen))
 
+    def test_providers_of_nodes_that_came(self):
+        seen = self.seen(me=membership.State.MEMBER,
+                         a=membership.State.MEMBER)
+        self.turns.check(updates.Changes(), {}, seen)
+        self.turns.came([planner.Claim(owner='A')], seen, 100)
+        self.assertTrue(self.is_checked(seen))
+        # One that is disabled is in no ring, and its record may be deleted
+        # before it is drained.
+        self.turns.came([planner.Claim(owner='b')], seen, 100)
+        self.assertFalse(self.is_checked(seen))
+
     def test_providers_of_a_disabled_service(self):
         providers = {'good': True, 'enabled': False, 'given': False}
         changes = self.unchanged('good', 'enabled', given=('given', 'gone'))

@@ -54,11 +54,10 @@ class NewNodesTestCase(base.PassTestCase):
     def test_each_is_asked_for_where_the_listing_fails(self):
         added = self._add(new_nodes.MANY)
         self._leave_build(added[3])
-        self.tracker.check(self.result)
 
         def fail() -> None:
             raise OSError('no answer')
-        self.before['providers'] = fail
+        self.before['known'] = fail
         self.tracker.track(self.result)
         self.assertEqual(len(added), self.asked.count('consumers'))
         self.assertEqual([added[3]], [

@@ -104,6 +104,21 @@ class LastLookTestCase(base.PassTestCase):
         self.assertRaises(tracking.NodeLostError, tracking.claim,
                           self.between(), node, step)
 
+    def test_disabled_owner_that_has_come_back(self):
+        self.change('a', disabled=True)
+        self.run_pass()
+        self.die('a')
+        self.decide()
+        node, step = next(
+            (node, step) for node, step in self.result.plan.steps.items()
+            if step.claim is not None and step.claim.owner == 'a'
+            and step.claim.is_abandoned)
+        tracking.claim(self.between(), node, step)
+        self.alive.add('a')
+        self.wait(1)
+        self.assertRaises(tracking.NodeLostError, tracking.claim,
+                          self.between(), node, step)
+
     def test_service_that_is_about_to_end(self):
         node, step = self._step_for_node_of_dead()
         own = min(self.owned())

@@ -17,6 +17,8 @@ class EndTestCase(base.BaseTestCase):
         super().setUp()
         self.servers = [mock.Mock(id='a', task_state=None)]
         self.world = mock.Mock(servers=lambda: list(self.servers))
+        self.ironic = self.world.system.baremetal
+        self.ironic.nodes.return_value = []
         self.delete = self.world.link.compute.delete_server
         self.refused = collections.Counter()
         for name in '_servers', '_records':
@@ -47,3 +49,15 @@ class EndTestCase(base.BaseTestCase):
                          end.complaints(self.world, self.refused))
         self.assertEqual(3, self.delete.call_count)
         self.assertEqual({'last delete': 2}, self.refused)
+
+    def test_nodes_that_ironic_could_not_undeploy(self):
+        self.servers.clear()
+        self.ironic.nodes.side_effect = [
+            [mock.Mock(id='used', instance_id='a'),
+             mock.Mock(id='left', instance_id=None)], []]
+        self.ironic.volume_targets.return_value = ['target']
+        self.assertEqual([], end.complaints(self.world, self.refused))
+        self.ironic.delete_volume_target.assert_called_once_with('target')
+        self.ironic.set_node_provision_state.assert_called_once_with(
+            'left', 'deleted')
+        self.assertEqual({'undeploy': 1}, self.refused)
