@@ -798,13 +798,8 @@ def note_failed_builds(source: NovaIronicDriver, note: Callable[[str], None]
     :param source: the driver that the manager has
     :param note: called with the UUID of the node, in the thread of the build
     """
-    tracker = source.virtapi._compute.rt
-    count = tracker.build_failed
-
-    def failed(nodename: str) -> None:
-        count(nodename)
-        note(nodename)
-    tracker.build_failed = failed
+    _around(source.virtapi._compute.rt, 'build_failed',
+            after=lambda given: note(given['nodename']))
 
 
 #: Nova's policy for users who may force a host.

@@ -10,6 +10,15 @@ FAST_DISKS = 'CUSTOM_NVME'
 #: The key that makes deployments on a node fail, in its driver_info.
 FAILS = 'ironic_ring_lab_fails'
 
+#: Properties of nodes that cannot be, as much of it as Ironic takes: sizes
+#: have to be numbers, and 64 KiB are for all properties.
+IMPOSSIBLE: Sequence[Mapping[str, object]] = (
+    # In bytes.
+    {'memory_mb': 2 ** 40, 'local_gb': 2 ** 33, 'cpus': 2 ** 33},
+    {'memory_mb': 4096, 'cpu_arch': ['x86_64'], 'capabilities': {'a': 'b'}},
+    {'memory_mb': 4096, 'cpu_arch': 'x86_64',
+     'capabilities': f'\U0001f600:\x1b[31m,big:{"x" * 30000}'})
+
 
 @dataclasses.dataclass(frozen=True)
 class Shape:

@@ -203,6 +203,20 @@ def settle(state: lab_state.State) -> bool:
     return True
 
 
+def leave_aggregates(cloud: 'connection.Connection', host: str) -> None:
+    """Take a service out of its aggregates.
+
+    Nova can do so, and can delete its record, only while the service has a
+    compute node.
+
+    :param cloud: the lab's cloud
+    :param host: the service
+    """
+    for each in cloud.compute.aggregates():
+        if host in (each.hosts or ()):
+            cloud.compute.remove_host_from_aggregate(each, host)
+
+
 def move(state: lab_state.State, host: str, zone: str) -> None:
     """Put a service without servers into another zone.
 

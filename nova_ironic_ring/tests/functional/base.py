@@ -333,24 +333,11 @@ class LabTestCase(base.BaseTestCase):
 
     def remove_compute(self, name: str) -> None:
         """Take a nova-compute away for good, as an operator would."""
-        self.leave_aggregates(name)
+        tenant.leave_aggregates(self.cloud, name)
         self.lab.compute(name).stop()
         for service in self.cloud.compute.services(host=name):
             self.cloud.compute.delete_service(service)
         self.lab.forget_compute(name)
-
-    def leave_aggregates(self, name: str) -> None:
-        """Take a nova-compute out of its aggregates.
-
-        Nova can do so, and can delete its record, only while the service has
-        a compute node.
-
-        :param name: its host name
-        """
-        compute = self.cloud.compute
-        for aggregate in compute.aggregates():
-            if name in (aggregate.hosts or ()):
-                compute.remove_host_from_aggregate(aggregate, name)
 
     def force_down(self, name: str, forced: bool = True) -> None:
         """Force a nova-compute down, or let it be up again.

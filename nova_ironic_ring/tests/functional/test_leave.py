@@ -10,6 +10,7 @@ from openstack.compute.v2 import server as sdk_server
 from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import tenant
 from nova_ironic_ring.tests.functional import base
 
 _STOCK: dict[str, object] = {'compute_driver': lab_state.STOCK_DRIVER}
@@ -89,7 +90,7 @@ class LeaveTestCase(base.LabTestCase):
         # Nova neither deletes the record of a service in an aggregate that
         # has no node, nor takes such a service out of the aggregate.
         for leaving in others:
-            self.leave_aggregates(leaving)
+            tenant.leave_aggregates(self.cloud, leaving)
         owners = self.lab.owners()
         # It has to move twice.
         after = base.divide(set(owners), stays, others[1])

@@ -6,16 +6,8 @@ import ddt
 
 from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring.lab import shapes
 from nova_ironic_ring.tests.functional import base
-
-# As much of it as Ironic takes: sizes have to be numbers, and 64 KiB are for
-# all properties.
-_NONSENSE = (
-    # In bytes.
-    {'memory_mb': 2 ** 40, 'local_gb': 2 ** 33, 'cpus': 2 ** 33},
-    {'memory_mb': 4096, 'cpu_arch': ['x86_64'], 'capabilities': {'a': 'b'}},
-    {'memory_mb': 4096, 'cpu_arch': 'x86_64',
-     'capabilities': f'\U0001f600:\x1b[31m,big:{"x" * 30000}'})
 
 
 @ddt.ddt
@@ -26,7 +18,7 @@ class RingTestCase(base.LabTestCase):
             details=True, associated=False)
             if node.resource_class == 'baremetal')
 
-    @ddt.data(*_NONSENSE)
+    @ddt.data(*shapes.IMPOSSIBLE)
     def test_node_spoils_nothing_else(self, nonsense):
         node = self._free_node()
         owner = self.lab.connect('lab-system').baremetal

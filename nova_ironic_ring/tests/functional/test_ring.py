@@ -87,7 +87,7 @@ class RingTestCase(base.LabTestCase):
         self.assertEqual('compute-4', server.compute_host)
         servers.delete(self.cloud, [server])
 
-        self.leave_aggregates('compute-4')
+        tenant.leave_aggregates(self.cloud, 'compute-4')
         self.lab.compute('compute-4').stop()
         self.assertDivided(*three)
 

@@ -132,12 +132,9 @@ def leave(world: _World) -> None:
     operators.force_down(world.lab, host, True)
     world.lab.wait(f'Others for the servers of {host}', lambda: not any(
         server.compute_host == host for server in world.servers()))
-    compute = world.link.compute
-    for aggregate in compute.aggregates():
-        if host in (aggregate.hosts or ()):
-            compute.remove_host_from_aggregate(aggregate, host)
-    for service in compute.services(host=host):
-        compute.delete_service(service)
+    tenant.leave_aggregates(world.link, host)
+    for service in world.link.compute.services(host=host):
+        world.link.compute.delete_service(service)
     world.lab.forget_compute(host)
 
 

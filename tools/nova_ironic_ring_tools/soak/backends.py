@@ -6,6 +6,9 @@ What Nova, Ironic or Cinder do for a server at that moment may be lost, and
 stays so with any driver. So they wait until nothing is under way.
 """
 
+from collections.abc import Callable
+import functools
+
 from nova_ironic_ring_tools.faults import operators
 from nova_ironic_ring_tools.soak import world as worlds
 
@@ -21,11 +24,8 @@ def restart_database(world: worlds.World) -> str | None:
     :returns: a text for it; None if the lab does not come to rest before
     :raises LabError: if MariaDB does not come back
     """
-    if not _is_quiet(world):
-        return None
-    outage = world.chance.uniform(*_OUTAGE)
-    world.lab.database.restart(outage)
-    return f'MariaDB has restarted, {outage:.0f} s after it stopped'
+    outage = _restart(world, world.lab.database.restart)
+    return outage and f'MariaDB has restarted, {outage} s after it stopped'
 
 
 def lose_queues(world: worlds.World) -> str | None:
@@ -35,11 +35,23 @@ def lose_queues(world: worlds.World) -> str | None:
     :returns: a text for it; None if the lab does not come to rest before
     :raises LabError: if RabbitMQ does not come back
     """
+    outage = _restart(world, functools.partial(
+        world.lab.broker.restart, is_killed=True))
+    return outage and f'RabbitMQ has lost its queues, and was away {outage} s'
+
+
+def _restart(world: worlds.World, restart: Callable[[float], None]
+             ) -> str | None:
+    """Wait until the lab is at rest, and restart something.
+
+    :param restart: does so, with an outage of so many seconds
+    :returns: the seconds as a text; None if the lab does not come to rest
+    """
     if not _is_quiet(world):
         return None
     outage = world.chance.uniform(*_OUTAGE)
-    world.lab.broker.restart(outage, is_killed=True)
-    return f'RabbitMQ has lost its queues, and was away for {outage:.0f} s'
+    restart(outage)
+    return f'{outage:.0f}'
 
 
 def _is_quiet(world: worlds.World) -> bool:

@@ -2,21 +2,13 @@
 
 """What owners of nodes write into them by mistake, and take back later."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from nova_ironic_ring.lab import shapes
 from nova_ironic_ring_tools.soak import world as worlds
 
 # The most nodes that are wrong at a time.
 _MOST = 4
 # Each replaces the properties of a node.
-_PROPERTIES: tuple[Mapping[str, Any], ...] = (
-    # In bytes.
-    {'memory_mb': 2 ** 40, 'local_gb': 2 ** 33, 'cpus': 2 ** 33},
-    {'memory_mb': 4096, 'cpu_arch': ['x86_64'], 'capabilities': {'a': 'b'}},
-    {'memory_mb': '4096', 'cpu_arch': 'x86_64',
-     'capabilities': f'\U0001f600:\x1b[31m,big:{"x" * 30000}'},
-    {})
+_PROPERTIES = (*shapes.IMPOSSIBLE, {})
 _CLASSES = ('Baremetal.LARGE', 'x' * 80)
 _EXTRA = {'instance': 'x' * 30000, '\x1b[31m': ['\U0001f600']}
 
