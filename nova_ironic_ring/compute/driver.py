@@ -55,10 +55,12 @@ class RingMixin(shared.OnNodeMixin):
         :param node: the UUID of the node
         """
         ring = self.ring_service
-        # Without the lock: a pass may hold it for long.
-        if ring.process.tracks(node):
-            return
         try:
+            # Without the lock: a pass may hold it for long.
+            if ring.process.tracks(node):
+                if not ring.is_gone(node):
+                    return
+                upstream.forget(self, node)
             if self._track_own(node):
                 return
             with self.ring_lock:
@@ -68,8 +70,8 @@ class RingMixin(shared.OnNodeMixin):
             # Without the lock: the resource tracker has one of its own.
             upstream.track(self, node)
         except Exception as error:
-            # The resource tracker refuses the build now, and Nova tries
-            # another node.
+            # If the resource tracker does not track the node, it refuses the
+            # build now, and Nova tries another node.
             LOG.warning('Cannot take node %(node)s for the build of '
                         'instance %(instance)s: %(error)s', {
                             'node': node, 'instance': instance,

@@ -845,6 +845,13 @@ class RingService(Service):
         self._tell(this.happened)
         return this.taken if is_mine else None
 
+    def is_gone(self, node: str) -> bool:
+        """Return whether another service has taken a node that is tracked.
+
+        :param node: the node's UUID
+        """
+        return arrivals.is_gone(self.world, node, self.settings.me)
+
     def take_for_build(self, arrival: arrivals.Arrival) -> bool:
         """Take a node for a build that was sent here for it.
 

@@ -12,6 +12,21 @@ from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.values import model
 
 
+def may_take(this: one_pass.Pass) -> bool:
+    """Return whether this service may still take nodes, as was decided.
+
+    :param this: the last look at the nodes
+    :returns: False if it is about to end, or if an operator has disabled or
+        enabled it since: then the next pass decides anew
+    """
+    current = this.current
+    if this.world.process.is_ending():
+        return False
+    record = this.world.nova.service(current.host)
+    return record is not None and (
+        record.disabled is this.standing.is_disabled(current.me))
+
+
 class Rows:
     """The rows of nodes that are to be taken, as they are now."""
 

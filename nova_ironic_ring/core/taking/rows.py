@@ -55,7 +55,8 @@ class Moved:
 
     :ivar taken: those that are this service's now
     :ivar lost: those that another service has taken meanwhile, or whose owner
-        does not let go of them any more; all if this service is about to end
+        does not let go of them any more; all if this service is about to end,
+        or was disabled or enabled
     """
 
     taken: frozenset[str] = frozenset()
@@ -69,7 +70,7 @@ def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
     :param wanted: the nodes
     """
     world = this.world
-    if world.process.is_ending():
+    if not consenting.may_take(this):
         return Moved(lost=frozenset(wanted.steps))
     rows = consenting.Rows(this, wanted.steps)
     lost, chosen = set(), dict[str, ports.Taking]()

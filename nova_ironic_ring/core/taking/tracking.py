@@ -15,6 +15,7 @@ from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.taking import consenting
 from nova_ironic_ring.core.taking import new_nodes
+from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.values import model
 
 
@@ -93,11 +94,13 @@ def claim(this: one_pass.Pass, node: str, step: planner.Step,
         owner, which lives
     :raises NodeLostError: if another service has taken the node meanwhile, its
         owner has withdrawn its consent or has come back, or this service is
-        about to end
+        about to end or was disabled or enabled
     """
     world, claimed = this.world, step.claim
     if claimed is None or (world.process.is_ending() and (
             step.decision.takes or step.decision.takes_instance)):
+        raise NodeLostError(node)
+    if rows.can_move(step) and not consenting.may_take(this):
         raise NodeLostError(node)
     if claimed.instance is not None:
         found = world.nova.instances([claimed.instance]).get(claimed.instance)

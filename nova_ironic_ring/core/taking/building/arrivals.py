@@ -14,6 +14,7 @@ import dataclasses
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 
 
@@ -39,6 +40,20 @@ class Taken:
 
     plan: planner.Plan
     happened: events.NodeTaken
+
+
+def is_gone(world: ports.Ports, node: str, me: str) -> bool:
+    """Return whether another service has taken a node that is tracked here.
+
+    The tracker here sees that in its next pass only. Until then it would write
+    what this service builds into the row of the other one.
+
+    :param world: the ports
+    :param node: the node's UUID
+    :param me: the name of this service, in canonical letters
+    """
+    row = world.nova.rows([node]).get(node)
+    return row is not None and model.canonical(row.owner) != me
 
 
 def take(world: ports.Ports, arrival: Arrival, before: planner.Plan

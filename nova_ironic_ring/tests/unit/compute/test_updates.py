@@ -489,6 +489,20 @@ class MovesTestCase(WatchedTestCase):
         # It was this service's.
         self.assertEqual(said, self.log.output)
 
+    def test_claim_of_a_node_that_has_gone(self):
+        node = self.own[0]
+        self.assertIn(node, self.me.tracked)
+        # The tracker sees that in its next pass only.
+        self.nova.own(node, 'a')
+        self.nova.put('instance', None, None, is_building=True)
+        self.cloud.allocations[node] = {'instance'}
+        with self.nova.being('me'):
+            self.me.manager.rt.instance_claim(
+                None, self.nova.instance('instance'), node, {})
+        self.assertEqual('me', self.nova.host_of('instance'))
+        self.assertEqual('me', self.cloud.rows[node].owner)
+        self.assertIn(node, self.me.tracked)
+
     def test_node_that_is_offered_after_it_was_lost(self):
         self.nova.change_service('a', forced_down=True)
         self.me.begin_pass()

@@ -335,9 +335,12 @@ class Tracker(clouds.Tracker):
         :param arrival: the build
         :returns: whether the service has the node
         """
-        if arrival.node in self.process.tracked_nodes:
-            return True
-        host = self._service
+        host, own = self._service, self.process.tracked_nodes
+        if arrival.node in own:
+            if not arrivals.is_gone(
+                    self._at_once(), arrival.node, self.current.me):
+                return True
+            own.discard(arrival.node)
         if arrival.node in self.process.untracked:
             # It has not needed an update yet.
             self._take_at_once(arrival.node)

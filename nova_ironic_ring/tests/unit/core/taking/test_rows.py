@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
+
 import fixtures
 
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.taking import rows
+from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.tests.unit.core import base
 from nova_ironic_ring.tests.unit.core.base import desired
 
@@ -44,6 +47,18 @@ class TakeTestCase(base.PassTestCase):
         self.assertEqual('me', self.cloud.rows[self.node].owner)
         # Builds that its former owner may still get are looked for.
         self.assertEqual({self.node: 'a'}, self.memory.handovers.givers)
+
+    def test_service_that_was_disabled_since(self):
+        service = self.cloud.services['me']
+        self.cloud.services['me'] = dataclasses.replace(service, disabled=True)
+        self.assertEqual({self.node}, self._take().lost)
+        self.assertEqual('a', self.cloud.rows[self.node].owner)
+        # And when the resource tracker is to take the node.
+        self.assertRaises(
+            tracking.NodeLostError, tracking.claim, self.between(),
+            self.node, self.result.plan.steps[self.node])
+        self.cloud.services['me'] = service
+        self.assertEqual({self.node}, self._take().taken)
 
     def test_service_that_is_about_to_end(self):
         self.useFixture(fixtures.MockPatchObject(
