@@ -1043,13 +1043,13 @@ def say(source: NovaIronicDriver, node: str,
 
 
 def update_when_needed(source: NovaIronicDriver,
-                       is_needed: Callable[[str], bool],
+                       is_needed: Callable[[str, bool], bool],
                        ended: Callable[[str, bool], object]) -> None:
     """Keep the resource tracker from updating nodes without need.
 
     :param source: the driver that the manager has
     :param is_needed: asked with the UUID of each node that the manager has the
-        tracker update
+        tracker update, and with whether nova-compute is just starting
     :param ended: called with the UUID of each node that was updated, and with
         whether the update has succeeded
     """
@@ -1067,7 +1067,7 @@ def update_when_needed(source: NovaIronicDriver,
 
     def when_needed(context: nova_context.RequestContext, nodename: str,
                     startup: bool = False) -> None:
-        if is_needed(nodename):
+        if is_needed(nodename, startup):
             always(context, nodename, startup)
     when_needed.always = always  # type: ignore[attr-defined]
     tracker.update_available_resource = when_needed

@@ -77,10 +77,14 @@ class RingMixin(shared.OnNodeMixin):
                             'node': node, 'instance': instance,
                             'error': error})
 
-    def _is_to_update(self, node: str) -> bool:
-        """Return whether the tracker is to update a node that was listed."""
+    def _is_to_update(self, node: str, is_start: bool = False) -> bool:
+        """Return whether the tracker is to update a node that was listed.
+
+        :param node: the node's UUID
+        :param is_start: whether nova-compute is just starting
+        """
         ring = self.ring_service
-        if not ring.is_to_update(node):
+        if not ring.is_to_update(node, is_start):
             return False
         with self.ring_lock:
             said = ring.offer(node)

@@ -617,13 +617,14 @@ class RingService(Service):
             self.world.placement.forget_provider(node)
         self.world.placement.tell_status(nodes, not is_disabled)
 
-    def is_to_update(self, node: str) -> bool:
+    def is_to_update(self, node: str, is_start: bool = False) -> bool:
         """Return whether the resource tracker is to update a listed node.
 
         :param node: the node's UUID
+        :param is_start: whether nova-compute is just starting
         """
         is_unchanged = node in self.result.changes.unchanged
-        if not is_unchanged or self._has_turn(node):
+        if not is_unchanged or self._has_turn(node, is_start):
             if is_unchanged:
                 self._in_turn[node] = self.process.now()
             if node in self.result.changes.changed and (
@@ -728,10 +729,20 @@ class RingService(Service):
         return {node: updates.made_of(answer, steps[node].decision, said)
                 for node, answer in answers.items()}
 
-    def _has_turn(self, node: str) -> bool:
-        """Return whether a node is to be updated, changed or not."""
-        return self.turns.has(
-            node, self.process.now(), self.settings.full_update_interval)
+    def _has_turn(self, node: str, is_start: bool = False) -> bool:
+        """Return whether a node is to be updated, changed or not.
+
+        The turns that come while the tracker goes from node to node wait for
+        the next pass: otherwise a service that cannot keep up would update all
+        its nodes in one pass. And nova-compute answers no message before its
+        first pass has ended, so all turns wait for the second one.
+
+        :param node: the node's UUID
+        :param is_start: whether nova-compute is just starting
+        """
+        until = (self.turns.began if is_start or self.ended is None
+                 else self.ended.now)
+        return self.turns.has(node, until, self.settings.full_update_interval)
 
     def note_update(self, node: str, is_good: bool) -> None:
         """Note that the resource tracker has updated a node.

@@ -151,7 +151,8 @@ class Turns:
 
         :param now: the present time of a monotonic clock, in seconds
         """
-        self._began = now
+        #: When the process began, in seconds.
+        self.began = now
         #: The states of the services at the last check of the providers that
         #: are not updated; None before that.
         self._checked: Mapping[str, membership.State] | None = None
@@ -309,13 +310,13 @@ class Turns:
         interval is longer if all updates take too much time.
 
         :param node: the node's UUID
-        :param now: the present time, in seconds
+        :param now: until when turns count, in seconds
         :param interval: how often each node is updated, in seconds; 0 for in
             each pass
         """
         if interval <= 0 or node in self._failed:
             return True
-        last = max(self._at.get(node, self._began), self._shortened)
+        last = max(self._at.get(node, self.began), self._shortened)
         return self._turn(node, last / interval) < self._turn(
             node, now / interval)
 
@@ -335,7 +336,7 @@ class Turns:
         :param now: the present time, in seconds
         :returns: seconds; since the start of those that were not updated yet
         """
-        return now - min((self._at.get(node, self._began) for node in nodes),
+        return now - min((self._at.get(node, self.began) for node in nodes),
                          default=now)
 
 

@@ -700,6 +700,8 @@ class Tracker:
         self.memory = observation.Memory()
         #: Whose turn it is to be updated.
         self.turns = updates.Turns(process.now())
+        #: Until when turns count, in seconds.
+        self.until = self.turns.began
         self.new = new_nodes.FEW
 
     def drop(self) -> None:
@@ -723,6 +725,7 @@ class Tracker:
         :param result: the result of the pass
         """
         self.turns.keep(result.listed)
+        self.until = self.process.now()
         self.new = new_nodes.NewNodes(result.plan.steps.values())
         self.process.untracked = (
             result.changes.unchanged | result.changes.offers)
@@ -829,7 +832,7 @@ class Tracker:
         :param result: the result of the pass
         """
         return node not in result.changes.unchanged or self.turns.has(
-            node, self.process.now(), self.current.full_update_interval)
+            node, self.until, self.current.full_update_interval)
 
     def count(self, result: pool_places.PassResult) -> None:
         """Record the pools of a pass, and remove those that are gone.

@@ -23,6 +23,8 @@ _HOST = 'compute-1'
 _INTERVAL = 3600
 _PATIENCE = 7200
 _POLL = 0.25
+# While thousands of nodes are recorded, each look at them costs seconds.
+_POLL_START = 10
 # How often maintenance of a node is set and unset.
 _ROUNDS = 5
 # The processes that look for changes, and that answer.
@@ -65,7 +67,8 @@ def measure(driver: str, count: int) -> Run:
 
         def has(nodes: int) -> bool:
             return sum(stages.offered(lab).values()) == nodes
-        lab.wait('The whole inventory', lambda: has(count), _PATIENCE)
+        lab.wait('The whole inventory', lambda: has(count),
+                 _PATIENCE, _POLL_START)
         lab.configure_compute(_HOST, {
             'DEFAULT': {'update_resources_interval': _INTERVAL}})
         lab.compute(_HOST).kill()

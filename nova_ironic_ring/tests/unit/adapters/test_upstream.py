@@ -815,9 +815,13 @@ class PrivateNamesTestCase(base.BaseTestCase):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
         compute.rt = tracker
         source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
-        ended = []
+        starts, ended = [], []
+
+        def is_needed(node, is_start):
+            starts.append(is_start)
+            return node == 'changed'
         upstream.update_when_needed(
-            source, lambda node: node == 'changed',
+            source, is_needed,
             lambda node, is_good: ended.append((node, is_good)))
         # As the manager asks.
         for node in 'changed', 'same':
@@ -829,6 +833,7 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertRaises(ValueError, upstream.update, source, 'changed')
         self.assertEqual([('changed', True), ('same', True),
                           ('changed', False)], ended)
+        self.assertEqual([True, True, False, False], starts)
         self.assertIn('update_available_resource', (
             manager.ComputeManager._update_available_resource_for_node
             .__code__.co_names))

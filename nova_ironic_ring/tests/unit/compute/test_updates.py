@@ -196,6 +196,16 @@ class UpdatesTestCase(WatchedTestCase):
                 if 'required' not in url or each == node]})
         self.assertEqual({node}, self.changed())
 
+    def test_turns_wait_for_the_end_of_the_start(self):
+        self.configure(full_update_interval=600)
+        self.start_again()
+        # So long that each node has its turn.
+        self.nova.advance(1200)
+        self.updated.clear()
+        self.me.run_pass(startup=True)
+        self.assertEqual({self.reporter()}, set(self.updated))
+        self.assertEqual(set(self.own), self.run_pass())
+
     def test_claim_of_a_node_that_is_not_tracked(self):
         node = self.restart()
         self.nova.put('instance', None, None, is_building=True)
@@ -458,6 +468,24 @@ class MovesTestCase(WatchedTestCase):
         self.assertEqual(set(), self.tracked)
         self.assertEqual(set(), self.run_pass() & came)
         self.assertGreater(60, self.me.ring.oldest_update())
+
+    def test_turns_that_come_in_a_pass_wait_for_the_next(self):
+        self.configure(full_update_interval=600)
+        turns = self.me.ring.turns = updates.Turns(
+            self.me.ring.process.now())
+        describe = self.driver.get_available_resource
+
+        def described(node):
+            # Nothing is measured, so the interval stays as it is.
+            self.cloud.now += 1200
+            turns.updated(node, self.cloud.now)
+            return describe(node)
+        with mock.patch.object(
+                self.driver, 'get_available_resource', described):
+            first = self.run_pass()
+            self.assertGreater(len(self.own), len(first))
+            turns._cost = 0
+            self.assertEqual(set(self.own), first | self.run_pass())
 
     def test_turns_take_a_part_of_the_time(self):
         self.configure(full_update_interval=600)
