@@ -202,6 +202,11 @@ def _result(node: str, step: planner.Step) -> node_places.PassResult:
 
 class TrackerTestCase(CloudTestCase):
 
+    def setUp(self):
+        super().setUp()
+        # A service without a record takes nothing.
+        self.cloud.beat('Me')
+
     def _take(self, decision: Decision, offer: str | None = None,
               owner: str | None = None) -> None:
         self.tracker.take('1', _result('1', planner.Step(
@@ -242,6 +247,7 @@ class TrackerTestCase(CloudTestCase):
             instances={'instance': model.Instance(
                 'dead', 'node', task='deleting')},
             allocations={'node': {'instance'}})
+        cloud.beat('me')
         tracker = clouds.connect(cloud, settings.Settings('me'))
         taken = tracker.take('node', _result('node', planner.Step(
             Decision.TAKE_ABANDONED, 'taken',
