@@ -46,6 +46,7 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.core.values import bounds
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 
 LOG = logging.getLogger(__name__)
@@ -1042,12 +1043,13 @@ def say(source: NovaIronicDriver, node: str,
     return bool(found)
 
 
-def update_when_needed(source: NovaIronicDriver,
+def update_when_needed(source: NovaIronicDriver, me: str,
                        is_needed: Callable[[str, bool], bool],
                        ended: Callable[[str, bool], object]) -> None:
     """Keep the resource tracker from updating nodes without need.
 
     :param source: the driver that the manager has
+    :param me: the canonical name of this service
     :param is_needed: asked with the UUID of each node that the manager has the
         tracker update, and with whether nova-compute is just starting
     :param ended: called with the UUID of each node that was updated, and with
@@ -1059,6 +1061,11 @@ def update_when_needed(source: NovaIronicDriver,
     def always(context: nova_context.RequestContext, nodename: str,
                startup: bool = False) -> None:
         is_good = False
+        row = tracker.compute_nodes.get(nodename)
+        if row is not None and model.canonical(row.host) != me:
+            # The tracker has learnt by its last write that another service has
+            # the node. It would write the ID of this service into the row now.
+            forget(source, nodename)
         try:
             update(context, nodename, startup=startup)
             is_good = True
@@ -1150,6 +1157,13 @@ def tell_status(source: NovaIronicDriver,
         except exception.ComputeHostNotFound:
             if not untracked(True):
                 raise
+        except RuntimeError:
+            # Nova goes through what the tracker has, to which a node was added
+            # meanwhile.
+            tracked: set[str] = set()
+            in_turn_with_tracker(
+                lambda: tracked.update(compute.rt.compute_nodes))
+            nodes = tracked.union(nodes)
         tell_more(nodes, enabled)
     compute._update_compute_provider_status = told
 

@@ -40,7 +40,8 @@ class RingMixin(shared.OnNodeMixin):
         upstream.watch_claims(self, self._before_build)
         upstream.restore_providers(self)
         ring = self.ring_service
-        upstream.update_when_needed(self, self._is_to_update, ring.note_update)
+        upstream.update_when_needed(
+            self, ring.settings.me, self._is_to_update, ring.note_update)
         upstream.read_rows_once(self, ring.nova.give_own_rows)
         upstream.look_where_builds_are(self, ring.nodes_of_builds)
         upstream.note_failed_builds(self, ring.turns.failed)
@@ -87,7 +88,7 @@ class RingMixin(shared.OnNodeMixin):
         if not ring.is_to_update(node, is_start):
             return False
         with self.ring_lock:
-            said = ring.offer(node)
+            said = ring.offer(node, is_start)
         # Without the lock: the tracker has one of its own, and asks this
         # driver for nodes while it holds that.
         if said is not None and ring.write_offer(node, said):

@@ -636,15 +636,17 @@ class RingService(Service):
         self.skipped += 1
         return False
 
-    def offer(self, node: str) -> Mapping[str, str] | None:
+    def offer(self, node: str, is_start: bool = False
+              ) -> Mapping[str, str] | None:
         """Return the content of a row of which only the offer has changed.
 
         :param node: the node's UUID
+        :param is_start: whether nova-compute is just starting
         :returns: its statistics; None if the tracker has to update the node
         """
         step = self.result.plan.steps.get(node)
         if node not in self.result.changes.offers or step is None or (
-                self._has_turn(node)):
+                self._has_turn(node, is_start)):
             return None
         said = self._said(node, step)
         # As the row says already. Ironic may have been asked since.

@@ -16,15 +16,13 @@ def may_take(this: one_pass.Pass) -> bool:
     """Return whether this service may still take nodes, as was decided.
 
     :param this: the last look at the nodes
-    :returns: False if it is about to end, or if an operator has disabled or
-        enabled it since: then the next pass decides anew
+    :returns: False if it is about to end, or if an operator has disabled it
+        or forced it down since: then the next pass decides anew
     """
-    current = this.current
     if this.world.process.is_ending():
         return False
-    record = this.world.nova.service(current.host)
-    return record is not None and (
-        record.disabled is this.standing.is_disabled(current.me))
+    record = this.world.nova.service(this.current.host)
+    return record is not None and not (record.disabled or record.forced_down)
 
 
 class Rows:

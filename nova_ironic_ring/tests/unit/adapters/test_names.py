@@ -41,6 +41,7 @@ _PROMISED = ('nova.conf', 'nova.context', 'nova.objects')
 _OF_OTHERS = {
     'disabled': 'a line of the log',
     'get': 'mappings, and the client of Ironic',
+    'host': 'compute nodes',
     'instance_uuid': 'nodes of Ironic',
     'name': 'options, and parameters',
     'status': 'migrations',
@@ -213,9 +214,9 @@ class TableTestCase(base.BaseTestCase):
                 upstream.when_started, upstream.read_rows_once,
                 upstream.look_where_builds_are, upstream.note_failed_builds):
             put(source, mock.Mock())
-        for put in (upstream.guard_interrupted, upstream.tell_status,
-                    upstream.update_when_needed):
+        for put in upstream.guard_interrupted, upstream.tell_status:
             put(source, mock.Mock(), mock.Mock())
+        upstream.update_when_needed(source, 'me', mock.Mock(), mock.Mock())
         owners = {
             manager.ComputeManager: compute,
             resource_tracker.ResourceTracker: compute.rt,

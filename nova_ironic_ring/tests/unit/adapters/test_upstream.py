@@ -811,6 +811,10 @@ class PrivateNamesTestCase(base.BaseTestCase):
 
     def test_updates_that_are_not_needed(self):
         tracker = mock.create_autospec(resource_tracker.ResourceTracker)
+        rows = {'changed': 'me', 'same': 'another'}
+        tracker.compute_nodes = {
+            node: objects.ComputeNode(host=host)
+            for node, host in rows.items()}
         update = tracker.update_available_resource
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
         compute.rt = tracker
@@ -821,7 +825,7 @@ class PrivateNamesTestCase(base.BaseTestCase):
             starts.append(is_start)
             return node == 'changed'
         upstream.update_when_needed(
-            source, is_needed,
+            source, 'me', is_needed,
             lambda node, is_good: ended.append((node, is_good)))
         # As the manager asks.
         for node in 'changed', 'same':
@@ -829,6 +833,8 @@ class PrivateNamesTestCase(base.BaseTestCase):
         update.assert_called_once_with('context', 'changed', startup=True)
         upstream.update(source, 'same')
         upstream.track(source, 'same')
+        # The tracker has learnt that another service has this one.
+        tracker.remove_node.assert_called_once_with('same')
         update.side_effect = ValueError
         self.assertRaises(ValueError, upstream.update, source, 'changed')
         self.assertEqual([('changed', True), ('same', True),

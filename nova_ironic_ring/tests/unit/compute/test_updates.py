@@ -2,11 +2,14 @@
 
 """Tests of the driver that updates what has changed, and not what is there."""
 
+import contextlib
 import dataclasses
 import threading
 import time
+import types
 from unittest import mock
 
+from nova.compute import manager
 from nova.compute import task_states
 from nova.compute import vm_states
 from nova import context as nova_context
@@ -205,6 +208,19 @@ class UpdatesTestCase(WatchedTestCase):
         self.me.run_pass(startup=True)
         self.assertEqual({self.reporter()}, set(self.updated))
         self.assertEqual(set(self.own), self.run_pass())
+
+    def test_offers_that_are_taken_back_at_a_start(self):
+        self.configure(full_update_interval=600)
+        self.nova.change_service('me', disabled=True)
+        self.run_pass()
+        self.assertNotEqual({}, self.nova.offers())
+        self.nova.change_service('me', disabled=False)
+        self.start_again()
+        self.nova.advance(1200)
+        self.updated.clear()
+        self.me.run_pass(startup=True)
+        self.assertEqual({self.reporter()}, set(self.updated))
+        self.assertEqual({}, self.nova.offers())
 
     def test_claim_of_a_node_that_is_not_tracked(self):
         node = self.restart()
@@ -637,6 +653,55 @@ class NovaTrackerTestCase(base.DriverTestCase):
             self.driver, self.node, lambda said: before))
         self.assertEqual({}, self.nova.offers())
         self.assertEqual(before, dict(rows[self.node].stats))
+
+    def test_service_of_a_node_that_another_has_taken(self):
+        """The tracker does not write its own service into the row."""
+        row = {'host': 'me', 'service_id': 1}
+
+        def save(node: objects.ComputeNode) -> None:
+            changed = node.obj_get_changes()
+            if node.hypervisor_hostname == self.node:
+                row.update({name: changed[name]
+                            for name in row.keys() & changed.keys()})
+                # As Nova does with what the database has.
+                node.host, node.service_id = row['host'], row['service_id']
+            node.obj_reset_changes()
+        self.useFixture(base.fixtures.MockPatchObject(
+            objects.ComputeNode, 'save', save))
+        row |= {'host': 'b', 'service_id': 2}
+        self.nova.own(self.node, 'b')
+        for new in 'one', 'two':
+            self.nova.properties[self.node] = {'capabilities': f'new:{new}'}
+            upstream.add_to_cache(
+                self.driver, {self.node: self.nova.node(self.node)})
+            with contextlib.suppress(exception.ComputeHostNotFound):
+                upstream.track(self.driver, self.node)
+        self.assertEqual({'host': 'b', 'service_id': 2}, row)
+        self.assertNotIn(self.node, self.tracked.tracker.compute_nodes)
+
+    def test_node_that_is_tracked_while_the_service_is_disabled(self):
+        names, told = self.nova.owned('me'), list[str]()
+        upstream.forget(self.driver, self.node)
+
+        def tell(context, uuid, enabled):
+            told.append(uuid)
+            if len(told) == 1:
+                # As in another thread.
+                upstream.track(self.driver, self.node)
+        compute = types.SimpleNamespace(
+            rt=self.tracked.tracker, host='me', virtapi=types.SimpleNamespace(
+                update_compute_provider_status=tell))
+        compute._update_compute_provider_status = types.MethodType(
+            manager.ComputeManager._update_compute_provider_status, compute)
+        more = {}
+        upstream.tell_status(
+            types.SimpleNamespace(
+                virtapi=types.SimpleNamespace(_compute=compute)),
+            lambda enabled: {'untracked'},
+            lambda nodes, enabled: more.update(dict.fromkeys(nodes, enabled)))
+        compute._update_compute_provider_status('context', False)
+        self.assertGreater(len(names), len(told))
+        self.assertEqual(dict.fromkeys({*names, 'untracked'}, False), more)
 
     def offer_all(self) -> None:
         """Begin a pass in which the service is to offer its nodes."""

@@ -2,15 +2,19 @@
 
 import dataclasses
 
+import ddt
 import fixtures
 
 from nova_ironic_ring.core.deciding.decisions import Decision
+from nova_ironic_ring.core.looking import look
+from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.tests.unit.core import base
 from nova_ironic_ring.tests.unit.core.base import desired
 
 
+@ddt.ddt
 class TakeTestCase(base.PassTestCase):
     """Nodes that are taken without Nova's tracker."""
 
@@ -48,9 +52,18 @@ class TakeTestCase(base.PassTestCase):
         # Builds that its former owner may still get are looked for.
         self.assertEqual({self.node: 'a'}, self.memory.handovers.givers)
 
-    def test_service_that_was_disabled_since(self):
+    @ddt.data('disabled', 'forced_down')
+    def test_service_that_was_disabled_since(self, how):
         service = self.cloud.services['me']
-        self.cloud.services['me'] = dataclasses.replace(service, disabled=True)
+        self.cloud.services['me'] = dataclasses.replace(
+            service, **{how: True})
+        self.assertEqual({self.node}, self._take().lost)
+        # A look between passes has seen that as well.
+        this = one_pass.Pass(
+            self.tracker.world, self.current, self.memory.copied(),
+            self.memory)
+        look.between_passes(this)
+        self.memory = this.memory
         self.assertEqual({self.node}, self._take().lost)
         self.assertEqual('a', self.cloud.rows[self.node].owner)
         # And when the resource tracker is to take the node.
