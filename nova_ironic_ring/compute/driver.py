@@ -7,7 +7,7 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute.instances import guards
-from nova_ironic_ring.compute import service
+from nova_ironic_ring.compute import node_service
 from nova_ironic_ring.compute import shared
 from nova_ironic_ring.core.taking.building import arrivals
 
@@ -25,8 +25,8 @@ class RingMixin(shared.OnNodeMixin):
             pass
     """
 
-    ring_service: service.RingService
-    _SERVICE = service.RingService
+    ring_service: node_service.RingService
+    _SERVICE = node_service.RingService
 
     def init_host(self, host: str) -> None:
         """Refuse to start if the configuration allows no ring.

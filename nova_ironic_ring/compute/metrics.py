@@ -24,6 +24,7 @@ from prometheus_client import core
 from prometheus_client import registry
 
 from nova_ironic_ring.compute import certificates
+from nova_ironic_ring.compute import node_service
 from nova_ironic_ring.compute import pool_service
 from nova_ironic_ring.compute.recording import counters
 from nova_ironic_ring.compute import service
@@ -59,7 +60,7 @@ class Collector(registry.Collector):
     def collect(self) -> Iterator[core.Metric]:
         """Make the values."""
         yield from self._passes()
-        if isinstance(self._ring, service.RingService):
+        if isinstance(self._ring, node_service.RingService):
             yield from self._nodes(self._ring)
         elif isinstance(self._ring, pool_service.PoolService):
             yield from self._pools(self._ring)
@@ -86,7 +87,7 @@ class Collector(registry.Collector):
                      ring.memory.work_watch.handover_timeout(
                          current.me, current))
 
-    def _nodes(self, ring: service.RingService) -> Iterator[core.Metric]:
+    def _nodes(self, ring: node_service.RingService) -> Iterator[core.Metric]:
         steps, now = ring.result.plan.steps, ring.process.now()
         counts = dict.fromkeys(decisions.Decision, 0)
         offers = set()

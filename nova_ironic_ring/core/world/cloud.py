@@ -12,6 +12,8 @@ import dataclasses
 import datetime
 
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import provider_check
+from nova_ironic_ring.core.deciding import turns
 from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import node_places
@@ -699,7 +701,8 @@ class Tracker:
         #: What the service remembers.
         self.memory = observation.Memory()
         #: Whose turn it is to be updated.
-        self.turns = updates.Turns(process.now())
+        self.turns = turns.Turns(process.now())
+        self._check = provider_check.ProviderCheck(process.now())
         #: Until when turns count, in seconds.
         self.until = self.turns.began
         self.new = new_nodes.FEW
@@ -729,13 +732,14 @@ class Tracker:
         self.new = new_nodes.NewNodes(result.plan.steps.values())
         self.process.untracked = (
             result.changes.unchanged | result.changes.offers)
-        standing = result.memory.standing
-        if not self.turns.is_checked(standing, self.process.now()):
-            wrong = self.turns.check(
-                result.changes, self.world.placement.providers(),
-                updates.Moment(self.process.now(), standing, self.current.me))
+        seen = provider_check.Moment(
+            self.process.now(), result.memory.standing, self.current.me)
+        if self._check.is_due(seen):
+            wrong = self._check.find(
+                result.changes, self.world.placement.providers(), seen)
+            self.turns.failed(*wrong.to_update)
             self.world.placement.tell_status(
-                wrong, not standing.is_disabled(self.current.me))
+                wrong.to_tell, not seen.standing.is_disabled(seen.me))
 
     def look(self, listed: tracking.Listed
              ) -> Sequence[model.Takeover] | None:
@@ -811,8 +815,8 @@ class Tracker:
         if node in moved.taken:
             now = self.process.now()
             self.turns.updated(node, now)
-            self.turns.came(
-                filter(None, [step.claim]), updates.Moment(
+            self._check.came(
+                filter(None, [step.claim]), provider_check.Moment(
                     now, this.standing, self.current.me),
                 self.current.full_update_interval)
         return node in moved.taken | moved.lost

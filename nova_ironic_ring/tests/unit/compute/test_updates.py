@@ -25,6 +25,7 @@ from nova_ironic_ring.adapters import several
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import turns
 from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.tests.fixtures import nova_tracker
@@ -477,7 +478,7 @@ class MovesTestCase(WatchedTestCase):
         self.configure(full_update_interval=600)
         now = self.me.ring.process.now()
         # The process has run for long.
-        self.me.ring.turns = updates.Turns(now - 6000)
+        self.me.ring.turns = turns.Turns(now - 6000)
         for node in self.own:
             self.me.ring.turns.updated(node, now)
         came = self.kill()
@@ -487,9 +488,9 @@ class MovesTestCase(WatchedTestCase):
 
     def test_turns_that_come_in_a_pass_wait_for_the_next(self):
         self.configure(full_update_interval=600)
-        turns = self.me.ring.turns = updates.Turns(
+        found = self.me.ring.turns = turns.Turns(
             self.me.ring.process.now())
-        turns.failed(min(self.own))
+        found.failed(min(self.own))
         describe = self.driver.get_available_resource
 
         def described(node):
@@ -501,13 +502,13 @@ class MovesTestCase(WatchedTestCase):
             first = self.run_pass()
             self.assertGreater(len(self.own), len(first))
             # Otherwise the interval would become longer.
-            turns._cost = 0
+            found._cost = 0
             self.assertEqual(set(self.own), first | self.run_pass())
 
     def test_turns_take_a_part_of_the_time(self):
         self.configure(full_update_interval=600)
         ring = self.me.ring
-        ring.turns = updates.Turns(ring.process.now() - 6000)
+        ring.turns = turns.Turns(ring.process.now() - 6000)
         describe = self.driver.get_available_resource
 
         def described(node):

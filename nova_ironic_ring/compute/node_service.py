@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""One service with single nodes: which are its own, and which it updates."""
+
+import collections
+from collections.abc import Collection, Iterable, Mapping, Sequence
+import dataclasses
+import itertools
+
+from oslo_log import log as logging
+
+from nova_ironic_ring.adapters.nova import stats
+from nova_ironic_ring.adapters import upstream
+from nova_ironic_ring.compute import provider_checks
+from nova_ironic_ring.compute import service
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import turns
+from nova_ironic_ring.core.deciding import updates
+from nova_ironic_ring.core.looking import changes
+from nova_ironic_ring.core.passing import node_places
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.taking.building import arrivals
+from nova_ironic_ring.core.taking.building import builds
+from nova_ironic_ring.core.taking import leftovers
+from nova_ironic_ring.core.taking import new_nodes
+from nova_ironic_ring.core.taking import rows
+from nova_ironic_ring.core.taking import tracking
+from nova_ironic_ring.core.values import model
+
+LOG = logging.getLogger(__name__)
+
+# The most nodes to take in addition at a time: the look at the services
+# between two passes waits for them.
+_MOST_MOVED = 99
+
+_NODES = node_places.Nodes()
+
+
+class RingService(service.Service):
+    """Decides for one nova-compute which nodes are its own."""
+
+    def __init__(self, driver: upstream.NovaIronicDriver) -> None:
+        super().__init__(driver)
+        #: The result of the last pass.
+        self.result = node_places.PassResult()
+        #: The turns of the nodes to be updated.
+        self.turns = turns.Turns(self.process.now())
+        self._checks = provider_checks.ProviderChecks(self)
+        self._new = new_nodes.FEW
+        # When the update of a node began that had only its turn, in seconds.
+        self._in_turn: dict[str, float] = {}
+        #: The results for nodes that were to move without the tracker; False
+        #: if the tracker is to take them.
+        self._moved: dict[str, bool] = {}
+        #: How often nodes were updated, and how often that was not needed.
+        self.updated = self.skipped = 0
+        #: What this service writes into all its rows: the shards that it
+        #: holds, and a fingerprint of all else.
+        self._brings: tuple[frozenset[str] | None, str] = (None, '')
+        #: What the tracker has written last, by the node's UUID.
+        self._wrote: dict[str, tuple[object, ...] | None] = {}
+
+    @property
+    def orphans(self) -> frozenset[str]:
+        return self.result.orphans
+
+    def summary(self) -> dict[str, object]:
+        counts = collections.Counter(
+            step.decision for step in self.result.plan.steps.values())
+        return {'decisions': {decision.name: count
+                              for decision, count in counts.items()}}
+
+    def run_pass(self) -> node_places.PassResult:
+        """Run a pass, and log what happens in it.
+
+        :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
+        :raises nova.exception.InvalidConfiguration: if there is no good
+            configuration
+        """
+        self.result = self._run(_NODES)
+        nodes = self.ironic.for_nova(self.result.listed)
+        # The tracker deletes the record of a node that is left out.
+        self.nodes = {node: nodes[node] for node in self.result.listed}
+        self.turns.keep(self.result.listed.keys())
+        self.turns.pace(
+            len(self.result.listed), self.settings.full_update_interval,
+            self.process.now())
+        self._in_turn = {}
+        self._wrote = {node: said for node, said in self._wrote.copy().items()
+                       if node in self.result.listed}
+        self._new = new_nodes.NewNodes(self.result.plan.steps.values())
+        self.turns.failed(*self._checks.run(self.result.changes))
+        # Whether the tracker tracks them or not: it may still drop some, if
+        # Nova reads from a database that lags behind.
+        changes = self.result.changes
+        self.process.untracked = changes.unchanged | changes.offers
+        self._brings = self.memory.held, updates.of_settings(
+            self.settings, self.process)
+        self._moved = {}
+        return self.result
+
+    def nodes_of_builds(self, nodes: Collection[str]) -> Collection[str]:
+        """Return the nodes that builds have allocations of.
+
+        :param nodes: the UUIDs of the nodes to look for
+        :returns: all of them if there are more builds than nodes: then it is
+            less to ask for each node
+        """
+        building = self.nova.building()
+        if len(building) > len(nodes):
+            return nodes
+        return self.placement.providers_of_all(building).intersection(nodes)
+
+    def is_to_update(self, node: str, is_start: bool = False) -> bool:
+        """Return whether the resource tracker is to update a listed node.
+
+        :param node: the node's UUID
+        :param is_start: whether nova-compute is just starting
+        """
+        is_unchanged = node in self.result.changes.unchanged
+        if not is_unchanged or self._has_turn(node, is_start):
+            if is_unchanged:
+                self._in_turn[node] = self.process.now()
+            if node in self.result.changes.changed and (
+                    self._wrote.get(node) == self._to_write(node)):
+                # Another service has written the row since; the tracker does
+                # not see that.
+                upstream.forget(self._driver, node)
+            return True
+        self.skipped += 1
+        return False
+
+    def offer(self, node: str, is_start: bool = False
+              ) -> Mapping[str, str] | None:
+        """Return the content of a row of which only the offer has changed.
+
+        :param node: the node's UUID
+        :param is_start: whether nova-compute is just starting
+        :returns: its statistics; None if the tracker has to update the node
+        """
+        step = self.result.plan.steps.get(node)
+        if node not in self.result.changes.offers or step is None or (
+                self._has_turn(node, is_start)):
+            return None
+        said = self._said(node, step)
+        # As the row says already. Ironic may have been asked since.
+        was_made_of = updates.made_of(
+            self.result.answers[node], step.decision, self._brings[1])
+        return said if stats.read_made(
+            said, self.settings.host) == was_made_of else None
+
+    def write_offer(self, node: str, said: Mapping[str, str]) -> bool:
+        """Write an offer into a row, or take it back, without the tracker.
+
+        :param node: the node's UUID
+        :param said: what the row is to say
+        :returns: whether there is nothing left to do
+        """
+        def change(before: Mapping[str, str]) -> dict[str, str]:
+            return {**stats.cleaned(before), **said}
+        try:
+            return upstream.say(self._driver, node, change) or (
+                self.nova.say(node, change))
+        except Exception as error:
+            LOG.warning('Cannot write the offer of node %(node)s; the '
+                        'resource tracker writes it later: %(error)s',
+                        {'node': node, 'error': error})
+            return False
+
+    def move(self, node: str) -> bool:
+        """Take a node without the resource tracker, if that is enough.
+
+        It takes other nodes of the pass at the same time.
+
+        :param node: the node's UUID
+        :returns: whether there is nothing left to do: the node is this
+            service's, or another's
+        """
+        steps = self.result.plan.steps
+        if node in self._moved or not rows.can_move(steps.get(node)) or (
+                not self.settings.full_update_interval):
+            return self._moved.get(node, False)
+        chosen = [node, *itertools.islice((
+            each for each, step in steps.items()
+            if rows.can_move(step) and each not in self._moved
+            and each != node), _MOST_MOVED)]
+        try:
+            moved = rows.take(self._between(), rows.Wanted(
+                {each: steps[each] for each in chosen},
+                self._to_be_made_of(chosen)))
+        except Exception as error:
+            LOG.warning('Cannot take %(count)d nodes directly; the resource '
+                        'tracker takes them, which is slower: %(error)s',
+                        {'count': len(chosen), 'error': error})
+            self._moved |= dict.fromkeys(chosen, False)
+            return False
+        self._note_moved(moved.taken)
+        self._moved |= {each: each in moved.taken | moved.lost
+                        for each in chosen}
+        return self._moved[node]
+
+    def _note_moved(self, nodes: Collection[str]) -> None:
+        """Note that nodes have become this service's without the tracker."""
+        now, steps = self.process.now(), self.result.plan.steps
+        self._checks.came(filter(None, (
+            steps[node].claim for node in nodes)))
+        for node in nodes:
+            # Their former owner has updated them, so each waits for its turn.
+            self.turns.updated(node, now)
+        self.process.untracked = self.process.untracked.union(nodes)
+        # For a build on one, the tracker reads it from here.
+        self.result = dataclasses.replace(
+            self.result, plan=self.result.plan.having({
+                node: dataclasses.replace(steps[node], claim=planner.Claim(
+                    None, True, self.settings.host)) for node in nodes}))
+
+    def _to_be_made_of(self, nodes: Iterable[str]) -> dict[str, str]:
+        """Return what the rows of nodes are to say that they were made of."""
+        steps = self.result.plan.steps
+        said = updates.of_settings(self.settings, self.process)
+        answers = self.ironic.fingerprints(
+            node for node in nodes if node in self.ironic.found)
+        return {node: updates.made_of(answer, steps[node].decision, said)
+                for node, answer in answers.items()}
+
+    def _has_turn(self, node: str, is_start: bool = False) -> bool:
+        """Return whether a node is to be updated, changed or not.
+
+        The turns that come while the tracker goes from node to node wait for
+        the next pass: otherwise a service that cannot keep up would update all
+        its nodes in one pass. And nova-compute answers no message before its
+        first pass has ended, so all turns wait for the second one.
+
+        :param node: the node's UUID
+        :param is_start: whether nova-compute is just starting
+        """
+        until = (self.turns.began if is_start or self.ended is None
+                 else self.ended.now)
+        return self.turns.has(node, until, self.settings.full_update_interval)
+
+    def note_update(self, node: str, is_good: bool) -> None:
+        """Note that the resource tracker has updated a node.
+
+        :param node: the node's UUID
+        :param is_good: whether the update has succeeded
+        """
+        self.updated += 1
+        at_once = len(self._in_turn)
+        begun = self._in_turn.pop(node, None)
+        if is_good:
+            # Each pass tries a failed one again, whatever that takes.
+            if begun is not None:
+                self.turns.took((self.process.now() - begun) / at_once)
+            self.turns.updated(node, self.process.now())
+            self._wrote[node] = self._to_write(node)
+        # Nova deletes an instance after Ironic has let go of it, and begins to
+        # build one before: what was counted does not stay.
+        if not is_good or (
+                self.result.listed.get(node) is None
+                and upstream.counts_instances(self._driver, node)):
+            self.turns.failed(node)
+
+    def _to_write(self, node: str) -> tuple[object, ...] | None:
+        """Return the part of a row that shows that the row is complete."""
+        step = self.result.plan.steps.get(node)
+        return None if step is None else (
+            self.result.answers.get(node), step.in_row, self._brings)
+
+    def untracked(self) -> frozenset[str]:
+        """Name the nodes of this service that the tracker does not track."""
+        return self.process.untracked - upstream.tracked_nodes(self._driver)
+
+    def to_be_told(self, is_enabled: bool) -> frozenset[str]:
+        """Name the untracked nodes that Placement is told the status of now.
+
+        If the service is disabled, these are those with an instance. The free
+        ones go to other services, who would have to take that back; a pass
+        tells of those that stay.
+
+        :param is_enabled: whether the service is enabled
+        """
+        listed = self.result.listed
+        return frozenset(node for node in self.untracked()
+                         if is_enabled or listed.get(node) is not None)
+
+    def oldest_update(self) -> float:
+        """Return how long ago, in seconds, the oldest update of a node was."""
+        return self.turns.oldest(self.result.listed, self.process.now())
+
+    def react(self) -> service.Reacted:
+        result = self._look(_NODES)
+        if result.steps:
+            # What was to move in the pass may have belonged to another service
+            # then.
+            for node in result.steps:
+                self._moved.pop(node, None)
+            self.result = dataclasses.replace(
+                self.result, plan=self.result.plan.having(result.steps),
+                orphans=self.result.orphans.difference(
+                    each.instance for each in result.taken))
+        nodes = self.ironic.for_nova(result.steps)
+        self.nodes = {**self.nodes, **nodes}
+        return service.Reacted(result.taken, nodes, list(result.steps))
+
+    def change(self, nodes: Sequence[str]) -> service.Reacted:
+        # What has come without the tracker is this service's as well.
+        steps, own = self.result.plan.steps, self.process.tracked()
+        result = self._change(_NODES, [
+            node for node in nodes if changes.is_watched(
+                steps.get(node), node in own)])
+        made = self.ironic.for_nova(result.nodes)
+        self.nodes = {**self.nodes, **made}
+        # What the tracker is to write by it. A row that is to say another
+        # offer is not to say, before that, that this is written.
+        before = self.result.changes
+        self.result = dataclasses.replace(self.result, answers={
+            **self.result.answers, **self.ironic.fingerprints(made)
+        }, changes=dataclasses.replace(
+            before, offers=before.offers - made.keys()))
+        return service.Reacted(nodes=made, places=[
+            node for node in result.places if node in made])
+
+    def is_interrupted(self, instance: str, node: str) -> bool:
+        if builds.is_interrupted(self._between(), observation.Unclaimed(
+                instance, node, self.process.now())):
+            return True
+        LOG.info('Instance %(instance)s is to be built on node %(node)s of '
+                 'this service, by this service or by a peer that had the '
+                 'node before: this service does not touch it.',
+                 {'instance': instance, 'node': node})
+        return False
+
+    def lists(self, place: str) -> bool:
+        step = self.result.plan.steps.get(place)
+        return step is not None and step.decision.lists
+
+    def look_at(self, node: str) -> Sequence[model.Takeover] | None:
+        """Look at a node once more before the resource tracker records it.
+
+        :param node: the node's UUID
+        :returns: instances that have become this service's by it; None if
+            another service has taken the node meanwhile
+        """
+        step = self.result.plan.steps.get(node)
+        if step is None:
+            return ()
+        this = self._between()
+        is_mine = tracking.look(this, tracking.Listed(
+            node, step, self.process.tracks(node), self._new))
+        self._tell(this.happened)
+        return this.taken if is_mine else None
+
+    def is_gone(self, node: str) -> bool:
+        """Return whether another service has taken a node that is tracked.
+
+        :param node: the node's UUID
+        """
+        return arrivals.is_gone(self.world, node, self.settings.me)
+
+    def take_for_build(self, arrival: arrivals.Arrival) -> bool:
+        """Take a node for a build that was sent here for it.
+
+        The resource tracker has to record the node then.
+
+        :param arrival: the build
+        :returns: False if the build cannot be done here
+        """
+        if arrival.node not in self.ironic.found and (
+                self.memory.held is not None):
+            # Its shard may be another's now.
+            self.ironic.named(self.settings.scope, [arrival.node])
+        nodes = self.ironic.for_nova([arrival.node])
+        taken = (arrivals.take(self.world, arrival, self.result.plan)
+                 if nodes else None)
+        if taken is None:
+            return False
+        self.result = dataclasses.replace(self.result, plan=taken.plan)
+        self.nodes = {**self.nodes, **nodes}
+        if taken.happened.owner != self.settings.host:
+            # Otherwise it has come since, and only the tracker lacks it.
+            self._tell([taken.happened])
+        return True
+
+    def stats(self, node: str, found: Mapping[str, str]) -> dict[str, str]:
+        """Return what the others are to read in the row of a node.
+
+        :param node: the node's UUID
+        :param found: the statistics that Nova's driver has made of the node
+        """
+        step = self.result.plan.steps.get(node)
+        return stats.cleaned(found) | (
+            {} if step is None else self._said(node, step))
+
+    def _said(self, node: str, step: planner.Step) -> dict[str, str]:
+        """Return what the row of a node is to say of what was decided."""
+        said = self.said_of_itself(node) | self._made_of(node, step)
+        if step.in_row is not None:
+            said |= stats.offer(self.settings.host, step.in_row)
+        return said
+
+    def _made_of(self, node: str, step: planner.Step) -> dict[str, str]:
+        """Return the fingerprint of what the row of a node is made of."""
+        # Nova's driver may just have read the node itself.
+        said = self._driver.node_cache.get(node)
+        answer = None if said is None else self.ironic.fingerprint_of(said)
+        return {} if answer is None else stats.make(
+            self.settings.host, updates.made_of(
+                answer, step.decision, updates.of_settings(
+                    self.settings, self.process)))
+
+    def is_deleted(self, node: str) -> bool:
+        this = self._between()
+        try:
+            is_gone = leftovers.is_deleted(this, node)
+        except Exception as error:
+            # Nova would give up the rest of its pass.
+            LOG.error('Cannot find out whether node %(node)s is deleted: '
+                      '%(error)s', {'node': node, 'error': error})
+            return False
+        self._tell(this.happened)
+        return is_gone
