@@ -3,7 +3,9 @@
 """Finds what is wrong when all events are over."""
 
 import collections
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from openstack.baremetal.v1 import node as node_of
 
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
@@ -134,11 +136,7 @@ def _records(world: worlds.World) -> Iterator[str]:
         for group in worlds.GROUPS:
             total = sum(pool.total - pool.reserved for pool in seen.pools
                         if pool.owner in worlds.GROUPS[group])
-            wanted = sum(
-                node.conductor_group == group and not node.instance_id
-                for node in nodes.values()) + sum(
-                    server.status != 'ERROR' and server.compute_host
-                    in worlds.GROUPS[group] for server in world.servers())
+            wanted = _usable(world, group, nodes.values())
             if total != wanted:
                 yield f'pools of {group} have {total} nodes, not {wanted}'
     providers = {each.id
@@ -150,6 +148,20 @@ def _records(world: worlds.World) -> Iterator[str]:
     owners = {**rows, **{pool.uuid: pool.owner for pool in seen.pools}}
     yield from _zones(world, {
         uuid: owner for uuid, owner in owners.items() if uuid in providers})
+
+
+def _usable(world: worlds.World, group: str,
+            nodes: Iterable[node_of.Node]) -> int:
+    """Return how many nodes of a group have a server or can have one.
+
+    A node that Ironic could not undeploy can have none.
+    """
+    return sum(
+        node.conductor_group == group and not node.instance_id
+        and node.provision_state == 'available' for node in nodes) + sum(
+            server.status != 'ERROR'
+            and server.compute_host in worlds.GROUPS[group]
+            for server in world.servers())
 
 
 def _zones(world: worlds.World, owners: Mapping[str, str]) -> Iterator[str]:

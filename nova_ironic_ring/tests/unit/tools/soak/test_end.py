@@ -61,3 +61,19 @@ class EndTestCase(base.BaseTestCase):
         self.ironic.set_node_provision_state.assert_called_once_with(
             'left', 'deleted')
         self.assertEqual({'undeploy': 1}, self.refused)
+
+
+class UsableTestCase(base.BaseTestCase):
+
+    def test_nodes_that_can_have_a_server(self):
+        states = ['available', 'error', 'available', 'active', 'available']
+        nodes = [mock.Mock(conductor_group='rack-a', provision_state=state,
+                           instance_id='a' if state == 'active' else None)
+                 for state in states]
+        nodes[0].conductor_group = 'rack-b'
+        world = mock.Mock(servers=lambda: [
+            mock.Mock(status='ACTIVE', compute_host='compute-1'),
+            mock.Mock(status='ERROR', compute_host='compute-1'),
+            mock.Mock(status='ACTIVE', compute_host='compute-3')])
+        self.assertEqual(3, end._usable(world, 'rack-a', nodes))
+        self.assertEqual(2, end._usable(world, 'rack-b', nodes))
