@@ -28,8 +28,8 @@ def complaints(world: worlds.World, refused: collections.Counter[str]
 
     :param world: the lab, in which all services run
     :param refused: how often each event was refused; this adds the deletes
-        that had to be asked for again, and the nodes that Ironic had to be
-        told again to undeploy
+        that had to be asked for again, the nodes that Ironic had to be told
+        again to undeploy, and the volumes that had to be freed
     :returns: a line for each thing that is wrong
     """
     found: list[str] = []
@@ -48,6 +48,8 @@ def complaints(world: worlds.World, refused: collections.Counter[str]
                 world.link.compute.delete_server(server)
         if undeployed := _undeploy(world):
             refused['undeploy'] += undeployed
+        if freed := _free_volumes(world):
+            refused['free volume'] += freed
         return is_well(_emptiness)
     operators.wait(lambda: is_well(_servers), _PATIENCE)
     said = list(found)
@@ -76,6 +78,27 @@ def _undeploy(world: worlds.World) -> int:
             baremetal.delete_volume_target(target)
         baremetal.set_node_provision_state(node.id, 'deleted')
         count += 1
+    return count
+
+
+def _free_volumes(world: worlds.World) -> int:
+    """Free volumes that killed services have left, as an operator would.
+
+    Nova notes which volume it has made for a server after it has attached the
+    volume. If its service is killed before that, no delete of the server finds
+    the volume. No driver changes that.
+
+    :returns: how many volumes these were
+    """
+    cinder, count = world.link.block_storage, 0
+    known = {server.id for server in world.servers()}
+    volumes = {volume.id for volume in cinder.volumes()
+               if volume.status == 'attaching'}
+    for attachment in cinder.attachments():
+        if attachment.volume_id in volumes and (
+                attachment.instance not in known):
+            cinder.delete_attachment(attachment)
+            count += 1
     return count
 
 

@@ -19,6 +19,9 @@ class EndTestCase(base.BaseTestCase):
         self.world = mock.Mock(servers=lambda: list(self.servers))
         self.ironic = self.world.system.baremetal
         self.ironic.nodes.return_value = []
+        self.cinder = self.world.link.block_storage
+        self.cinder.volumes.return_value = []
+        self.cinder.attachments.return_value = []
         self.delete = self.world.link.compute.delete_server
         self.refused = collections.Counter()
         for name in '_servers', '_records':
@@ -61,6 +64,22 @@ class EndTestCase(base.BaseTestCase):
         self.ironic.set_node_provision_state.assert_called_once_with(
             'left', 'deleted')
         self.assertEqual({'undeploy': 1}, self.refused)
+
+    def test_volumes_of_builds_that_were_killed(self):
+        kept = self.servers[0]
+        kept.task_state = 'deleting'
+        self.cinder.volumes.return_value = [
+            mock.Mock(id=name, status=status) for name, status in (
+                ('used', 'in-use'), ('kept', 'attaching'),
+                ('left', 'attaching'))]
+        left = mock.Mock(volume_id='left', instance='gone')
+        attachments = [mock.Mock(volume_id='used', instance='gone'),
+                       mock.Mock(volume_id='kept', instance=kept.id), left]
+        self.cinder.attachments.return_value = attachments
+        self.cinder.delete_attachment.side_effect = attachments.remove
+        end.complaints(self.world, self.refused)
+        self.cinder.delete_attachment.assert_called_once_with(left)
+        self.assertEqual({'free volume': 1}, self.refused)
 
 
 class UsableTestCase(base.BaseTestCase):
