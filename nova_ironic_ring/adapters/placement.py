@@ -27,6 +27,8 @@ LOG = logging.getLogger(__name__)
 # that can be asked for a trait.
 _DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 _VERSION = '1.18'
+# The version of the API in which all of an inventory may be reserved.
+_VERSION_OF_RESERVED = '1.26'
 # Passes of the resource tracker write the same inventory.
 _ATTEMPTS = 4
 # The most nodes whose classes are looked up, to find others that are free.
@@ -327,27 +329,69 @@ class Placement:
             pool.name, lambda known: inventory(pool, found, known)))
 
     def reserve_all(self, pool: str) -> None:
-        # Its service may have written it since this one has.
-        self.reread(pool)
-        upstream.in_turn_with_tracker(lambda: self._write(
-            pool, lambda known: inventory(
-                pools.Pool(pool, is_hidden=True), pools.Inventory(), known)))
+        self._rewrite(pools.uuid_of(pool), lambda known: inventory(
+            pools.Pool(pool, is_hidden=True), pools.Inventory(), known))
 
     def reread(self, place: str) -> None:
         upstream.in_turn_with_tracker(
             lambda: self.forget_provider(pools.provider(place)))
 
     def make_room(self, place: str, pool: str) -> None:
-        self.reread(place)
         # A node has one unit, whatever has it: if that is this instance, a
         # former move was interrupted, and nothing is needed.
         used = (len(self.consumers(pools.provider(place)))
                 if pools.is_pool(place) else 0)
-        upstream.in_turn_with_tracker(lambda: self._write(
-            place, lambda known: {
-                name: _with_room(said, used)
-                for name, said in known.items()
-                if pools.is_class_of(pool, name)}))
+        self._rewrite(pools.provider(place), lambda known: {
+            name: _with_room(said, used) for name, said in known.items()
+            if pools.is_class_of(pool, name)})
+
+    def _rewrite(self, provider: str, make: Callable[[_Known], _Known]
+                 ) -> None:
+        """Change an inventory, if there is one.
+
+        Nova's client creates the provider that it is to write. Nova may just
+        have deleted that, with the record of its service, and then nothing
+        would delete it again.
+
+        :param provider: the UUID of the provider
+        :param make: as :meth:`_write` has it
+        :raises nova.exception.ResourceProviderUpdateConflict: if others write
+            it all the time
+        :raises nova.exception.ResourceProviderUpdateFailed: if Placement
+            refuses for another reason
+        """
+        def rewrite() -> None:
+            for _ in range(_ATTEMPTS):
+                if self._try_to_rewrite(provider, make):
+                    break
+            else:
+                raise exception.ResourceProviderUpdateConflict(
+                    uuid=provider, generation=0, error='')
+            # What Nova's client may have read before is old now.
+            self.forget_provider(provider)
+        upstream.in_turn_with_tracker(rewrite)
+
+    def _try_to_rewrite(self, provider: str, make: Callable[[_Known], _Known]
+                        ) -> bool:
+        """Do as :meth:`_rewrite` does, once.
+
+        :returns: False if somebody else has changed the provider meanwhile
+        """
+        url = f'/resource_providers/{provider}/inventories'
+        answer = self._client.get(url, version=_VERSION_OF_RESERVED)
+        if answer:
+            said = answer.json()
+            wanted = {**said['inventories'], **make(said['inventories'])}
+            if wanted == said['inventories']:
+                return True
+            answer = self._client.put(
+                url, {**said, 'inventories': wanted},
+                version=_VERSION_OF_RESERVED)
+        status = answer.status_code if answer is not None else None
+        if not answer and status not in (404, 409):
+            raise exception.ResourceProviderUpdateFailed(
+                url=url, error=getattr(answer, 'text', ''))
+        return status != 409
 
     def drop_provider(self, node: str) -> bool:
         if self.consumers(node):

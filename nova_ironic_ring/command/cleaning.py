@@ -65,12 +65,16 @@ class Cleaner:
                     sum(row.owner == owner for row in seen.rows.values()),
                     f'of {owner}', limit)
         else:
-            _believe(len(found), len(seen.providers or ()),
-                     'with a resource provider', limit)
+            # Of pools, Ironic knows nothing.
+            _believe(sum(not pools.is_pool(name) for name in found),
+                     len(seen.providers or ()), 'with a resource provider',
+                     limit)
         planned = [steps.PlannedStep(
             _Action.DELETE_RECORD if kind == 'rows'
             else _Action.DELETE_PROVIDER, node,
-            f'delete the {kind[:-1]} of node {node}') for node in found]
+            f'delete the {kind[:-1]} of '
+            f'{"pool" if pools.is_pool(node) else "node"} {node}')
+            for node in found]
         # A service that Nova has deletes its pools itself.
         return planned + [steps.PlannedStep(
             _Action.DELETE_RECORD, name, f'delete the row of pool {name}')
@@ -100,7 +104,10 @@ class Cleaner:
         """
         node = step.subject
         if pools.is_pool(node):
-            self._remove_pool(seen, node)
+            if step.action is _Action.DELETE_PROVIDER:
+                self._remove_provider_of_pool(seen, node)
+            else:
+                self._remove_pool(seen, node)
             return
         if self._source.has_node(node):
             raise errors.CommandError(
@@ -120,6 +127,15 @@ class Cleaner:
             if cell.destroy_record(node):
                 self._trail().write(audit.Code.RECORD_REMOVED, node=node,
                                     source=seen.rows[node].owner)
+
+    def _remove_provider_of_pool(self, seen: snapshot.Snapshot, name: str
+                                 ) -> None:
+        if name in seen.pools:
+            raise errors.CommandError(
+                f'Nova has pool {name} again: its provider is not removed.')
+        # Placement refuses where something is allocated.
+        self._source.delete_provider(pools.uuid_of(name))
+        self._trail().write(audit.Code.PROVIDER_REMOVED, node=name)
 
     def _remove_pool(self, seen: snapshot.Snapshot, name: str) -> None:
         # Or it has been removed.

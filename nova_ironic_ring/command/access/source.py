@@ -214,9 +214,11 @@ class Source:
         seen = _snapshot(
             found, instances, unread,
             self.cells()[0].name if self._cell is not None else None)
+        of_nodes, of_pools = (
+            providing.result() if providing else (None, frozenset[str]()))
         return dataclasses.replace(
             seen, nodes=nodes if ironic else snapshot.recorded(seen),
-            providers=providing.result() if providing else None,
+            providers=of_nodes, pool_providers=of_pools,
             inventories=counting.result() if counting else {},
             aggregates=placing.result() if placing else found.aggregates)
 
@@ -516,12 +518,16 @@ class Source:
         with _asking_ironic():
             return self._ironic.node(node, ('uuid',)) is not None
 
-    def _providers(self) -> frozenset[str]:
-        return frozenset(
-            each['uuid'] for each in self._ask_placement(
-                'GET', _PROVIDERS).json()['resource_providers']
-            if each['uuid'] == each['name']
-            and each.get('parent_provider_uuid') is None)
+    def _providers(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the UUIDs of providers of nodes, and the names of pools'."""
+        names = {each['uuid']: each['name'] for each in self._ask_placement(
+            'GET', _PROVIDERS).json()['resource_providers']
+            if each.get('parent_provider_uuid') is None}
+        return (frozenset(uuid for uuid, name in names.items()
+                          if uuid == name),
+                frozenset(name for uuid, name in names.items()
+                          if pools.is_pool(name)
+                          and uuid == pools.uuid_of(name)))
 
     def inventories(self, names: Iterable[str]
                     ) -> dict[str, snapshot.Inventory]:

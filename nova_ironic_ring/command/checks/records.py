@@ -51,7 +51,7 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 
 def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Resource providers without nodes, and nodes without providers.
+    """Resource providers without nodes or pools, and nodes without providers.
 
     :param seen: what was read
     """
@@ -64,6 +64,12 @@ def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
             'Placement has a resource provider of a node '
             'that neither Ironic nor Nova has',
             'run "nova-ironic-ring clean providers"')
+    for name in () if seen.unread else sorted(
+            seen.pool_providers - seen.pools.keys()):
+        yield Finding(
+            FindingCode.PROVIDER_WITHOUT_NODE, name,
+            'Placement has a resource provider of a pool that Nova does not '
+            'have', 'run "nova-ironic-ring clean providers"')
     for uuid in sorted(
             seen.rows.keys() & seen.nodes.keys() - seen.providers):
         yield Finding(

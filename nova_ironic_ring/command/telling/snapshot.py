@@ -147,6 +147,8 @@ class Snapshot:
         that are not of Ironic, whether or not they have others as well
     :ivar providers: the UUIDs of the resource providers that are named as
         nodes are; None if nobody has asked Placement
+    :ivar pool_providers: the names of the resource providers of pools that
+        Placement has; empty if nobody has asked Placement
     :ivar cell: the name of the only cell that is meant; None for all
     :ivar allocated: who has allocations of a node, by the node's UUID; of the
         nodes that Placement was asked for
@@ -167,6 +169,7 @@ class Snapshot:
     others: frozenset[str] = frozenset()
     other_rows: frozenset[str] = frozenset()
     providers: frozenset[str] | None = None
+    pool_providers: frozenset[str] = frozenset()
     cell: str | None = None
     allocated: Mapping[str, frozenset[str]] = dataclasses.field(
         default_factory=dict)

@@ -125,42 +125,6 @@ class PlacementTestCase(base.BaseTestCase):
         self.assertRaises(exception.ResourceProviderUpdateConflict,
                           self.placement.write, POOL, pools.Inventory())
 
-    def test_all_of_another_services_pool_is_reserved(self):
-        write = self._inventory(CUSTOM_GOLD={'total': 9, 'reserved': 2})
-        self.placement.reserve_all(POOL.name)
-        write.assert_called_once_with(mock.ANY, POOL.uuid, {
-            'CUSTOM_GOLD': {'total': 9, 'reserved': 9}})
-        # Nova's client writes nothing that it thinks it has written before.
-        self.assertLess(
-            self.client.mock_calls.index(
-                mock.call.invalidate_resource_provider(POOL.uuid)),
-            self.client.mock_calls.index(
-                mock.call.get_provider_tree_and_ensure_root(
-                    mock.ANY, POOL.uuid, name=POOL.name)))
-
-    def test_room_in_a_pool(self):
-        for total, reserved, used, left in (
-                (3, 3, 0, (3, 2)), (3, 1, 2, (3, 0)), (3, 1, 1, (3, 1)),
-                (3, 0, 3, (4, 0)),
-                # Its peers have reserved all of it, with instances there.
-                (5, 5, 2, (5, 2)), (3, 3, 3, (4, 0))):
-            self._have(*map(str, range(used)))
-            write = self._inventory(
-                CUSTOM_GOLD={'total': total, 'reserved': reserved})
-            self.placement.make_room(POOL.name, POOL.name)
-            write.assert_called_once_with(mock.ANY, POOL.uuid, {
-                'CUSTOM_GOLD': dict(zip(('total', 'reserved'), left))})
-            write.reset_mock()
-
-    def test_room_on_a_node(self):
-        self._have()
-        write = self._inventory(CUSTOM_GOLD={'total': 1, 'reserved': 1})
-        self.placement.make_room(NODE, POOL.name)
-        self.client.get_provider_tree_and_ensure_root.assert_called_once_with(
-            mock.ANY, NODE, name=NODE)
-        write.assert_called_once_with(mock.ANY, NODE, {
-            'CUSTOM_GOLD': {'total': 1, 'reserved': 0}})
-
     def test_provider_is_dropped(self):
         self._have()
         self.client.get_providers_in_tree.return_value = []
@@ -373,6 +337,74 @@ class AddedClassTestCase(base.BaseTestCase):
         self.port.make_room(self.pool.name, self.pool.name)
         self.assertEqual({'CUSTOM_GOLD': (3, 1), **self.LICENSE},
                          self.real.inventories(self.pool.uuid))
+
+    def test_pool_that_its_service_has_written_meanwhile(self):
+        pool = self.of_peer
+        self.port.write(pool, pools.Inventory(3, 1))
+        self.port.reserve_all(pool.name)
+        self.real.port().write(pool, pools.Inventory(4, 0))
+        self.port.reserve_all(pool.name)
+        self.assertEqual({'CUSTOM_GOLD': (4, 4)},
+                         self.real.inventories(pool.uuid))
+        # This service's client has forgotten what it has read before.
+        self.port.write(pool, pools.Inventory(3, 1))
+        self.assertEqual({'CUSTOM_GOLD': (3, 1)},
+                         self.real.inventories(pool.uuid))
+
+    def test_room_in_a_pool(self):
+        for total, reserved, used, left in (
+                (3, 3, 0, (3, 2)), (3, 1, 2, (3, 0)), (3, 1, 1, (3, 1)),
+                (3, 0, 3, (4, 0)),
+                # Its peers have reserved all of it, with instances there.
+                (5, 5, 2, (5, 2)), (3, 3, 3, (4, 0))):
+            pool = f'me.CUSTOM_GOLD.{total}{reserved}{used}00000'
+            uuid = pools.uuid_of(pool)
+            self.real.add(uuid, pool, CUSTOM_GOLD=(9, 0))
+            for _ in range(used):
+                self.assertTrue(self.real.allocate(
+                    uuidutils.generate_uuid(), uuid, 'CUSTOM_GOLD'))
+            self.real.add(uuid, pool, CUSTOM_GOLD=(total, reserved))
+            self.port.make_room(pool, pool)
+            self.assertEqual({'CUSTOM_GOLD': left},
+                             self.real.inventories(uuid))
+
+    def test_pool_that_is_gone(self):
+        gone = 'peer.CUSTOM_GOLD.76543210'
+        self.port.reserve_all(gone)
+        self.port.make_room(gone, gone)
+        self.assertEqual({self.pool.uuid, self.of_peer.uuid},
+                         self.port._uuids())
+
+    def _refuse(self, status, times):
+        """Have Placement refuse to change an inventory several times."""
+        client = self.real.client()
+        put, answers = client.put, [
+            mock.MagicMock(status_code=status, text='no',
+                           __bool__=lambda self: False)
+            for _ in range(times)]
+        self.useFixture(fixtures.MockPatchObject(
+            client, 'put', lambda *given, **named: (
+                answers.pop() if answers else put(*given, **named))))
+        return self.real.port(client)
+
+    def test_pool_that_goes_meanwhile(self):
+        self._refuse(404, 1).reserve_all(self.of_peer.name)
+        self.assertEqual({'CUSTOM_GOLD': (3, 0)},
+                         self.real.inventories(self.of_peer.uuid))
+
+    def test_pool_that_others_write_meanwhile(self):
+        self._refuse(409, 3).reserve_all(self.of_peer.name)
+        self.assertEqual({'CUSTOM_GOLD': (3, 3)},
+                         self.real.inventories(self.of_peer.uuid))
+        self.assertRaises(
+            exception.ResourceProviderUpdateConflict,
+            self._refuse(409, 4).make_room, self.of_peer.name,
+            self.of_peer.name)
+
+    def test_placement_that_refuses(self):
+        self.assertRaises(
+            exception.ResourceProviderUpdateFailed,
+            self._refuse(500, 1).reserve_all, self.of_peer.name)
 
     def test_pool_of_which_no_node_was_seen(self):
         self._add()

@@ -174,3 +174,25 @@ class CleanPoolsTestCase(base.CommandTestCase):
         self.assertEqual([('DELETE_RECORD', self.NAME, 'FAILED')],
                          self.run_steps('clean', 'rows', '--yes', status=2))
         self.assertEqual([], self.rows)
+
+    def test_provider_of_which_nova_has_no_pool(self):
+        self.use(('a',), ('b',), ('c',))
+        left = 'b.CUSTOM_GONE.0123abcd'
+        self.source.seen = dataclasses.replace(
+            self.source.seen,
+            pool_providers=frozenset([left, *self.source.seen.pools]))
+        self.assertEqual([('DELETE_PROVIDER', left, 'DONE')],
+                         self.run_steps('clean', 'providers', '--yes'))
+        self.assertIn(f'delete the provider of pool {left}', self.err)
+        self.assertEqual([pools.uuid_of(left)], self.source.deleted)
+        self.assertIn(('PROVIDER_REMOVED', left), self.written())
+        self.assertEqual([], self.rows)
+
+        def come_back(seen):
+            return dataclasses.replace(seen, pools={
+                **seen.pools, left: seen.pools[self.NAME]})
+        self.source.step = come_back
+        self.assertEqual([('DELETE_PROVIDER', left, 'FAILED')], self.run_steps(
+            'clean', 'providers', '--yes', status=2))
+        self.assertIn(f'Nova has pool {left} again', self.err)
+        self.assertEqual([pools.uuid_of(left)], self.source.deleted)

@@ -589,7 +589,9 @@ class PoolsTestCase(SourceTestCase):
         self.asked.append(url)
         found = {
             '/resource_providers': {'resource_providers': [
-                {'uuid': 'p', 'name': 'p'}, {'uuid': 'q', 'name': 'other'}]},
+                {'uuid': 'p', 'name': 'p'}, {'uuid': 'q', 'name': 'other'},
+                {'uuid': pools.uuid_of(self.POOL), 'name': self.POOL},
+                {'uuid': 'r', 'name': self.POOL}]},
             f'/resource_providers/{pools.uuid_of(self.POOL)}/inventories': {
                 'inventories': {'CUSTOM_BAREMETAL': {
                     'total': 5, 'reserved': 2, 'max_unit': 1},
@@ -662,6 +664,7 @@ class PoolsTestCase(SourceTestCase):
         self.add_row(self.POOL, 'a')
         seen = self.source.read(providers=True)
         self.assertEqual({'p'}, seen.providers)
+        self.assertEqual({self.POOL}, seen.pool_providers)
         self.assertEqual({self.POOL: snapshot.Inventory(5, 2, 1)},
                          seen.inventories)
         self.assertEqual(2, seen.inventories[self.POOL].free)

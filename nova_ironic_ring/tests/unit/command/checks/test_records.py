@@ -65,6 +65,17 @@ class CheckTestCase(base.BaseTestCase):
                          (finding.kind, finding.subject))
         self.assertEqual('PROVIDER_WITHOUT_NODE', finding.code.name)
 
+    def test_provider_of_which_nova_has_no_pool(self):
+        seen = deployment.make_pooled()
+        left = 'b.CUSTOM_GONE.0123abcd'
+        seen = dataclasses.replace(
+            seen, pool_providers=frozenset([left, *seen.pools]))
+        finding = self._only(seen)
+        self.assertEqual(('PROVIDER_WITHOUT_NODE', left),
+                         (finding.code.name, finding.subject))
+        self.assertEqual([], table.find(dataclasses.replace(
+            seen, unread={'cell2': 'away'})))
+
     def test_node_without_a_row_or_a_provider(self):
         seen = make()
         rows = dict(seen.rows)
