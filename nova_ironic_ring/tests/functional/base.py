@@ -293,14 +293,22 @@ class LabTestCase(base.BaseTestCase):
         """
         self.assertEqual(*compared(self.lab, expected))
 
+    def lasting(self, found: _Found) -> _Found:
+        """Return what has to be after a test as it was before.
+
+        :param found: all that was found
+        """
+        return found
+
     def _see_restored(self, before: _Found) -> None:
         """See that the lab is as it was, or becomes so."""
+        expected = self.lasting(before)
         try:
             self.lab.wait('The lab as it was before the test',
-                          lambda: self._find() == before)
+                          lambda: self.lasting(self._find()) == expected)
         except Exception:
             _shared.spoil()
-            self.assertEqual(before, self._find())
+            self.assertEqual(expected, self.lasting(self._find()))
             raise
 
     def _logs(self) -> content.Content:

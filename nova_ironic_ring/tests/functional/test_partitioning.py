@@ -343,12 +343,12 @@ class ListingTestCase(base.LabTestCase):
         """Return whose each node is."""
         return self.lab.owners()
 
-    def _find(self):
-        # Each time, a service that is back may have other shards.
-        found = super()._find()
+    def lasting(self, found):
+        # Each time, a service that is back may have other shards, and so pools
+        # of other kinds.
         return dataclasses.replace(
-            found, owners=dict.fromkeys(found.owners, ''),
-            pools=dict.fromkeys(found.pools, ('', 0, 0)))
+            found, owners=dict.fromkeys(found.owners, ''), pools={},
+            providers=found.providers - found.pools.keys())
 
     def _wait_divided(self, *counts: int) -> dict[str, str]:
         """Wait until all nodes are divided, and return who owns each."""
@@ -381,6 +381,38 @@ class ListingTestCase(base.LabTestCase):
         self.assertIn(
             f'Of {count} nodes, {count} free and for this service',
             self.lab.compute(name).last_lines(200))
+
+    def assertWith(self, node: str, other: str) -> None:
+        """See that a free node comes to the service of another one."""
+        def is_there() -> bool:
+            owners = self._owners()
+            return owners[node] == owners[other] != 'compute-3'
+        self.lab.wait('The owner of the shard', is_there)
+
+    def test_shards_of_nodes_change(self):
+        before = self._wait_divided(5, 5, 6)
+        counts = collections.Counter(before.values())
+        server = self.boot_active('stays', 'compute-3')
+        used = self.node_of(server).id
+        free = next(node for node, owner in before.items()
+                    if owner == 'compute-3' and node != used)
+        # With two shards less, a service with six may lose one.
+        other = next(node for node, owner in before.items()
+                     if owner != 'compute-3' and counts[owner] == 5)
+        baremetal = self.lab.connect('lab-system').baremetal
+        shards_of = {node: shard for shard, node in self.by_shard.items()}
+        for node in used, free:
+            self.addCleanup(baremetal.update_node, node, shard=shards_of[node])
+            baremetal.update_node(node, shard=shards_of[other])
+
+        self.assertWith(free, other)
+        self.wait_for_passes(*self.lab.state.computes)
+        self.assertEqual('compute-3', self.show(server).compute_host)
+        self.assertTrue(self.has_place(server))
+        self.assertReboots(server)
+        self.assertEqual([], self.read('check'))
+        servers.delete(self.cloud, [server])
+        self.assertWith(used, other)
 
     def test_death_return_and_join(self):
         before = self._wait_divided(5, 5, 6)
@@ -437,6 +469,8 @@ class ListingTestCase(base.LabTestCase):
         expected = base.divide(before.keys(), *self.lab.state.computes)
         self.lab.wait('The owners that are expected',
                       lambda: base.is_divided(self.lab, expected))
+        # Pools are written before Placement has them.
+        self.wait_for_passes(*self.lab.state.computes)
         (finding,) = self.read('check', status=1)
         self.assertIn('[ironic_ring] listing differs', finding['Found'])
         self.lab.reconfigure('compute-1', _BY_SHARDS)

@@ -772,6 +772,11 @@ class ListingTestCase(test_partitioning.ListingTestCase):
         return {codes[code]: host for host, said in self._said().items()
                 if host in living for code in stats.read_held(said, host)}
 
+    def assertWith(self, node: str, other: str) -> None:
+        # The records of pools do not name a free node.
+        self.lab.wait('All nodes in the pools', lambda: (
+            sum(self._counts(self.lab)) == len(self.by_shard)))
+
     def assertListed(self, name: str, count: int) -> None:
         found = stats.read_count(self._said()[name], name)
         self.assertEqual(count, found and found.listed)
