@@ -325,8 +325,7 @@ class Placement:
                 consumer_uuid=instance, error='Placement refuses it')
 
     def write(self, pool: pools.Pool, found: pools.Inventory) -> None:
-        upstream.in_turn_with_tracker(lambda: self._write(
-            pool.name, lambda known: inventory(pool, found, known)))
+        upstream.in_turn_with_tracker(lambda: self._write(pool, found))
 
     def reserve_all(self, pool: str) -> None:
         self._rewrite(pools.uuid_of(pool), lambda known: inventory(
@@ -354,7 +353,8 @@ class Placement:
         would delete it again.
 
         :param provider: the UUID of the provider
-        :param make: as :meth:`_write` has it
+        :param make: makes it of what Placement has; the classes that it leaves
+            out stay as they are, for Placement takes all of them or none
         :raises nova.exception.ResourceProviderUpdateConflict: if others write
             it all the time
         :raises nova.exception.ResourceProviderUpdateFailed: if Placement
@@ -402,23 +402,20 @@ class Placement:
         return not self._client.get_providers_in_tree(
             nova_context.get_admin_context(), node)
 
-    def _write(self, pool: str, make: Callable[[_Known], _Known]) -> None:
+    def _write(self, pool: pools.Pool, found: pools.Inventory) -> None:
         """Write an inventory, though the resource tracker may do so as well.
 
-        :param pool: the name of the pool, or the UUID of the node
-        :param make: makes it of what Placement has; the classes that it leaves
-            out stay as they are, for Placement takes all of them or none
         :raises nova.exception.ResourceProviderUpdateConflict: if others write
             it all the time
         """
-        context, uuid = nova_context.get_admin_context(), pools.provider(pool)
+        context, uuid = nova_context.get_admin_context(), pool.uuid
         for left in reversed(range(_ATTEMPTS)):
             tree = self._client.get_provider_tree_and_ensure_root(
-                context, uuid, name=pool)
+                context, uuid, name=pool.name)
             known = tree.data(uuid).inventory
             try:
                 self._client.set_inventory_for_provider(
-                    context, uuid, {**known, **make(known)})
+                    context, uuid, {**known, **inventory(pool, found, known)})
                 return
             except exception.ResourceProviderUpdateConflict:
                 if not left:
