@@ -197,7 +197,7 @@ def _zones(world: worlds.World, owners: Mapping[str, str]) -> Iterator[str]:
     for uuid, owner in owners.items():
         found = world.link.placement.get(
             f'/resource_providers/{uuid}/aggregates', microversion='1.19'
-        ).json()['aggregates']
+        ).json().get('aggregates', ())
         inside = sorted(zones[each] for each in found if each in zones)
         wanted = worlds.ZONES[worlds.group_of(owner)]
         if inside != [wanted]:

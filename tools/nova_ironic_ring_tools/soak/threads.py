@@ -13,6 +13,9 @@ import re
 from nova_ironic_ring.lab.running import process as lab_process
 from nova_ironic_ring.lab import waiting
 
+#: The name of a thread of a pool that has no work.
+IDLE = ('run (futurist/_thread.py) > '
+        '_wait_for_work (futurist/_thread.py)')
 # Seconds.
 _PATIENCE = 30
 _POLL = 0.2

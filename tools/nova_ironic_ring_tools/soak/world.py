@@ -29,8 +29,8 @@ NEWCOMER = 'compute-5'
 NAME = 'soak-'
 # The size of each pool of threads of a nova-compute, and of its pool of
 # connections to RabbitMQ, each of which has a thread. A pool starts a thread
-# for each job until it is full, even if others are idle, and ends none. Such
-# small pools are full long before the threads are first counted.
+# for each job until it is full, even if others are idle, and ends none.
+# growth.py says how many threads all pools may have.
 _POOL = 4
 _POOLS: services.Sections = {
     'DEFAULT': {

@@ -12,21 +12,40 @@ import fixtures
 from oslotest import base
 
 from nova_ironic_ring_tools.soak import growth
+from nova_ironic_ring_tools.soak import threads
 
 
 class GrowthTestCase(base.BaseTestCase):
 
-    def _complaints(self, memory: int, threads: int) -> list[str]:
+    def _complaints(self, memory: int, busy: int, idle: int = 2
+                    ) -> list[str]:
         return list(growth.complaints(
-            {'compute-1': growth.Size(100, 50)},
-            {'compute-1': growth.Size(memory, threads)}))
+            {'compute-1': self._size(100, 50, 2)},
+            {'compute-1': self._size(memory, busy, idle)}))
+
+    def _size(self, memory: int, busy: int, idle: int) -> growth.Size:
+        return growth.Size(memory, busy + idle, collections.Counter(
+            {threads.IDLE: idle, 'busy': busy}))
 
     def test_bounds(self):
         self.assertEqual([], self._complaints(130, 60))
         self.assertEqual(['compute-1 has grown from 100 to 131 MiB'],
                          self._complaints(131, 60))
-        self.assertEqual(['compute-1 has 61 threads and had 50'],
-                         self._complaints(130, 61))
+        self.assertEqual(
+            ['compute-1 has 61 threads and had 50, without idle ones'],
+            self._complaints(130, 61))
+
+    def test_pools_that_fill(self):
+        self.assertEqual([], self._complaints(100, 50, 20))
+        self.assertEqual(['compute-1 has 21 idle threads'],
+                         self._complaints(100, 50, 21))
+
+    def test_pools_of_conductor(self):
+        before = self._size(300, 10, 70)
+        for idle, said in (80, 0), (81, 1):
+            self.assertEqual(said, len(list(growth.complaints(
+                {'nova-conductor': before},
+                {'nova-conductor': self._size(300, 10, idle)}))))
 
     def test_table(self):
         warm = growth.Size(100, 2, collections.Counter({'idle': 2}))
