@@ -10,6 +10,7 @@ loopback. To run a service in production, read its own documentation.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 import configparser
 import contextlib
+from importlib import metadata
 import pathlib
 import sys
 import urllib.error
@@ -42,6 +43,9 @@ _BACKEND = 'nowhere'
 #: What the provider.yaml of a nova-compute adds to its resource providers.
 PROVIDED_CLASS = 'CUSTOM_LICENSE'
 PROVIDED_TRAIT = 'CUSTOM_LICENSED'
+# Before this release, Nova cannot update a service with several nodes if a
+# provider.yaml adds an inventory to all of them.
+_PROVIDES_TO_SEVERAL = 34
 
 
 def program(name: str) -> str:
@@ -612,8 +616,13 @@ class NovaConfig:
     def provide(self, name: str) -> None:
         """Let a nova-compute add an inventory and a trait in Placement.
 
+        This does nothing with a Nova that cannot do so.
+
         :param name: its host name
         """
+        release, *_ = metadata.version('nova').split('.')
+        if int(release) < _PROVIDES_TO_SEVERAL:
+            return
         directory = self.providers(name)
         directory.mkdir(parents=True, exist_ok=True)
         (directory / 'provider.yaml').write_text(yaml.safe_dump({
