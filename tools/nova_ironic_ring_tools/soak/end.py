@@ -220,7 +220,7 @@ def _emptiness(world: worlds.World) -> Iterator[str]:
         yield f'port {port.id} of {port.device_id} is left'
     for provider in world.link.placement.resource_providers():
         for consumer in world.link.placement.get(
-                f'/resource_providers/{provider.id}/allocations').json()[
-                    'allocations']:
+                f'/resource_providers/{provider.id}/allocations').json().get(
+                    'allocations', ()):
             kind = 'pool' if pools.is_pool(provider.name) else 'node'
             yield f'{kind} {provider.name} is allocated to {consumer}'
