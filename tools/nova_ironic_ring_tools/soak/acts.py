@@ -115,27 +115,20 @@ def _leave(world: _World) -> str | None:
     host = worlds.NEWCOMER
     if host not in world.lab.state.computes or any(
             each in world.away
-            for each in worlds.GROUPS[worlds.group_of(host)]):
+            for each in worlds.GROUPS[worlds.group_of(host)]) or any(
+                server.compute_host == host for server in world.servers()):
         return None
-    leave(world)
-    return f'remove {host}'
-
-
-def leave(world: _World) -> None:
-    """Remove the newcomer for good, as an operator would.
-
-    :param world: the lab; the newcomer is one of its services
-    :raises LabError: if no other service takes its instances over
-    """
-    host = worlds.NEWCOMER
+    # Nova does so only while the service has a node, and no server.
+    tenant.leave_aggregates(world.link, host)
     world.lab.compute(host).stop()
     operators.force_down(world.lab, host, True)
+    # A build may have come meanwhile.
     world.lab.wait(f'Others for the servers of {host}', lambda: not any(
         server.compute_host == host for server in world.servers()))
-    tenant.leave_aggregates(world.link, host)
     for service in world.link.compute.services(host=host):
         world.link.compute.delete_service(service)
     world.lab.forget_compute(host)
+    return f'remove {host}'
 
 
 def _regroup(world: _World) -> str | None:
