@@ -336,13 +336,16 @@ class Placement:
             lambda: self.forget_provider(pools.provider(place)))
 
     def make_room(self, place: str, pool: str) -> None:
-        # A node has one unit, whatever has it: if that is this instance, a
-        # former move was interrupted, and nothing is needed.
-        used = (len(self.consumers(pools.provider(place)))
-                if pools.is_pool(place) else 0)
-        self._rewrite(pools.provider(place), lambda known: {
-            name: _with_room(said, used) for name, said in known.items()
-            if pools.is_class_of(pool, name)})
+        def make(known: _Known) -> _Known:
+            # A node has one unit, whatever has it: if that is this instance, a
+            # former move was interrupted, and nothing is needed. An allocation
+            # that comes after this has Placement refuse what is written.
+            used = (len(self.consumers(pools.provider(place)))
+                    if pools.is_pool(place) else 0)
+            return {name: _with_room(said, used)
+                    for name, said in known.items()
+                    if pools.is_class_of(pool, name)}
+        self._rewrite(pools.provider(place), make)
 
     def _rewrite(self, provider: str, make: Callable[[_Known], _Known]
                  ) -> None:
@@ -361,14 +364,16 @@ class Placement:
             refuses for another reason
         """
         def rewrite() -> None:
-            for _ in range(_ATTEMPTS):
-                if self._try_to_rewrite(provider, make):
-                    break
-            else:
+            try:
+                for _ in range(_ATTEMPTS):
+                    if self._try_to_rewrite(provider, make):
+                        return
                 raise exception.ResourceProviderUpdateConflict(
                     uuid=provider, generation=0, error='')
-            # What Nova's client may have read before is old now.
-            self.forget_provider(provider)
+            finally:
+                # What Nova's client may have read before is old now, even if
+                # only the answer of Placement was lost.
+                self.forget_provider(provider)
         upstream.in_turn_with_tracker(rewrite)
 
     def _try_to_rewrite(self, provider: str, make: Callable[[_Known], _Known]

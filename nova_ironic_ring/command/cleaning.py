@@ -130,7 +130,8 @@ class Cleaner:
 
     def _remove_provider_of_pool(self, seen: snapshot.Snapshot, name: str
                                  ) -> None:
-        if name in seen.pools:
+        # Its service may have come back while others were removed.
+        if name in self._source.refresh(seen).pools:
             raise errors.CommandError(
                 f'Nova has pool {name} again: its provider is not removed.')
         # Placement refuses where something is allocated.

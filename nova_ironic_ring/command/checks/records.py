@@ -64,8 +64,10 @@ def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
             'Placement has a resource provider of a node '
             'that neither Ironic nor Nova has',
             'run "nova-ironic-ring clean providers"')
+    # Another check tells of those with instances, which nobody may remove.
     for name in () if seen.unread else sorted(
-            seen.pool_providers - seen.pools.keys()):
+            seen.pool_providers - seen.pools.keys()
+            - pools.without_record(seen).keys()):
         yield Finding(
             FindingCode.PROVIDER_WITHOUT_NODE, name,
             'Placement has a resource provider of a pool that Nova does not '

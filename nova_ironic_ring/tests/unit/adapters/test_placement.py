@@ -401,6 +401,38 @@ class AddedClassTestCase(base.BaseTestCase):
             self._refuse(409, 4).make_room, self.of_peer.name,
             self.of_peer.name)
 
+    def test_answer_that_is_lost(self):
+        client = self.real.client()
+        port, put = self.real.port(client), client.put
+        port.write(self.pool, pools.Inventory(3, 0))
+
+        def lose(*given, **named):
+            put(*given, **named)
+            raise keystone_exceptions.ConnectTimeout()
+        with mock.patch.object(client, 'put', lose):
+            self.assertRaises(keystone_exceptions.ConnectTimeout,
+                              port.reserve_all, self.pool.name)
+        # Nova's client does not take what it has written before for true.
+        port.write(self.pool, pools.Inventory(3, 0))
+        self.assertEqual({'CUSTOM_GOLD': (3, 0)},
+                         self.real.inventories(self.pool.uuid))
+
+    def test_allocation_that_comes_meanwhile(self):
+        self.real.add(self.pool.uuid, self.pool.name, CUSTOM_GOLD=(3, 3))
+        client = self.real.client()
+        port, put = self.real.port(client), client.put
+
+        def allocate_first(*given, **named):
+            client.put = put
+            self.real.add(self.pool.uuid, self.pool.name, CUSTOM_GOLD=(3, 2))
+            self._use(self.pool)
+            return put(*given, **named)
+        client.put = allocate_first
+        port.make_room(self.pool.name, self.pool.name)
+        # One is used, and one is free.
+        self.assertEqual({'CUSTOM_GOLD': (3, 1)},
+                         self.real.inventories(self.pool.uuid))
+
     def test_placement_that_refuses(self):
         self.assertRaises(
             exception.ResourceProviderUpdateFailed,
