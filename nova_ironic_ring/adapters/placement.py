@@ -14,6 +14,7 @@ from nova import objects
 from nova.scheduler.client import report
 import os_traits
 from oslo_log import log as logging
+import requests
 
 from nova_ironic_ring.adapters.nova import evacuations
 from nova_ironic_ring.adapters import several
@@ -148,11 +149,7 @@ class Placement:
 
     def _tell_status(self, is_enabled: bool, node: str) -> None:
         try:
-            for _ in range(_ATTEMPTS):
-                if self._change_status(node, is_enabled):
-                    return
-            raise exception.ResourceProviderUpdateConflict(
-                uuid=node, generation=0, error='')
+            _insist(node, lambda: self._change_status(node, is_enabled))
         except Exception as error:
             LOG.warning(
                 'Cannot update node %(node)s in Placement, whose service '
@@ -177,11 +174,8 @@ class Placement:
         answer = self._client.put(url, {
             'resource_provider_generation': said.generation,
             'traits': sorted(wanted)}, version='1.6')
-        if answer is not None and answer.status_code == 409:
+        if not _is_done(url, answer):
             return False
-        if not answer:
-            raise exception.ResourceProviderUpdateFailed(
-                url=url, error=getattr(answer, 'text', ''))
         # What Nova's client may have read before is old now.
         self.forget_provider(node)
         return True
@@ -365,11 +359,8 @@ class Placement:
         """
         def rewrite() -> None:
             try:
-                for _ in range(_ATTEMPTS):
-                    if self._try_to_rewrite(provider, make):
-                        return
-                raise exception.ResourceProviderUpdateConflict(
-                    uuid=provider, generation=0, error='')
+                _insist(provider,
+                        lambda: self._try_to_rewrite(provider, make))
             finally:
                 # What Nova's client may have read before is old now, even if
                 # only the answer of Placement was lost.
@@ -392,11 +383,8 @@ class Placement:
             answer = self._client.put(
                 url, {**said, 'inventories': wanted},
                 version=_VERSION_OF_RESERVED)
-        status = answer.status_code if answer is not None else None
-        if not answer and status not in (404, 409):
-            raise exception.ResourceProviderUpdateFailed(
-                url=url, error=getattr(answer, 'text', ''))
-        return status != 409
+        is_gone = answer is not None and answer.status_code == 404
+        return is_gone or _is_done(url, answer)
 
     def drop_provider(self, node: str) -> bool:
         if self.consumers(node):
@@ -440,6 +428,36 @@ class Placement:
             self._client.delete_resource_provider(
                 nova_context.get_admin_context(), objects.ComputeNode(
                     uuid=node, hypervisor_hostname=node, host=''))
+
+
+def _insist(provider: str, attempt: Callable[[], bool]) -> None:
+    """Try to change a provider that others may change as well.
+
+    :param provider: the UUID of the provider
+    :param attempt: tries once, and returns False if another was faster
+    :raises nova.exception.ResourceProviderUpdateConflict: if others change it
+        all the time
+    """
+    if not any(attempt() for _ in range(_ATTEMPTS)):
+        raise exception.ResourceProviderUpdateConflict(
+            uuid=provider, generation=0, error='')
+
+
+def _is_done(url: str, answer: requests.Response | None) -> bool:
+    """Return whether Placement has changed a provider.
+
+    :param url: the path that Placement was asked
+    :param answer: what Placement has answered, if anything
+    :returns: False if somebody else has changed the provider meanwhile
+    :raises nova.exception.ResourceProviderUpdateFailed: if Placement refuses
+        for another reason
+    """
+    if answer is not None and answer.status_code == 409:
+        return False
+    if not answer:
+        raise exception.ResourceProviderUpdateFailed(
+            url=url, error=getattr(answer, 'text', ''))
+    return True
 
 
 def _with_room(said: Mapping[str, Any], used: int) -> Mapping[str, Any]:

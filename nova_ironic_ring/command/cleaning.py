@@ -103,17 +103,22 @@ class Cleaner:
         :raises CommandError: if Ironic has it again, or a service
         """
         node = step.subject
+        is_provider = step.action is _Action.DELETE_PROVIDER
         if pools.is_pool(node):
-            if step.action is _Action.DELETE_PROVIDER:
-                self._remove_provider_of_pool(seen, node)
-            else:
+            if not is_provider:
                 self._remove_pool(seen, node)
-            return
-        if self._source.has_node(node):
+                return
+            # Its service may have come back while others were removed.
+            if node in self._source.refresh(seen).pools:
+                raise errors.CommandError(
+                    f'Nova has pool {node} again: its provider is not '
+                    'removed.')
+        elif self._source.has_node(node):
             raise errors.CommandError(
                 f'Node {node} is in Ironic: its records are not removed.')
-        if step.action is _Action.DELETE_PROVIDER:
-            self._source.delete_provider(node)
+        if is_provider:
+            # Placement refuses where something is allocated.
+            self._source.delete_provider(pools.provider(node))
             self._trail().write(audit.Code.PROVIDER_REMOVED, node=node)
         # Or a service may have been faster.
         elif node in seen.rows:
@@ -127,16 +132,6 @@ class Cleaner:
             if cell.destroy_record(node):
                 self._trail().write(audit.Code.RECORD_REMOVED, node=node,
                                     source=seen.rows[node].owner)
-
-    def _remove_provider_of_pool(self, seen: snapshot.Snapshot, name: str
-                                 ) -> None:
-        # Its service may have come back while others were removed.
-        if name in self._source.refresh(seen).pools:
-            raise errors.CommandError(
-                f'Nova has pool {name} again: its provider is not removed.')
-        # Placement refuses where something is allocated.
-        self._source.delete_provider(pools.uuid_of(name))
-        self._trail().write(audit.Code.PROVIDER_REMOVED, node=name)
 
     def _remove_pool(self, seen: snapshot.Snapshot, name: str) -> None:
         # Or it has been removed.

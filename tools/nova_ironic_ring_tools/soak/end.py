@@ -5,7 +5,7 @@
 import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from openstack.baremetal.v1 import node as node_of
+from openstack.baremetal.v1 import node as sdk_node
 
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
@@ -174,7 +174,7 @@ def _records(world: worlds.World) -> Iterator[str]:
 
 
 def _usable(world: worlds.World, group: str,
-            nodes: Iterable[node_of.Node]) -> int:
+            nodes: Iterable[sdk_node.Node]) -> int:
     """Return how many nodes of a group have a server or can have one.
 
     A node that Ironic could not undeploy can have none.
