@@ -112,6 +112,9 @@ class PlanTestCase(base.LabTestCase):
         self.assertEqual(0, foretold['compute-2'][1])
         self._force_down('compute-2', False)
         self.lab.start_compute('compute-2')
+        # It has nodes before its first heartbeat, and until then a plan still
+        # goes by its last one, which may be too old.
+        self.lab.wait_alive('compute-2')
         self.assertForetold(foretold)
         self.assertEqual(
             taker, self.show(server).compute_host)
