@@ -135,7 +135,7 @@ class Checks:
     def _victim(self, spared: str) -> str:
         """Choose a service whose nodes another can take."""
         services = self.cloud.services()
-        for host in reversed(self.names[1:]):
+        for host in reversed(self.names):
             group = group_of(host, self.names, self.wanted.groups)
             peers = [each for each in self.names if each != host and group_of(
                 each, self.names, self.wanted.groups) == group]
@@ -165,9 +165,12 @@ class Checks:
 
     def _systemctl(self, *words: str, host: str) -> None:
         """Tell systemd something about a service."""
+        self.cloud.box.root_run('systemctl', *words, self._unit(host))
+
+    def _unit(self, host: str) -> str:
+        """Name the unit of a service, as devstack and the plugin do."""
         number = self.names.index(host) + 1
-        self.cloud.box.root_run('systemctl', *words,
-                                f'devstack@n-cpu-{number}')
+        return 'devstack@n-cpu' + (f'-{number}' if number > 1 else '')
 
     def _delete(self, node: str) -> None:
         """Delete the server, and wait for its node."""

@@ -35,7 +35,7 @@ class FakeBox(container.Container):
                 return self.processes
             case ('systemctl', verb, *_, unit):
                 self.cloud.told.append(f'{verb} {unit}')
-                host = f'box-{unit.rpartition("-")[2]}'
+                host = unit.replace('devstack@n-cpu', 'box')
                 (self.cloud.dead.add if verb == 'kill' else
                  self.cloud.dead.discard)(host)
         return ''
@@ -137,6 +137,14 @@ class ChecksTestCase(base.BaseTestCase):
         self._run()
         # The only one of its group has nobody to take its nodes.
         self.assertIn('kill devstack@n-cpu-2', self.cloud.told)
+
+    def test_groups_and_a_server_on_the_second_service(self):
+        # The first node, which gets the server, is of the first group.
+        self._prepare({'': ['box-2', 'box'], 'rack-b': ['box-3']},
+                      {'': 2, 'rack-b': 1})
+        self._run()
+        self.assertIn('kill devstack@n-cpu', self.cloud.told)
+        self.assertIn('start devstack@n-cpu', self.cloud.told)
 
     def test_service_with_a_node_of_another_group(self):
         self._prepare({'': ['box', 'box-2', 'box-3'], 'rack-b': ['box-3']},
