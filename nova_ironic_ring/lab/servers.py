@@ -13,6 +13,8 @@ from nova_ironic_ring.lab import tenant
 
 _TIMEOUT = 300
 _POLL = 1
+# The first that takes a host and a node.
+_MICROVERSION = '2.74'
 
 
 def boot(cloud: connection.Connection, name: str,
@@ -28,30 +30,36 @@ def boot(cloud: connection.Connection, name: str,
     :param network: the UUID of the network that it is to have a port on
     :param flavor: the name or the ID of its flavor; if it is None, the flavor
         for ``node``, or without a node the usual one
-    :param more: further arguments of Nova's API, such as ``config_drive``, or
-        an empty ``image_id`` for a server on a volume
-    :returns: the server, which is still being built
+    :param more: further fields of the request, such as ``config_drive``, or an
+        empty ``imageRef`` for a server on a volume
+    :returns: the server's name and ID; the server is still being built
     :raises LabError: if Nova refuses
     """
-    arguments = dict(more)
+    fields = {'name': name, 'networks': [{'uuid': network}] if network
+              else 'none', **more}
     if host:
-        arguments['host'] = host
+        fields['host'] = host
     if node:
-        arguments['hypervisor_hostname'] = node
+        fields['hypervisor_hostname'] = node
+    hints = {'os:scheduler_hints': fields.pop('scheduler_hints', {})}
     try:
-        if 'image_id' not in arguments:
-            arguments['image_id'] = cloud.image.find_image(
+        if 'imageRef' not in fields:
+            fields['imageRef'] = cloud.image.find_image(
                 tenant.IMAGE, ignore_missing=False).id
         if flavor is None:
             flavor = cloud.baremetal.get_node(
                 node).resource_class if node else tenant.FLAVOR
-        found = cloud.compute.find_flavor(flavor, ignore_missing=False)
-        return cloud.compute.create_server(
-            name=name, flavor_id=found.id,
-            networks=[{'uuid': network}] if network else 'none', **arguments)
+        fields['flavorRef'] = cloud.compute.find_flavor(
+            flavor, ignore_missing=False).id
+        # The SDK that is used with Nova 33 and before cannot ask for a node.
+        response = cloud.compute.post(
+            '/servers', microversion=_MICROVERSION,
+            json={'server': fields, **hints})
+        exceptions.raise_from_response(response)
     except exceptions.SDKException as error:
         raise errors.LabError(
             f'Nova does not boot {name}: {error}.') from error
+    return sdk_server.Server(id=response.json()['server']['id'], name=name)
 
 
 def rebuild(cloud: connection.Connection, server: sdk_server.Server) -> None:

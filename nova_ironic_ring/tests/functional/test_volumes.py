@@ -30,7 +30,7 @@ class VolumesTestCase(base.LabTestCase):
                    ) -> sdk_server.Server:
         """Boot a server from a volume."""
         return servers.wait_active(self.cloud, self.boot(
-            f'from-{volume.name}', host, image_id='',
+            f'from-{volume.name}', host, imageRef='',
             block_device_mapping_v2=[{
                 'boot_index': 0, 'uuid': volume.id, 'source_type': 'volume',
                 'destination_type': 'volume',

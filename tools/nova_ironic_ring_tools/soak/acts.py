@@ -48,7 +48,7 @@ def _boot(world: _World) -> str | None:
 def _on_volume(world: _World) -> dict[str, Any]:
     """Return arguments for a server whose volume Nova makes and deletes."""
     image = world.link.image.find_image(tenant.IMAGE, ignore_missing=False)
-    return {'image_id': '', 'block_device_mapping_v2': [{
+    return {'imageRef': '', 'block_device_mapping_v2': [{
         'boot_index': 0, 'uuid': image.id, 'source_type': 'image',
         'destination_type': 'volume', 'volume_size': 1,
         'delete_on_termination': True}]}

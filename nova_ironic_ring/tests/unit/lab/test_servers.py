@@ -3,6 +3,7 @@
 """Tests of waiting for servers, with the SDK and without a cloud."""
 
 import functools
+from typing import Any
 from unittest import mock
 
 import fixtures
@@ -84,6 +85,43 @@ class BootTestCase(base.BaseTestCase):
         self.cloud = mock.Mock()
         self.cloud.baremetal.get_node.return_value.resource_class = (
             'baremetal-arm')
+        self.cloud.compute.find_flavor.return_value.id = 'flavor'
+        self.cloud.image.find_image.return_value.id = 'image'
+        self.cloud.compute.post.return_value = mock.Mock(
+            status_code=202, json=lambda: {'server': {'id': '1'}})
+
+    def _sent(self) -> dict[str, Any]:
+        (_, keywords) = self.cloud.compute.post.call_args
+        return keywords['json']
+
+    def test_all(self):
+        server = servers.boot(
+            self.cloud, 'web', 'one', 'node', 'network', 'large',
+            config_drive=True, scheduler_hints={'ironic_node': 'node'})
+        self.assertEqual(('1', 'web'), (server.id, server.name))
+        self.assertEqual(
+            {'server': {'name': 'web', 'flavorRef': 'flavor',
+                        'imageRef': 'image', 'config_drive': True,
+                        'networks': [{'uuid': 'network'}], 'host': 'one',
+                        'hypervisor_hostname': 'node'},
+             'os:scheduler_hints': {'ironic_node': 'node'}}, self._sent())
+
+    def test_without_image_or_network(self):
+        servers.boot(self.cloud, 'web', imageRef='')
+        self.assertEqual(
+            {'server': {'name': 'web', 'flavorRef': 'flavor', 'imageRef': '',
+                        'networks': 'none'}, 'os:scheduler_hints': {}},
+            self._sent())
+
+    def test_refused(self):
+        self.cloud.compute.post.return_value = mock.Mock(
+            status_code=400, url='http://nova/servers',
+            headers={'content-type': 'application/json'},
+            json=lambda: {'badRequest': {'message': 'No such node.'}})
+        error = self.assertRaises(
+            errors.LabError, servers.boot, self.cloud, 'web')
+        self.assertIn('Nova does not boot web: ', str(error))
+        self.assertIn('No such node.', str(error))
 
     def _flavor(self, **more: str) -> str:
         servers.boot(self.cloud, 'web', **more)
