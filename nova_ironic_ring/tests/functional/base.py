@@ -696,12 +696,12 @@ class LabTestCase(base.BaseTestCase):
         self.assertIn(sentence, done.stderr)
         self.assertNotIn('Traceback', done.stderr)
 
-    def _run(self, *command: str) -> subprocess.CompletedProcess:
+    def _run(self, *command: str, **env: str) -> subprocess.CompletedProcess:
         return subprocess.run(
             [f'{sys.prefix}/bin/{command[0]}', *command[1:]],
             stdin=subprocess.DEVNULL, capture_output=True, text=True,
             env=process.environment(self.lab.state.directory,
-                                    tenant.variables(self.lab.state)))
+                                    tenant.variables(self.lab.state) | env))
 
     def assertNothingLeft(self, name: str) -> None:
         """See that a lab has left no process and no file."""
