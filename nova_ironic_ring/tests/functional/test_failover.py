@@ -69,8 +69,13 @@ class _FailoverTestCase(base.LabTestCase):
 
     def _wait_for_task(self, server: sdk_server.Server, task: str) -> None:
         """Wait until its service is at something, or has been."""
-        self.lab.wait(f'{server.name} {task}', lambda: (
-            self.show(server).task_state in (task, None)), poll=0.05)
+        def is_at() -> bool:
+            seen = self.show(server)
+            # A server that is being built has none for a moment, before it
+            # gets its networks.
+            return seen.task_state == task or (
+                seen.task_state is None and seen.status != 'BUILD')
+        self.lab.wait(f'{server.name} {task}', is_at, poll=0.05)
 
     def _wait_logged(self, host: str, what: str) -> None:
         self.lab.wait(f'"{what}" in the log of {host}', lambda: (
