@@ -160,7 +160,10 @@ class Recovery:
         """Submit the jobs that are due and not being looked at."""
         now = time.monotonic()
         for job in jobs:
-            if job.due <= now and (job.look is None or job.look.done()):
+            # The look may have ended since these jobs were listed. In this
+            # order: a look says that its job is done before its own end.
+            if job.due <= now and (job.look is None or job.look.done()) and (
+                    not job.is_done):
                 job.look = executor.submit(self._try, job)
 
     def _try(self, job: _Job) -> None:

@@ -61,16 +61,17 @@ def plugins() -> dict[str, str]:
     return {'PYTHONPATH': str(pathlib.Path(__file__).parents[1] / 'plugins')}
 
 
-def write_config(path: pathlib.Path, sections: Sections) -> pathlib.Path:
+def write_config(path: pathlib.Path, *sections: Sections) -> pathlib.Path:
     """Write an oslo.config file.
 
     :param path: where to
-    :param sections: options by section
+    :param sections: options by section; the later ones replace the former
     :returns: the path
     """
     parser = configparser.RawConfigParser()
     parser.optionxform = str  # type: ignore[assignment, method-assign]
-    parser.read_dict(sections)
+    for each in sections:
+        parser.read_dict(each)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, 'w') as file:
         parser.write(file)
@@ -405,18 +406,16 @@ class Ironic(Api):
     """Bare metal: API and conductor in one process, with fake hardware."""
 
     def __init__(self, context: Context, alone: bool = True,
-                 deploy_delay: int = 0, power_sync: int = 60) -> None:
-        """Set whether there are other conductors, and how fast it is.
+                 overrides: Sections | None = None) -> None:
+        """Set whether there are other conductors, and what it is to do.
 
         :param context: what services are given
         :param alone: whether there are no other conductors
-        :param deploy_delay: seconds that each step of a deployment takes
-        :param power_sync: seconds between two looks at the power of all nodes;
-            0 for none
+        :param overrides: options by section, such as the seconds that a power
+            action takes in ``[fake] power_delay``
         """
         super().__init__(context, 'ironic')
-        self.deploy_delay = deploy_delay
-        self.power_sync = power_sync
+        self.overrides = overrides or {}
         self.conf = self.etc / 'ironic.conf'
         self.policy = self.etc / 'policy.yaml'
         self.alone = alone
@@ -488,9 +487,7 @@ class Ironic(Api):
             'api': {'host_ip': '127.0.0.1',
                     'port': self.context.state.ports['ironic'],
                     'api_workers': 1},
-            'conductor': {'automated_clean': False,
-                          'sync_power_state_interval': self.power_sync},
-            'fake': {'deploy_delay': self.deploy_delay},
+            'conductor': {'automated_clean': False},
             'database': {'connection': self.context.database.url('ironic')},
             'keystone_authtoken': self.context.credentials('ironic'),
             # Ironic asks Glance for the kind of an image when a server is
@@ -503,7 +500,7 @@ class Ironic(Api):
             'oslo_concurrency': {
                 'lock_path': self.context.data / 'ironic' / 'lock'},
             'oslo_policy': {'policy_file': self.policy},
-        })
+        }, self.overrides)
         self.set_policy({})
         self.process.define(
             [program('ironic'), '--config-file', str(self.conf)],

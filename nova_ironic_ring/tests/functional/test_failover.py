@@ -2,6 +2,7 @@
 
 """A service that dies leaves nothing behind."""
 
+from collections.abc import Iterator
 import contextlib
 import uuid
 
@@ -256,9 +257,13 @@ class WorkUnderWayTestCase(_FailoverTestCase):
         self.assertIsNone(self.node_of(building))
 
     @contextlib.contextmanager
-    def _slow_deployments(self):
-        """Have Ironic take a while for each deployment."""
-        services.Ironic(self.lab.context, deploy_delay=4).restart()
+    def _configured_ironic(self, **sections: dict[str, int]
+                           ) -> Iterator[None]:
+        """Have Ironic use other options for a while.
+
+        :param sections: the options by section
+        """
+        services.Ironic(self.lab.context, overrides=sections).restart()
         try:
             yield
         finally:
@@ -267,7 +272,7 @@ class WorkUnderWayTestCase(_FailoverTestCase):
     def test_deployment_that_outlives_its_service(self):
         network = self.network()
         (idle,) = self._boot_active('idle')
-        with self._slow_deployments():
+        with self._configured_ironic(fake={'deploy_delay': 4}):
             server = self.boot('deploying', self.dead, network=network.id)
             self.lab.wait('A deployment', lambda: (
                 self._provision_state(server) == 'deploying'), poll=0.05)
@@ -316,24 +321,31 @@ class WorkUnderWayTestCase(_FailoverTestCase):
     def test_service_that_is_frozen_and_wakes(self):
         rebooting, deleted = self._boot_active('rebooting', 'deleted')
         frozen = self.lab.compute(self.dead)
-        ironic = self.lab.state.process('ironic')
-        self.addCleanup(ironic.resume)
-        building = self._freeze_ironic_in_a_build(rebooting)
-        # Without Ironic this does not come to an end either.
-        self.cloud.compute.delete_server(deleted)
-        self._wait_logged(
-            self.dead, f'[instance: {deleted.id}] Terminating instance')
-        frozen.pause()
-        ironic.resume()
-        self.assertEqual('deleting', self.show(deleted).task_state)
-        self.assertEqual('spawning', self.show(building).task_state)
-        self.force_down(self.dead)
-        self._wait_taken_over(rebooting)
-        self.wait_idle(rebooting)
-        self.lab.wait('The end of the delete', lambda: (
-            self.cloud.compute.find_server(deleted.id) is None))
-        self.lab.wait('The end of the build', lambda: (
-            self.show(building).status != 'BUILD'))
+        # A reboot takes as long as a build needs to come to its machine. The
+        # look at the power of all nodes would take longer.
+        with self._configured_ironic(
+                fake={'power_delay': 5},
+                conductor={'sync_power_state_interval': 0}):
+            ironic = self.lab.state.process('ironic')
+            self.addCleanup(ironic.resume)
+            building = self._freeze_ironic_in_a_build(rebooting)
+            # Without Ironic this does not come to an end either.
+            self.cloud.compute.delete_server(deleted)
+            self._wait_logged(
+                self.dead, f'[instance: {deleted.id}] Terminating instance')
+            frozen.pause()
+            ironic.resume()
+            self.assertEqual('deleting', self.show(deleted).task_state)
+            self.assertEqual('spawning', self.show(building).task_state)
+            self.assertEqual('reboot_started_hard',
+                             self.show(rebooting).task_state)
+            self.force_down(self.dead)
+            self._wait_taken_over(rebooting)
+            self.wait_idle(rebooting)
+            self.lab.wait('The end of the delete', lambda: (
+                self.cloud.compute.find_server(deleted.id) is None))
+            self.lab.wait('The end of the build', lambda: (
+                self.show(building).status != 'BUILD'))
         # The request to deploy may have been on its way to the frozen Ironic.
         status = ('ACTIVE' if self._provision_state(building) == 'active'
                   else 'ERROR')
@@ -367,12 +379,13 @@ class WorkUnderWayTestCase(_FailoverTestCase):
         ironic = self.lab.state.process('ironic')
         while True:
             building = self._boot('building')
-            self._wait_for_task(building, 'spawning')
             self.cloud.compute.reboot_server(rebooting, 'HARD')
             self._wait_for_task(rebooting, 'reboot_started_hard')
+            self._wait_for_task(building, 'spawning')
             ironic.pause()
             # Reserved, and not deployed yet: what Ironic is at is carried on.
-            if self._provision_state(building) == 'available':
+            if (self._provision_state(building) == 'available'
+                    and self.show(rebooting).task_state):
                 return building
             ironic.resume()
             self.wait_idle(rebooting)

@@ -119,7 +119,8 @@ def _tasks(lab: cloud.Lab) -> Iterator[list[_Check]]:
 
 @contextlib.contextmanager
 def _deployments(lab: cloud.Lab) -> Iterator[list[_Check]]:
-    services.Ironic(lab.context, deploy_delay=_DELAY).restart()
+    services.Ironic(lab.context, overrides={
+        'fake': {'deploy_delay': _DELAY}}).restart()
     try:
         link = lab.connect()
         booted = [servers.boot(link, f'deploying-{number}', _HOST).id

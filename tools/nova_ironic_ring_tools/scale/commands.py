@@ -75,7 +75,8 @@ def measure(nodes: int, hosts: int, rounds: int = 3) -> list[Timing]:
                 nodes, names, cloud.PARTITIONS, _INSTANCES))
         # Ironic would look at the power of all nodes meanwhile. An operator's
         # conductors do that on other machines.
-        services.Ironic(lab.context, power_sync=0).restart()
+        services.Ironic(lab.context, overrides={
+            'conductor': {'sync_power_state_interval': 0}}).restart()
         CONF([], project='nova', default_config_files=[
             str(lab.nova.common)])
         return _measure(lab, names, rounds)

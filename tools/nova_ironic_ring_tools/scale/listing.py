@@ -170,7 +170,8 @@ def measure(size: Size) -> Run:
         lab = fixture.lab
         _enroll(lab, size)
         # The conductor would look at the power of each node now and then.
-        services.Ironic(lab.context, power_sync=0).restart()
+        services.Ironic(lab.context, overrides={
+            'conductor': {'sync_power_state_interval': 0}}).restart()
         CONF([], project='nova', default_config_files=[str(lab.nova.common)])
         return _measure(lab, size)
 

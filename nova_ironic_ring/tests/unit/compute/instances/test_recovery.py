@@ -71,6 +71,19 @@ class RecoveringTestCase(base.BaseTestCase):
         now = self.nova.instance('instance')
         return now.vm_state, now.task_state
 
+    def test_look_that_ends_while_jobs_are_listed(self):
+        # Nova's recovery would switch off again what a user has started since.
+        look = futurist.Future()
+        look.set_result(None)
+        job = recovery._Job(_taken(NODE, 'instance'), 0.0, look=look)
+        executor = mock.Mock()
+        job.is_done = True
+        self.recovery._submit(executor, [job])
+        executor.submit.assert_not_called()
+        job.is_done = False
+        self.recovery._submit(executor, [job])
+        executor.submit.assert_called_once_with(self.recovery._try, job)
+
     def _given(self) -> objects.Instance:
         """Return the instance that Nova's own recovery was given."""
         (call,) = self.init.call_args_list
