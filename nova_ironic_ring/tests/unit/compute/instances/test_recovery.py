@@ -72,7 +72,6 @@ class RecoveringTestCase(base.BaseTestCase):
         return now.vm_state, now.task_state
 
     def test_look_that_ends_while_jobs_are_listed(self):
-        # Nova's recovery would switch off again what a user has started since.
         look = futurist.Future()
         look.set_result(None)
         job = recovery._Job(_taken(NODE, 'instance'), 0.0, look=look)
