@@ -19,6 +19,7 @@ from nova import objects
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters.nova import marks
+from nova_ironic_ring.adapters.nova import requests
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute.instances import evacuations
 from nova_ironic_ring.compute.recording import counters
@@ -230,6 +231,7 @@ class Recovery:
                 return False
         if instance.task_state == task_states.SOFT_DELETING:
             # Nova's own recovery does nothing for it.
+            requests.resume(context, instance.uuid)
             upstream.soft_delete(self._source, context, instance)
             return True
         # After all these tasks, Nova's recovery would leave a server without a
@@ -359,9 +361,11 @@ class Recovery:
             # Nova would see only that state, and forget the delete.
             instance.vm_state = vm_states.ERROR
         was = instance.task_state
-        upstream.recover(self._source, context, instance)
         if was is None:
+            upstream.recover(self._source, context, instance)
             return
+        requests.resume(context, instance.uuid)
+        upstream.recover(self._source, context, instance)
         # If it is deleted, this raises, and nothing is left to do.
         instance.refresh()
         if was == task_states.DELETING:
