@@ -3,6 +3,7 @@
 """What was last asked for an instance, as Nova's API has recorded it."""
 
 from nova.compute import instance_actions
+from nova.compute import task_states
 from nova import context as nova_context
 from nova.objects import instance_action
 
@@ -14,31 +15,48 @@ _BESIDE = frozenset({instance_actions.LOCK, instance_actions.UNLOCK,
                      *audit.ACTIONS.values()})
 # Among so many is the last one that is none of those.
 _LATEST = 20
+#: What was asked for, by the task that it gives an instance.
+_ASKED = dict.fromkeys(
+    (*task_states.soft_reboot_states, *task_states.hard_reboot_states),
+    instance_actions.REBOOT) | {
+        task_states.POWERING_OFF: instance_actions.STOP,
+        task_states.POWERING_ON: instance_actions.START,
+        task_states.SOFT_DELETING: instance_actions.DELETE,
+        task_states.RESTORING: instance_actions.RESTORE,
+        task_states.UNSHELVING: instance_actions.UNSHELVE}
 
 
-def last(context: nova_context.RequestContext, instance: str
-         ) -> instance_action.InstanceAction | None:
+def last(context: nova_context.RequestContext, instance: str,
+         task: str | None = None) -> instance_action.InstanceAction | None:
     """Return the last request for an instance; None if Nova knows none.
 
     :param context: with the rights of an administrator
     :param instance: its UUID
+    :param task: the task that the request has given the instance; None for
+        any. Nova also records as a request that Ironic has switched a machine
+        on or off, which may come after the one that a service works on
     """
-    found = instance_action.InstanceActionList.get_by_instance_uuid(
-        context, instance, limit=_LATEST)
-    return next((each for each in found if each.action not in _BESIDE), None)
+    found = [each for each
+             in instance_action.InstanceActionList.get_by_instance_uuid(
+                 context, instance, limit=_LATEST)
+             if each.action not in _BESIDE]
+    fitting = [each for each in found if each.action == _ASKED.get(task)]
+    return next(iter(fitting or found), None)
 
 
-def resume(context: nova_context.RequestContext, instance: str) -> None:
-    """Let what is done with a context be part of the last request.
+def resume(context: nova_context.RequestContext, instance: str, task: str
+           ) -> None:
+    """Let Nova record what is done with a context as part of a request.
 
     Nova looks for the request at the beginning and at the end of what it does.
-    Without the ID of one, Nova takes the last request each time. So if a user
-    asks for the next thing meanwhile, Nova's end of the first fails, and Nova
-    then ends the task of the second.
+    Without the ID of one, Nova takes the last action of the instance each
+    time. If there is a newer one at the end, Nova fails, and resets the task
+    that the instance has then.
 
-    :param context: as above; gets the ID of that request
+    :param context: as above; gets the ID of the request
     :param instance: its UUID
+    :param task: the task that the request has given the instance
     """
-    request = last(context, instance)
+    request = last(context, instance, task)
     if request is not None:
         context.request_id = request.request_id

@@ -162,9 +162,9 @@ class Recovery:
         now = time.monotonic()
         for job in jobs:
             # The look may have ended since these jobs were listed. In this
-            # order: a look says that its job is done before its own end.
-            if job.due <= now and (job.look is None or job.look.done()) and (
-                    not job.is_done):
+            # order: a look says what comes next before its own end.
+            if (job.look is None or job.look.done()) and (
+                    job.due <= now and not job.is_done):
                 job.look = executor.submit(self._try, job)
 
     def _try(self, job: _Job) -> None:
@@ -231,7 +231,7 @@ class Recovery:
                 return False
         if instance.task_state == task_states.SOFT_DELETING:
             # Nova's own recovery does nothing for it.
-            requests.resume(context, instance.uuid)
+            requests.resume(context, instance.uuid, instance.task_state)
             upstream.soft_delete(self._source, context, instance)
             return True
         # After all these tasks, Nova's recovery would leave a server without a
@@ -241,6 +241,8 @@ class Recovery:
             return self._end_unshelving(context, instance, job)
         if instance.task_state in _SHELVING:
             return self._end_shelving(context, instance, job)
+        if instance.task_state is not None:
+            requests.resume(context, instance.uuid, instance.task_state)
         if instance.task_state in _BEGUN:
             _begin(instance, job)
         self._recover(context, instance)
@@ -361,11 +363,9 @@ class Recovery:
             # Nova would see only that state, and forget the delete.
             instance.vm_state = vm_states.ERROR
         was = instance.task_state
-        if was is None:
-            upstream.recover(self._source, context, instance)
-            return
-        requests.resume(context, instance.uuid)
         upstream.recover(self._source, context, instance)
+        if was is None:
+            return
         # If it is deleted, this raises, and nothing is left to do.
         instance.refresh()
         if was == task_states.DELETING:

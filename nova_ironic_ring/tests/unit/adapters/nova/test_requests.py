@@ -26,9 +26,10 @@ class RequestsTestCase(base.BaseTestCase):
         instance_action.InstanceAction.action_start(context, INSTANCE, name)
         return context.request_id
 
-    def _resumed(self) -> nova_context.RequestContext:
+    def _resumed(self, task: str = 'powering-off'
+                 ) -> nova_context.RequestContext:
         context = self.nova.context()
-        requests.resume(context, INSTANCE)
+        requests.resume(context, INSTANCE, task)
         return context
 
     def _do(self, context: nova_context.RequestContext) -> None:
@@ -46,10 +47,19 @@ class RequestsTestCase(base.BaseTestCase):
             self.nova.context(), INSTANCE).action)
         self.assertEqual(asked, self._resumed().request_id)
 
+    def test_switching_that_ironic_reports_is_not_the_request(self):
+        asked = self._ask('reboot')
+        reported = self._ask('start')
+        for task in 'rebooting_hard', 'reboot_started':
+            self.assertEqual(asked, self._resumed(task).request_id)
+        # Whatever it was, that is no action of its own.
+        self.assertEqual(reported, self._resumed('rescuing').request_id)
+        self.assertEqual(reported, self._resumed('powering-off').request_id)
+
     def test_request_that_nova_does_not_know(self):
         context = self.nova.context()
         before = context.request_id
-        requests.resume(context, INSTANCE)
+        requests.resume(context, INSTANCE, 'powering-off')
         self.assertEqual(before, context.request_id)
 
     def test_next_request_comes_before_the_end(self):

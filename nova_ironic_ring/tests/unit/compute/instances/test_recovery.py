@@ -84,19 +84,22 @@ class RecoveringTestCase(base.BaseTestCase):
         executor.submit.assert_called_once_with(self.recovery._try, job)
 
     def test_task_belongs_to_the_request_of_the_user(self):
-        self._recover(task='powering-off')
-        (call,) = self.init.call_args_list
-        self.assertEqual('req-of-instance', call.args[0].request_id)
+        # Also where Nova is to continue with another task.
+        for task in 'powering-off', 'unshelving':
+            self.init.reset_mock()
+            self._recover(task=task)
+            (call,) = self.init.call_args_list
+            self.assertEqual(f'req-of-{task}', call.args[0].request_id)
 
     def test_request_is_not_looked_for_without_a_task(self):
         self._recover()
         (call,) = self.init.call_args_list
-        self.assertNotEqual('req-of-instance', call.args[0].request_id)
+        self.assertNotIn('req-of-', call.args[0].request_id)
 
     def test_soft_delete_belongs_to_the_request_of_the_user(self):
         self._recover(task='soft-deleting')
         (call,) = self.me.manager.soft_delete_instance.call_args_list
-        self.assertEqual('req-of-instance', call.args[0].request_id)
+        self.assertEqual('req-of-soft-deleting', call.args[0].request_id)
 
     def _given(self) -> objects.Instance:
         """Return the instance that Nova's own recovery was given."""
