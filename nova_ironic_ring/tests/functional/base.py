@@ -411,19 +411,23 @@ class LabTestCase(base.BaseTestCase):
     def wait_free(self, node: str) -> None:
         """Wait until Placement offers a node.
 
-        That of the server of another test is cleaned first, and is free in
-        Placement after the next pass of its service.
+        That of a server that was deleted is cleaned first, and is free in
+        Placement after the next pass of its service. Nova deletes the
+        allocation after the server.
 
         :param node: its UUID
         """
         asked = tenant.placement_class(
             self.cloud.baremetal.get_node(node).resource_class)
 
+        def read(what: str) -> dict[str, Any]:
+            return self.cloud.placement.get(
+                f'/resource_providers/{node}/{what}').json()[what]
+
         def is_free() -> bool:
-            found = self.cloud.placement.get(
-                f'/resource_providers/{node}/inventories').json()
-            own = found['inventories'].get(asked)
-            return own is not None and own['reserved'] < own['total']
+            own = read('inventories').get(asked)
+            return own is not None and (
+                own['reserved'] + read('usages').get(asked, 0) < own['total'])
         self.lab.wait(f'Node {node} free in Placement', is_free)
 
     def boot_active(self, name: str, host: str | None = None,
