@@ -3,6 +3,7 @@
 """Servers of the lab's cloud, booted and deleted as a user would."""
 
 from collections.abc import Iterable
+import functools
 
 from openstack.compute.v2 import server as sdk_server
 from openstack import connection
@@ -10,6 +11,7 @@ from openstack import exceptions
 
 from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab import tenant
+from nova_ironic_ring.lab import waiting
 
 _TIMEOUT = 300
 _POLL = 1
@@ -117,10 +119,21 @@ def delete(cloud: connection.Connection,
     for server in servers:
         cloud.compute.delete_server(server)
     for server in servers:
-        try:
-            cloud.compute.wait_for_delete(server, interval=_POLL, wait=timeout)
-        except exceptions.ResourceTimeout as error:
+        if not waiting.until(functools.partial(_is_gone, cloud, server),
+                             timeout, _POLL):
             raise errors.LabError(
                 f'Server {server.name} is still there {timeout:g} s after '
-                'its deletion: see what "openstack server show" says of it.'
-            ) from error
+                'its deletion: see what "openstack server show" says of it.')
+
+
+def _is_gone(cloud: connection.Connection, server: sdk_server.Server) -> bool:
+    """Return whether Nova does not know a server any more.
+
+    The SDK does not wait for the last steps: the server is DELETED, while its
+    service frees what it has.
+    """
+    try:
+        cloud.compute.get_server(server.id)
+    except exceptions.NotFoundException:
+        return True
+    return False

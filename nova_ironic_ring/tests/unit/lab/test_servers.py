@@ -27,9 +27,8 @@ class ServersTestCase(base.BaseTestCase):
         self.useFixture(fixtures.MockPatchObject(servers, '_POLL', 0.01))
         self.cloud = mock.Mock()
         compute = self.cloud.compute
-        for name in 'wait_for_server', 'wait_for_delete':
-            setattr(compute, name, functools.partial(
-                getattr(_proxy.Proxy, name), compute))
+        compute.wait_for_server = functools.partial(
+            _proxy.Proxy.wait_for_server, compute)
         self.fetch = self.useFixture(fixtures.MockPatchObject(
             sdk_server.Server, 'fetch', autospec=True)).mock
         compute.get_server.side_effect = lambda uuid: self._look(None)
@@ -65,7 +64,8 @@ class ServersTestCase(base.BaseTestCase):
         self.assertIn('Server web is BUILD after 0.05 s', str(error))
 
     def test_delete(self):
-        self.looks = [_server('ACTIVE'), None]
+        # One that is DELETED still has its node and its allocation.
+        self.looks = [_server('ACTIVE'), _server('DELETED'), None]
         servers.delete(self.cloud, [_server('ACTIVE')])
         self.cloud.compute.delete_server.assert_called_once()
         self.assertEqual([None], self.looks)
