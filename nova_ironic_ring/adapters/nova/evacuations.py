@@ -7,7 +7,7 @@ from nova import context as nova_context
 from nova.objects import fields
 from nova.objects import migration
 
-from nova_ironic_ring.adapters.nova import requests
+from nova_ironic_ring.adapters.nova import user_requests
 
 
 def was_asked(context: nova_context.RequestContext, instance: str) -> bool:
@@ -16,7 +16,7 @@ def was_asked(context: nova_context.RequestContext, instance: str) -> bool:
     :param context: with the rights of an administrator
     :param instance: its UUID
     """
-    last = requests.last(context, instance)
+    last = user_requests.last(context, instance)
     return last is not None and last.action == instance_actions.EVACUATE
 
 

@@ -19,7 +19,7 @@ from nova import objects
 from oslo_log import log as logging
 
 from nova_ironic_ring.adapters.nova import marks
-from nova_ironic_ring.adapters.nova import requests
+from nova_ironic_ring.adapters.nova import user_requests
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute.instances import evacuations
 from nova_ironic_ring.compute.recording import counters
@@ -231,7 +231,7 @@ class Recovery:
                 return False
         if instance.task_state == task_states.SOFT_DELETING:
             # Nova's own recovery does nothing for it.
-            requests.resume(context, instance.uuid, instance.task_state)
+            user_requests.resume(context, instance.uuid, instance.task_state)
             upstream.soft_delete(self._source, context, instance)
             return True
         # After all these tasks, Nova's recovery would leave a server without a
@@ -242,7 +242,7 @@ class Recovery:
         if instance.task_state in _SHELVING:
             return self._end_shelving(context, instance, job)
         if instance.task_state is not None:
-            requests.resume(context, instance.uuid, instance.task_state)
+            user_requests.resume(context, instance.uuid, instance.task_state)
         if instance.task_state in _BEGUN:
             _begin(instance, job)
         self._recover(context, instance)

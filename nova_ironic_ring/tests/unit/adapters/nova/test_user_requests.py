@@ -8,7 +8,7 @@ from nova import exception
 from nova.objects import instance_action
 from oslotest import base
 
-from nova_ironic_ring.adapters.nova import requests
+from nova_ironic_ring.adapters.nova import user_requests
 from nova_ironic_ring.tests.fixtures import nova_database
 
 INSTANCE = nova_database.INSTANCE
@@ -29,7 +29,7 @@ class RequestsTestCase(base.BaseTestCase):
     def _resumed(self, task: str = 'powering-off'
                  ) -> nova_context.RequestContext:
         context = self.nova.context()
-        requests.resume(context, INSTANCE, task)
+        user_requests.resume(context, INSTANCE, task)
         return context
 
     def _do(self, context: nova_context.RequestContext) -> None:
@@ -38,12 +38,12 @@ class RequestsTestCase(base.BaseTestCase):
             self._ask('start')
 
     def test_last_request(self):
-        self.assertIsNone(requests.last(self.nova.context(), INSTANCE))
+        self.assertIsNone(user_requests.last(self.nova.context(), INSTANCE))
         self._ask('create')
         asked = self._ask('stop')
         for beside in 'lock', 'ironic_ring_failover', 'unlock':
             self._ask(beside)
-        self.assertEqual('stop', requests.last(
+        self.assertEqual('stop', user_requests.last(
             self.nova.context(), INSTANCE).action)
         self.assertEqual(asked, self._resumed().request_id)
 
@@ -59,7 +59,7 @@ class RequestsTestCase(base.BaseTestCase):
     def test_request_that_nova_does_not_know(self):
         context = self.nova.context()
         before = context.request_id
-        requests.resume(context, INSTANCE, 'powering-off')
+        user_requests.resume(context, INSTANCE, 'powering-off')
         self.assertEqual(before, context.request_id)
 
     def test_next_request_comes_before_the_end(self):
