@@ -107,7 +107,8 @@ class Devstack:
 
         :raises DevstackError: if something of the plugin is left
         """
-        conductors.stop(self.box, list(self.wanted().groups))
+        if self.wanted().groups:
+            conductors.stop(self.box)
         log = self.box.directory / 'clean.log'
         print('Running unstack.sh and clean.sh', flush=True)
         self.box.serve(_CLEAN, 'clean', log)

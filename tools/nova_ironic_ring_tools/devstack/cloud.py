@@ -47,6 +47,18 @@ class Cloud:
         """
         return json.loads(self.do(*words, '-f', 'json', system=system))
 
+    def baremetal(self, what: str) -> list[dict[str, Any]]:
+        """Return all of one kind that Ironic has, by its API's names.
+
+        :param what: the kind: ``node`` or ``conductor``
+        :raises DevstackError: if openstack fails
+        """
+        # Before python-ironicclient 6.0 the names are those of the table's
+        # columns, such as "Conductor Group".
+        return [{name.lower().replace(' ', '_'): value
+                 for name, value in line.items()} for line in self.openstack(
+            'baremetal', what, 'list', system=True)]
+
     def do(self, *words: str, system: bool = False) -> str:
         """Run openstack, and return what it prints.
 

@@ -31,13 +31,13 @@ def start(cloud: clouds.Cloud, groups: Sequence[str]) -> None:
     :param groups: their names; empty for the default group
     :raises DevstackError: if they do not come up
     """
+    stop(cloud.box)
     for number, group in enumerate(groups, 1):
         if group:
             _start(cloud.box, number, group)
     clouds.until('each conductor group has a conductor', _TIMEOUT,
                  lambda: set(groups) <= _served(cloud))
-    nodes = sorted(node['UUID'] for node in cloud.openstack(
-        'baremetal', 'node', 'list', system=True))
+    nodes = sorted(node['uuid'] for node in cloud.baremetal('node'))
     for index, node in enumerate(nodes):
         cloud.do('baremetal', 'node', 'set', node, '--conductor-group',
                  groups[index % len(groups)], system=True)
@@ -47,10 +47,9 @@ def _start(box: container.Container, number: int, group: str) -> None:
     """Start a conductor, which runs until the container halts."""
     conf = _CONF.format(number=number)
     box.write(conf, _TEXT.format(number=number, group=group))
-    unit = _UNIT.format(number=number)
-    box.root_run('systemctl', 'reset-failed')
     box.root_run(
-        'systemd-run', '--quiet', f'--unit={unit}', f'--uid={container.USER}',
+        'systemd-run', '--quiet', f'--unit={_UNIT.format(number=number)}',
+        f'--uid={container.USER}',
         f'--setenv=PATH={furniture.PROGRAMS}:/usr/bin:/bin',
         str(furniture.PROGRAMS / 'ironic-conductor'), '--config-file',
         '/etc/ironic/ironic.conf', '--config-file', f'/{conf}')
@@ -58,16 +57,15 @@ def _start(box: container.Container, number: int, group: str) -> None:
 
 def _served(cloud: clouds.Cloud) -> set[str]:
     """Return the groups that have a conductor that is alive."""
-    return {line['Conductor Group'] for line in cloud.openstack(
-        'baremetal', 'conductor', 'list', system=True) if line['Alive']}
+    return {conductor['conductor_group']
+            for conductor in cloud.baremetal('conductor')
+            if conductor['alive']}
 
 
-def stop(box: container.Container, groups: Sequence[str]) -> None:
-    """Stop the conductors that :func:`start` has started.
+def stop(box: container.Container) -> None:
+    """Stop the conductors that :func:`start` has started, if there are any.
 
     :param box: the container
-    :param groups: as there
     """
-    for number, group in enumerate(groups, 1):
-        if group:
-            box.root_run('systemctl', 'stop', _UNIT.format(number=number))
+    for verb in 'stop', 'reset-failed':
+        box.root_run('systemctl', verb, _UNIT.format(number='*'))

@@ -258,3 +258,13 @@ class CloudTestCase(base.BaseTestCase):
             ['openstack --os-cloud devstack-admin-demo server list -f json',
              'openstack --os-cloud devstack-system-admin baremetal node set '
              """'a'"'"'b'"""], self.scripts)
+
+    def test_baremetal(self):
+        for answer in ('[{"hostname": "box", "conductor_group": ""}]',
+                       '[{"Hostname": "box", "Conductor Group": ""}]'):
+            self.answer = answer
+            self.assertEqual([{'hostname': 'box', 'conductor_group': ''}],
+                             self.cloud.baremetal('conductor'))
+        self.assertEqual(
+            ['openstack --os-cloud devstack-system-admin baremetal conductor '
+             'list -f json'] * 2, self.scripts)

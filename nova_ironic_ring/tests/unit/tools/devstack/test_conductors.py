@@ -17,15 +17,12 @@ class ConductorsTestCase(base.BaseTestCase):
         super().setUp()
         self.cloud = mock.Mock()
 
-        def openstack(*words, system):
-            self.assertTrue(system)
-            if words[1] == 'node':
-                return [{'UUID': uuid} for uuid in ('n3', 'n1', 'n2')]
-            return [{'Conductor Group': '', 'Alive': True},
-                    {'Conductor Group': 'rack-b', 'Alive': True},
-                    {'Conductor Group': 'rack-c', 'Alive': False}]
-
-        self.cloud.openstack.side_effect = openstack
+        self.cloud.baremetal.side_effect = {
+            'node': [{'uuid': uuid} for uuid in ('n3', 'n1', 'n2')],
+            'conductor': [{'conductor_group': '', 'alive': True},
+                          {'conductor_group': 'rack-b', 'alive': True},
+                          {'conductor_group': 'rack-c', 'alive': False}],
+        }.__getitem__
 
     def test_start(self):
         conductors.start(self.cloud, ['', 'rack-b'])
@@ -53,7 +50,16 @@ class ConductorsTestCase(base.BaseTestCase):
         self.assertIn('each conductor group has a conductor', str(error))
         self.cloud.do.assert_not_called()
 
+    def test_start_after_a_failed_one(self):
+        conductors.start(self.cloud, ['', 'rack-b'])
+        self.assertEqual(
+            ['stop', 'reset-failed', '--quiet'],
+            [call.args[1] for call in self.cloud.box.root_run.call_args_list])
+
     def test_stop(self):
-        conductors.stop(self.cloud.box, ['', 'rack-b'])
-        self.cloud.box.root_run.assert_called_once_with(
-            'systemctl', 'stop', 'nova-ironic-ring-conductor-2')
+        conductors.stop(self.cloud.box)
+        # A pattern, which need not match any unit.
+        self.assertEqual(
+            [mock.call('systemctl', verb, 'nova-ironic-ring-conductor-*')
+             for verb in ('stop', 'reset-failed')],
+            self.cloud.box.root_run.call_args_list)
