@@ -55,6 +55,12 @@ ON_DEVSTACK = [
         'On a devstack, Ironic tells Nova of each change of power, and Nova '
         'notes it as an action of the server.'),
     Explanation(
+        r'tempest\.api\.compute\.admin\.test_servers_on_multinodes\.'
+        r'ServersOnMultiNodesTest\.'
+        r'test_create_server_with_scheduler_hint_group_anti_affinity',
+        "Of servers of one request, Nova's scheduler does not see that their "
+        'nodes have the same host, and devstack turns the later check off.'),
+    Explanation(
         r'ironic_tempest_plugin\.tests\.api\.admin\.test_nodes\.'
         r'TestResetInterfaces\.test_reset_all_interfaces',
         'The test makes a node for IPMI, which is not enabled here.'),
