@@ -2,10 +2,9 @@
 
 """The names of Nova that this project uses and that Nova does not promise.
 
-They are used in :mod:`nova_ironic_ring.adapters.upstream` alone. Here stands
-with which parameters, so that a Nova that lacks one is refused when a service
-starts. doc/source/contributor/nova.rst says what each is for. Nothing of Nova
-is imported before somebody asks.
+Here stands with which parameters, so that a Nova that lacks one is refused
+when a service starts. doc/source/contributor/nova.rst says what each is for.
+Nothing of Nova is imported before somebody asks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ import dataclasses
 import dis
 import importlib
 import inspect
+import itertools
 import re
 from typing import Any
 
@@ -28,6 +28,10 @@ _OPTIONS = 'nova.conf:CONF'
 
 #: The first and the last release of Nova that this project is tested with.
 TESTED = (31, 34)
+
+# The version of Nova's main branch after the last of them: pbr counts up the
+# second number there, and the third one on a stable branch.
+_NEXT = re.compile(rf'{TESTED[1]}\.[1-9]\d*\.0\.dev')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Name:
         return f'{where}.{self.name}({", ".join(used)})'
 
 
-#: All of them.
+#: Those that :mod:`nova_ironic_ring.adapters.upstream` alone uses.
 NAMES: tuple[Name, ...] = (
     # What leads from a driver to the rest of nova-compute.
     Name(_VIRTAPI, '_compute'),
@@ -193,6 +197,59 @@ NAMES: tuple[Name, ...] = (
         'ResourceProviderAllocationRetrievalFailed',
         'ResourceProviderUpdateConflict', 'ServiceUnavailable',
         'VirtDriverNotReady')))
+#: Those that the other modules of a service use. Nova's own modules call each
+#: other by them, and operators read them in the API.
+SHARED: tuple[Name, ...] = (
+    Name('nova.scheduler.client.report', 'report_client_singleton', call=()),
+    Name(_CLIENT, 'get', call=('url', 'version=')),
+    Name(_CLIENT, 'put', call=('url', 'data', 'version=')),
+    Name(_CLIENT, 'get_provider_traits', call=('context', 'rp_uuid')),
+    Name(_CLIENT, 'get_providers_in_tree', call=('context', 'uuid')),
+    Name(_CLIENT, 'get_provider_tree_and_ensure_root',
+         call=('context', 'rp_uuid', 'name=')),
+    Name(_CLIENT, 'set_inventory_for_provider',
+         call=('context', 'rp_uuid', 'inv_data')),
+    Name(_CLIENT, 'delete_resource_provider',
+         call=('context', 'compute_node')),
+    Name(_CLIENT, 'get_allocations_for_resource_provider',
+         call=('context', 'rp_uuid')),
+    Name(_CLIENT, 'get_allocs_for_consumer', call=('context', 'consumer')),
+    Name(_CLIENT, 'put_allocations',
+         call=('context', 'consumer_uuid', 'payload')),
+    Name('nova.compute.utils', 'EventReporter',
+         call=('context', 'event_name', 'host')),
+    Name('nova.compute.utils', 'add_instance_fault_from_exc',
+         call=('context', 'instance', 'fault')),
+    Name('nova.compute.utils', 'is_volume_backed_instance',
+         call=('context', 'instance')),
+    Name('nova.servicegroup:API', 'service_is_up', call=('member',)),
+    Name('nova.utils', 'normalize_rc_name', call=('rc_name',)),
+    Name('nova.utils', 'temporary_mutation'),
+    Name('nova.rpc', 'NOTIFIER'),
+    Name('nova.rpc', 'LEGACY_NOTIFIER'),
+    Name('nova.virt.ironic.ironic_states', 'AVAILABLE'),
+    *(Name('nova.compute.power_state', name) for name in (
+        'RUNNING', 'SHUTDOWN')),
+    *(Name('nova.compute.vm_states', name) for name in (
+        'ACTIVE', 'BUILDING', 'DELETED', 'ERROR', 'RESCUED', 'SHELVED',
+        'SHELVED_OFFLOADED', 'SOFT_DELETED', 'STOPPED')),
+    *(Name('nova.compute.task_states', name) for name in (
+        'DELETING', 'POWERING_OFF', 'POWERING_ON', 'REBOOTING',
+        'REBOOTING_HARD', 'REBOOT_PENDING', 'REBOOT_PENDING_HARD',
+        'REBUILDING', 'RESCUING', 'RESTORING', 'SHELVING',
+        'SHELVING_IMAGE_PENDING_UPLOAD', 'SHELVING_IMAGE_UPLOADING',
+        'SHELVING_OFFLOADING', 'SOFT_DELETING', 'UNRESCUING', 'UNSHELVING',
+        'hard_reboot_states', 'soft_reboot_states')),
+    *(Name('nova.compute.instance_actions', name) for name in (
+        'CREATE', 'DELETE', 'EVACUATE', 'LOCK', 'REBOOT', 'RESTORE', 'START',
+        'STOP', 'UNLOCK', 'UNSHELVE')),
+    *(Name('nova.exception', name) for name in (
+        'AggregateNotFound', 'AllocationUpdateFailed', 'BuildAbortException',
+        'ComputeResourcesUnavailable', 'InstanceUnacceptable',
+        'InstanceUpdateConflict', 'InvalidConfiguration', 'NotFound',
+        'NovaException', 'ObjectActionError',
+        'ResourceProviderRetrievalFailed', 'ResourceProviderUpdateFailed',
+        'UnexpectedTaskStateError')))
 
 
 def find(owner: str) -> Any:
@@ -226,7 +283,7 @@ def missing(found: Callable[[str], Any] = find) -> list[str]:
     :raises ImportError: as :func:`find`
     """
     lacking: dict[str, None] = {}
-    for name in NAMES:
+    for name in NAMES + SHARED:
         owner = found(name.owner)
         if owner is None:
             lacking[name.owner.replace(':', '.')] = None
@@ -247,8 +304,21 @@ def _is_set(owner: type, name: str) -> bool:
     """Say whether a method of a class gives its objects an attribute."""
     return any(
         step.opname == 'STORE_ATTR' and step.argval == name
+        and _loads(before, code.co_varnames[:1])
         for each in owner.__mro__ for code in _codes(vars(each).values())
-        if name in code.co_names for step in dis.get_instructions(code))
+        if name in code.co_names
+        for before, step in itertools.pairwise(dis.get_instructions(code)))
+
+
+def _loads(step: dis.Instruction, variable: tuple[str, ...]) -> bool:
+    """Say whether the last that a step loads is a variable.
+
+    :param step: the step
+    :param variable: its name; empty if there is none
+    """
+    # Newer Pythons load two in one step.
+    loaded = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+    return bool(variable) and loaded[-1:] == variable
 
 
 def _codes(members: Iterable[Any]) -> Iterator[Any]:
@@ -311,7 +381,8 @@ def is_tested(release: str) -> bool:
     :param release: its version; that of a clone without tags says nothing
     """
     number = re.match(r'\d+', release)
-    return number is not None and TESTED[0] <= int(number[0]) <= TESTED[1]
+    return (number is not None and TESTED[0] <= int(number[0]) <= TESTED[1]
+            and not _NEXT.match(release))
 
 
 def refusal(release: str, lacking: Sequence[str]) -> str:
