@@ -9,15 +9,22 @@ from nova.objects import migration
 
 from nova_ironic_ring.adapters.nova import user_requests
 
+_POWER = (instance_actions.START, instance_actions.STOP)
+
 
 def was_asked(context: nova_context.RequestContext, instance: str) -> bool:
     """Return whether the last request for an instance was an evacuation.
 
+    Whether its machine was switched on or off since does not matter: Ironic
+    may have done it, and none of it ends an evacuation.
+
     :param context: with the rights of an administrator
     :param instance: its UUID
     """
-    last = user_requests.last(context, instance)
-    return last is not None and last.action == instance_actions.EVACUATE
+    return next((
+        each.action == instance_actions.EVACUATE
+        for each in user_requests.latest(context, instance)
+        if each.action not in _POWER), False)
 
 
 def fail(context: nova_context.RequestContext, instance: str) -> None:

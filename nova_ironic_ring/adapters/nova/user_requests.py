@@ -26,20 +26,34 @@ _ASKED = dict.fromkeys(
         task_states.UNSHELVING: instance_actions.UNSHELVE}
 
 
-def last(context: nova_context.RequestContext, instance: str,
-         task: str | None = None) -> instance_action.InstanceAction | None:
-    """Return the last request for an instance; None if Nova knows none.
+def latest(context: nova_context.RequestContext, instance: str
+           ) -> list[instance_action.InstanceAction]:
+    """Return the latest requests for an instance, the last one first.
+
+    Nova also records as a request, to start or to stop, that Ironic has
+    switched a machine on or off.
 
     :param context: with the rights of an administrator
     :param instance: its UUID
-    :param task: the task that the request has given the instance; None for
-        any. Nova also records as a request that Ironic has switched a machine
-        on or off, which may come after the one that a service works on
     """
-    found = [each for each
-             in instance_action.InstanceActionList.get_by_instance_uuid(
-                 context, instance, limit=_LATEST)
-             if each.action not in _BESIDE]
+    return [each for each
+            in instance_action.InstanceActionList.get_by_instance_uuid(
+                context, instance, limit=_LATEST)
+            if each.action not in _BESIDE]
+
+
+def last(context: nova_context.RequestContext, instance: str, task: str
+         ) -> instance_action.InstanceAction | None:
+    """Return the request that has given an instance its task.
+
+    What Ironic has done to the machine may have been recorded after that.
+
+    :param context: as above
+    :param instance: its UUID
+    :param task: the task
+    :returns: the last request, if none fits the task; None if Nova knows none
+    """
+    found = latest(context, instance)
     fitting = [each for each in found if each.action == _ASKED.get(task)]
     return next(iter(fitting or found), None)
 

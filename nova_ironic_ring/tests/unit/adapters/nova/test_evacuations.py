@@ -29,6 +29,8 @@ class EvacuationsTestCase(base.BaseTestCase):
         self.assertTrue(self._ask('evacuate'))
         # What goes with it, and what comes of a takeover.
         self.assertTrue(self._ask('lock', 'unlock', 'ironic_ring_takeover'))
+        # Nova records as these that Ironic has switched the machine.
+        self.assertTrue(self._ask('stop', 'start'))
         self.assertFalse(self._ask('rebuild'))
 
     def _migrate(self, **fields: object) -> migration.Migration:

@@ -38,13 +38,15 @@ class RequestsTestCase(base.BaseTestCase):
             self._ask('start')
 
     def test_last_request(self):
-        self.assertIsNone(user_requests.last(self.nova.context(), INSTANCE))
+        self.assertIsNone(user_requests.last(
+            self.nova.context(), INSTANCE, 'powering-off'))
         self._ask('create')
         asked = self._ask('stop')
         for beside in 'lock', 'ironic_ring_failover', 'unlock':
             self._ask(beside)
-        self.assertEqual('stop', user_requests.last(
-            self.nova.context(), INSTANCE).action)
+        self.assertEqual(['stop', 'create'], [
+            each.action for each in user_requests.latest(
+                self.nova.context(), INSTANCE)])
         self.assertEqual(asked, self._resumed().request_id)
 
     def test_switching_that_ironic_reports_is_not_the_request(self):
