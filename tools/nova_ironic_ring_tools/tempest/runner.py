@@ -64,23 +64,23 @@ class Tempest:
 
     def run(self, tests: Sequence[str], tell: Tell) -> dict[
             str, outcomes.Result]:
-        """Run tests, and those that have failed once more.
+        """Run tests, and those that have failed once more, each by itself.
 
         :param tests: their IDs
         :param tell: is called with the ID and result of each test that ends
         :returns: the results by the names of the tests
         :raises LabError: if Tempest does not run, or a service dies
         """
-        results = self._run(tests, tell)
+        results = self._run(tests, tell, self._workers)
         failed = [test for test in tests if results[outcomes.name(
             test)].outcome in _BAD]
         if failed:
-            again = self._run(failed, tell)
+            again = self._run(failed, tell, 1)
             results |= {test: outcomes.second(result)
                         for test, result in again.items()}
         return results
 
-    def _run(self, tests: Collection[str], tell: Tell) -> dict[
+    def _run(self, tests: Collection[str], tell: Tell, workers: int) -> dict[
             str, outcomes.Result]:
         chosen = self._directory / 'tests.txt'
         chosen.write_text('\n'.join(tests) + '\n')
@@ -88,7 +88,7 @@ class Tempest:
                 contextlib.ExitStack()) as stack:
             running = stack.enter_context(subprocess.Popen(
                 self._command('--load-list', str(chosen), '--subunit',
-                              '--concurrency', str(self._workers)),
+                              '--concurrency', str(workers)),
                 cwd=self._directory, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=output,
                 env=self._place.environment))
