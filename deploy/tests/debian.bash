@@ -8,7 +8,7 @@
 
 set -euo pipefail
 if [ "$(id --user)" != 0 ]; then
-    exec sudo "$0" "$@"
+    exec sudo --preserve-env=DEBIAN_MIRROR "$0" "$@"
 fi
 cd "$(dirname "$0")/../.."
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}

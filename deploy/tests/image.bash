@@ -9,7 +9,8 @@
 
 set -euo pipefail
 if [ "$(id --user)" != 0 ]; then
-    exec sudo --preserve-env "$0" "$@"
+    # With the Python of whoever runs this, whatever sudo makes of PATH.
+    exec sudo --preserve-env env PATH="$PATH" "$0" "$@"
 fi
 cd "$(dirname "$0")/../.."
 venv=${1:-/var/lib/openstack}
