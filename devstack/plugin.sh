@@ -22,7 +22,8 @@ function check_nova_ironic_ring {
     local blank="[[:space:]]"
     local group="$name*:[1-9][0-9]*"
     local peers="$name*:$name+(,$name+)*"
-    local value="[a-z_]+=[[:alnum:]_.,-]+"
+    # Addresses and paths too, but nothing that bash would expand.
+    local value="[a-z_]+=[[:alnum:]_.,:/-]+"
 
     if [[ $VIRT_DRIVER != ironic ]]; then
         die $LINENO "VIRT_DRIVER is \"$VIRT_DRIVER\":" \

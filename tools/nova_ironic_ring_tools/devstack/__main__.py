@@ -20,6 +20,7 @@ from nova_ironic_ring_tools.devstack import conductors
 from nova_ironic_ring_tools.devstack import container
 from nova_ironic_ring_tools.devstack import errors
 from nova_ironic_ring_tools.devstack import furniture
+from nova_ironic_ring_tools.devstack import leftovers
 from nova_ironic_ring_tools.devstack import local_conf
 from nova_ironic_ring_tools.devstack import repositories
 from nova_ironic_ring_tools.devstack import settings
@@ -62,8 +63,10 @@ class Devstack:
         """
         if self._stacked.exists():
             raise errors.DevstackError(
-                f'There is a devstack in {self.box.directory}: end it with '
-                '"down", or look at it with "check".')
+                f'There is a devstack in {self.box.directory}: '
+                + ('it does not run any more, so remove it with "down '
+                   '--only-remove".' if self.box.leader() is None else
+                   'end it with "down", or look at it with "check".'))
         if repositories.uncommitted(_CHECKOUT):
             print('This checkout has changes that are not committed: they '
                   'are left out.')
@@ -109,10 +112,14 @@ class Devstack:
         """
         if self.wanted().groups:
             conductors.stop(self.box)
+        leftovers.watch(self.box)
         log = self.box.directory / 'clean.log'
         print('Running unstack.sh and clean.sh', flush=True)
-        self.box.serve(_CLEAN, 'clean', log)
-        left = checks.leftovers(self.box)
+        if self.box.serve(_CLEAN, 'clean', log):
+            raise errors.DevstackError(
+                f'unstack.sh or clean.sh has failed: see {log}; "down '
+                '--only-remove" removes everything.')
+        left = leftovers.found(self.box)
         if left:
             raise errors.DevstackError(
                 'After unstack.sh and clean.sh there is still '

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks of a devstack that is up, and after its end."""
+"""Checks of a devstack that is up."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nova_ironic_ring_tools.devstack import cloud as clouds
-from nova_ironic_ring_tools.devstack import container
 from nova_ironic_ring_tools.devstack import errors
 from nova_ironic_ring_tools.devstack import furniture
 from nova_ironic_ring_tools.devstack import local_conf
@@ -18,6 +17,7 @@ _SERVER = 'nova-ironic-ring-check'
 _STEADY = 420
 _MOVED = 420
 _CLEANED = 180
+_BUILT = 600
 
 
 def hosts(first: str, computes: int) -> list[str]:
@@ -63,6 +63,7 @@ class Checks:
 
         :raises DevstackError: if something is not as it should be
         """
+        self._start_over()
         seconds = self._steady()
         print(f'{len(self.names)} nova-computes share {self.wanted.nodes} '
               f'nodes: {self._shares()} (after {seconds:.0f} s).', flush=True)
@@ -78,6 +79,14 @@ class Checks:
         print('nova-ironic-ring check finds nothing.', flush=True)
         self._delete(server['node'])
         print('The server is deleted, and its node available.', flush=True)
+
+    def _start_over(self) -> None:
+        """Undo what checks that have failed have left."""
+        for host in self.names:
+            self._systemctl('start', host=host)
+        for server in self.cloud.openstack('server', 'list'):
+            if server['Name'] == _SERVER:
+                self.cloud.do('server', 'delete', '--wait', server['ID'])
 
     def _shares(self) -> str:
         """Say how many nodes each service has."""
@@ -120,9 +129,10 @@ class Checks:
         """Boot a server, and return its host and its node."""
         self.cloud.do(
             'server', 'create', '--flavor', 'baremetal', '--image',
-            f'{local_conf.IMAGE}-disk', '--network', 'private', '--wait',
-            _SERVER)
-        server = self.cloud.openstack('server', 'show', _SERVER)
+            f'{local_conf.IMAGE}-disk', '--network', 'private', _SERVER)
+        clouds.until(f'the server {_SERVER} is built', _BUILT,
+                     lambda: self._server()['status'] != 'BUILD')
+        server = self._server()
         found = [line for line in self.cloud.nodes().values()
                  if line['Instance'] == server['id']]
         if server['status'] != 'ACTIVE' or not found:
@@ -131,6 +141,10 @@ class Checks:
                 f'{len(found)} nodes: see the logs of nova-compute.')
         return {'host': server['OS-EXT-SRV-ATTR:host'],
                 'node': found[0]['Node']}
+
+    def _server(self) -> Mapping[str, Any]:
+        """Return what Nova says of the server."""
+        return self.cloud.openstack('server', 'show', _SERVER)
 
     def _victim(self, spared: str) -> str:
         """Choose a service whose nodes another can take."""
@@ -180,16 +194,3 @@ class Checks:
             lambda: self.cloud.openstack(
                 'baremetal', 'node', 'show', node,
                 system=True)['provision_state'] == 'available')
-
-
-def leftovers(box: container.Container) -> list[str]:
-    """Return what the plugin has left after unstack.sh and clean.sh.
-
-    :param box: the container
-    """
-    found = [str(path.relative_to(box.root)) for pattern in (
-        'etc/nova/nova-cpu-*', 'etc/systemd/system/devstack@n-cpu*',
-        'etc/systemd/system/*/devstack@n-cpu*')
-        for path in sorted(box.root.glob(pattern))]
-    processes = box.root_run('ps', '-e', '-o', 'args=').splitlines()
-    return found + [args for args in processes if 'nova-compute' in args]

@@ -93,10 +93,16 @@ def until(what: str, seconds: float, done: Callable[[], bool]) -> float:
     :raises DevstackError: if it is not true by then
     """
     begin = time.monotonic()
-    while not done():
+    while True:
+        failure = None
+        try:
+            if done():
+                return time.monotonic() - begin
+        except errors.DevstackError as error:
+            # Services that are busy or restart may not answer once.
+            failure = error
         if time.monotonic() - begin > seconds:
             raise errors.DevstackError(
                 f'After {seconds:.0f} seconds it is still not true that '
-                f'{what}.')
+                f'{what}.' + (f'\n{failure}' if failure else ''))
         time.sleep(_POLL)
-    return time.monotonic() - begin

@@ -103,6 +103,8 @@ class Container:
         self.root = directory / 'root'
         self._pid = directory / 'pid'
         self._forwarding = directory / 'ip_forward'
+        # The first file that is written, and the last one.
+        self._installed = directory / 'debootstrap.log'
         self._made = directory / 'made'
 
     def make(self, mirror: str) -> None:
@@ -113,11 +115,13 @@ class Container:
         """
         if self._made.exists():
             return
+        self._see_that_it_is_ours()
         if self.root.exists():
             shutil.rmtree(self.root)
         self.directory.mkdir(parents=True, exist_ok=True)
+        self._installed.touch()
         commands.log(
-            self.directory / 'debootstrap.log', 'debootstrap',
+            self._installed, 'debootstrap',
             '--variant=minbase', f'--include={",".join(_PACKAGES)}', _RELEASE,
             str(self.root), mirror)
         self.write('etc/apt/sources.list', _SOURCES.format(
@@ -133,6 +137,18 @@ class Container:
         commands.log(self.directory / 'prepare.log', 'chroot',
                      str(self.root), 'sh', '-c', _PREPARE)
         self._made.touch()
+
+    def _see_that_it_is_ours(self) -> None:
+        """Refuse a directory that has something else.
+
+        :raises DevstackError: if it has
+        """
+        if self.directory.exists() and any(self.directory.iterdir()) and (
+                not self._installed.exists()):
+            raise errors.DevstackError(
+                f'{self.directory} has other files, and no devstack: name an '
+                'empty directory, or one that is not there, with '
+                '--directory.')
 
     def password(self) -> str:
         """Return the password of everything in it, always the same one."""
@@ -232,7 +248,8 @@ class Container:
         leader = self.leader()
         if leader is None:
             raise errors.DevstackError(
-                f'No devstack runs in {self.directory}: start one with "up".')
+                f'No devstack runs in {self.directory}: start one with "up", '
+                'or remove what is left of one with "down --only-remove".')
         return ['nsenter', f'--target={leader}', '--mount', '--uts', '--ipc',
                 '--net', '--pid', '--cgroup', '--']
 
@@ -316,6 +333,7 @@ class Container:
 
     def remove(self) -> None:
         """Stop the container, and remove its directory."""
+        self._see_that_it_is_ours()
         self.halt()
         if self.directory.exists():
             # systemd-nspawn removes its lock when it has ended.

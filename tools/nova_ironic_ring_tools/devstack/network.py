@@ -32,11 +32,17 @@ def up(before: pathlib.Path) -> None:
     """Make the namespace, unless there is one.
 
     :param before: a file for the setting of the machine that this changes
-    :raises DevstackError: if the namespace cannot be made
+    :raises DevstackError: if the namespace cannot be made, or is another's
     """
     if path().exists():
-        return
+        if before.exists():
+            return
+        raise errors.DevstackError(
+            f'The network namespace {NAME} is there already: end the other '
+            'devstack with "down", or remove the namespace with "ip netns '
+            f'delete {NAME}".')
     try:
+        before.write_text(_FORWARDING.read_text())
         commands.run('ip', 'netns', 'add', NAME)
         commands.run('ip', 'link', 'add', _OUTSIDE, 'type', 'veth',
                      'peer', 'name', _INSIDE, 'netns', NAME)
@@ -50,7 +56,6 @@ def up(before: pathlib.Path) -> None:
                      '{ type nat hook postrouting priority srcnat; }')
         commands.run('nft', 'add', 'rule', 'ip', NAME, 'out', 'ip', 'saddr',
                      ADDRESS, 'oifname', '!=', _OUTSIDE, 'masquerade')
-        before.write_text(_FORWARDING.read_text())
         _FORWARDING.write_text('1\n')
     except (errors.DevstackError, OSError):
         down(before)
@@ -67,13 +72,15 @@ def _give(address: str, interface: str, *where: str) -> None:
 def down(before: pathlib.Path) -> None:
     """Remove what :func:`up` has made, or a part of it.
 
-    :param before: the file that :func:`up` has written
+    :param before: the file that :func:`up` has written first; without it,
+        nothing is removed
     """
+    if not before.exists():
+        return
     for argv in (('nft', 'delete', 'table', 'ip', NAME),
                  ('ip', 'link', 'delete', _OUTSIDE),
                  ('ip', 'netns', 'delete', NAME)):
         with contextlib.suppress(errors.DevstackError):
             commands.run(*argv)
-    if before.exists():
-        _FORWARDING.write_text(before.read_text())
-        before.unlink()
+    _FORWARDING.write_text(before.read_text())
+    before.unlink()

@@ -43,8 +43,12 @@ def give(box: container.Container, sources: settings.Sources) -> str:
         found = _find(folder / 'openstack', project, sources.branch)
         target = _outside(box) / 'openstack' / f'{project}.git'
         if not target.exists():
-            shutil.copytree(found, target)
-            _open(target)
+            # One that was interrupted has another name.
+            part = target.with_suffix('.part')
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.copytree(found, part)
+            _open(part)
+            part.rename(target)
     return str(_INSIDE)
 
 

@@ -86,10 +86,18 @@ class FakeCloud(clouds.Cloud):
     def do(self, *words: str, system: bool = False) -> str:
         self.told.append(' '.join(words[:2]))
         self.server = 's1' if words[1] == 'create' else None
+        self.polls = 0
         return ''
 
     def openstack(self, *words: str, system: bool = False) -> Any:
+        if words[:2] == ('server', 'list'):
+            return [{'ID': 's0', 'Name': 'other'}, *(
+                [{'ID': 's1', 'Name': 'nova-ironic-ring-check'}]
+                if self.server else [])]
         if words[:2] == ('server', 'show'):
+            self.polls += 1
+            if self.polls == 1:
+                return {'status': 'BUILD'}
             return {'id': 's1', 'status': self.status,
                     'OS-EXT-SRV-ATTR:host': self.nodes()['n0']['Owner']}
         return {'provision_state': 'available'}
@@ -101,7 +109,7 @@ class ChecksTestCase(base.BaseTestCase):
         super().setUp()
         self.directory = pathlib.Path(
             self.useFixture(fixtures.TempDir()).path)
-        for name in '_STEADY', '_MOVED', '_CLEANED':
+        for name in '_STEADY', '_MOVED', '_CLEANED', '_BUILT':
             self.useFixture(fixtures.MonkeyPatch(
                 f'nova_ironic_ring_tools.devstack.checks.{name}', 0.05))
         self.useFixture(fixtures.MonkeyPatch(
@@ -125,11 +133,26 @@ class ChecksTestCase(base.BaseTestCase):
         self._prepare()
         self._run()
         self.assertEqual(
-            ['server create', 'kill devstack@n-cpu-3',
-             'start devstack@n-cpu-3', 'nova-ironic-ring check',
-             'server delete'], self.cloud.told)
+            ['start devstack@n-cpu', 'start devstack@n-cpu-2',
+             'start devstack@n-cpu-3', 'server create',
+             'kill devstack@n-cpu-3', 'start devstack@n-cpu-3',
+             'nova-ironic-ring check', 'server delete'], self.cloud.told)
         self.assertIn('kill -9 of box-3: after 0 s the others have its nodes: '
                       'box 3, box-2 3, box-3 0.', self.output.getvalue())
+
+    def test_after_one_that_has_failed(self):
+        self._prepare()
+        self.cloud.server = 's1'
+        self.cloud.dead.add('box-3')
+        self._run()
+        self.assertEqual(['server delete', 'server create'],
+                         self.cloud.told[3:5])
+
+    def test_server_that_is_not_built(self):
+        self._prepare()
+        self.cloud.status = 'BUILD'
+        self.assertIn('the server nova-ironic-ring-check is built',
+                      self._fails())
 
     def test_groups(self):
         self._prepare({'': ['box', 'box-2'], 'rack-b': ['box-3']},
@@ -160,6 +183,7 @@ class ChecksTestCase(base.BaseTestCase):
 
     def test_service_that_is_not_there(self):
         self._prepare()
+        self.cloud.box.root_run = lambda *argv: 'box\n'
         self.cloud.dead.add('box-2')
         self.assertIn('are members', self._fails())
 
@@ -196,33 +220,6 @@ class ChecksTestCase(base.BaseTestCase):
     def test_victim_has_no_server(self):
         self._prepare()
         self.assertEqual('box-2', self.checks._victim('box-3'))
-
-
-class LeftoversTestCase(base.BaseTestCase):
-
-    def setUp(self):
-        super().setUp()
-        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        self.box = FakeCloud(directory, {'': _HOSTS}).box
-
-    def test_nothing(self):
-        self.box.write('etc/nova/nova.conf', '')
-        self.box.write('etc/systemd/system/devstack@g-api.service', '')
-        self.assertEqual([], checks.leftovers(self.box))
-
-    def test_everything(self):
-        for name in ('etc/nova/nova-cpu-2.conf',
-                     'etc/systemd/system/devstack@n-cpu-2.service',
-                     'etc/systemd/system/multi-user.target.wants/'
-                     'devstack@n-cpu-3.service'):
-            self.box.write(name, '')
-        self.box.processes = 'systemd\npython /bin/nova-compute --flag\n'
-        self.assertEqual(
-            ['etc/nova/nova-cpu-2.conf',
-             'etc/systemd/system/devstack@n-cpu-2.service',
-             'etc/systemd/system/multi-user.target.wants/'
-             'devstack@n-cpu-3.service',
-             'python /bin/nova-compute --flag'], checks.leftovers(self.box))
 
 
 class CloudTestCase(base.BaseTestCase):
@@ -268,3 +265,21 @@ class CloudTestCase(base.BaseTestCase):
         self.assertEqual(
             ['openstack --os-cloud devstack-system-admin baremetal conductor '
              'list -f json'] * 2, self.scripts)
+
+    def test_until(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_ironic_ring_tools.devstack.cloud._POLL', 0.01))
+        said = [False, errors.DevstackError('busy'), True]
+
+        def done() -> bool:
+            answer = said.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        self.assertGreater(clouds.until('it is', 30, done), 0)
+        said = [errors.DevstackError('busy')]
+        self.assertEqual(
+            'After 0 seconds it is still not true that it is.\nbusy',
+            str(self.assertRaises(errors.DevstackError, clouds.until,
+                                  'it is', 0, done)))

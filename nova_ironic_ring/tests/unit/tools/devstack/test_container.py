@@ -98,6 +98,20 @@ class MakingTestCase(ContainerTestCase):
         self.assertIn('10.255.77.2 devstack',
                       (self.box.root / 'etc/hosts').read_text())
 
+    def test_directory_of_something_else(self):
+        self.directory.mkdir()
+        kept = self.directory / 'root'
+        kept.mkdir()
+        for method in lambda: self.box.make('http://mirror'), self.box.remove:
+            self.assertEqual(
+                f'{self.directory} has other files, and no devstack: name an '
+                'empty directory, or one that is not there, with '
+                '--directory.', str(self.assertRaises(
+                    errors.DevstackError, method)))
+        self.assertEqual([], self.calls)
+        kept.rmdir()
+        self.box.make('http://mirror')
+
     def test_make_once_more(self):
         self.box.make('http://mirror/debian')
         del self.calls[:]
@@ -130,7 +144,8 @@ class RunningTestCase(ContainerTestCase):
         self.assertIsNone(self.box.leader())
         error = self.assertRaises(errors.DevstackError, self.box.enter)
         self.assertEqual(f'No devstack runs in {self.directory}: start one '
-                         'with "up".', str(error))
+                         'with "up", or remove what is left of one with "down '
+                         '--only-remove".', str(error))
 
     def test_leader(self):
         _, child = self._outer()
@@ -162,6 +177,7 @@ class RunningTestCase(ContainerTestCase):
 
     def test_remove(self):
         self._outer()
+        (self.directory / 'debootstrap.log').touch()
         self.box.remove()
         self.assertFalse(self.directory.exists())
         self.assertEqual(['down'], self.networks)

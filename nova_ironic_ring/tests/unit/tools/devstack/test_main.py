@@ -16,6 +16,7 @@ from nova_ironic_ring_tools.devstack import checks
 from nova_ironic_ring_tools.devstack import conductors
 from nova_ironic_ring_tools.devstack import container
 from nova_ironic_ring_tools.devstack import furniture
+from nova_ironic_ring_tools.devstack import leftovers
 from nova_ironic_ring_tools.devstack import repositories
 from nova_ironic_ring_tools.devstack import settings
 
@@ -39,7 +40,7 @@ class MainTestCase(base.BaseTestCase):
                 (repositories, 'give_own', None),
                 (repositories, 'uncommitted', False),
                 (conductors, 'start', None), (conductors, 'stop', None),
-                (checks, 'leftovers', [])):
+                (leftovers, 'watch', None), (leftovers, 'found', [])):
             self._patch(owner, name, answer)
         self.useFixture(fixtures.MockPatchObject(
             box, 'serve',
@@ -101,6 +102,12 @@ class MainTestCase(base.BaseTestCase):
 
     def test_up_of_what_is_up(self):
         self._run('up')
+        # After a restart of the machine.
+        self.assertEqual(
+            f'There is a devstack in {self.directory}: it does not run any '
+            'more, so remove it with "down --only-remove".\n',
+            self._fails('up'))
+        self._patch(container.Container, 'leader', 1)
         self.assertEqual(
             f'There is a devstack in {self.directory}: end it with "down", '
             'or look at it with "check".\n', self._fails('up'))
@@ -148,7 +155,7 @@ class MainTestCase(base.BaseTestCase):
         self._run('up')
         del self.did[:]
         self.useFixture(fixtures.MockPatchObject(
-            checks, 'leftovers', lambda box: ['etc/nova/nova-cpu-2.conf']))
+            leftovers, 'found', lambda box: ['etc/nova/nova-cpu-2.conf']))
         self.assertEqual(
             'After unstack.sh and clean.sh there is still '
             f'etc/nova/nova-cpu-2.conf: see {self.directory}/clean.log; "down '
@@ -156,6 +163,14 @@ class MainTestCase(base.BaseTestCase):
         self.assertEqual(['clean'], self.did)
         self.assertEqual(0, self._run('down', '--only-remove'))
         self.assertEqual(['remove'], self.did[1:])
+
+    def test_clean_that_fails(self):
+        self._run('up')
+        self.code = 1
+        self.assertEqual(
+            f'unstack.sh or clean.sh has failed: see {self.directory}/'
+            'clean.log; "down --only-remove" removes everything.\n',
+            self._fails('down'))
 
     def test_shell(self):
         self.assertEqual(3, self._run('shell', 'true'))

@@ -48,7 +48,17 @@ class NetworkTestCase(base.BaseTestCase):
 
     def test_up_once_more(self):
         self.namespace.touch()
+        self.before.touch()
         network.up(self.before)
+        self.assertEqual([], self.calls)
+
+    def test_network_of_another(self):
+        self.namespace.touch()
+        error = self.assertRaises(errors.DevstackError, network.up,
+                                  self.before)
+        self.assertIn('The network namespace ironic-ring is there already: '
+                      'end the other devstack with "down"', str(error))
+        network.down(self.before)
         self.assertEqual([], self.calls)
 
     def test_down_restores_the_machine(self):
@@ -63,6 +73,7 @@ class NetworkTestCase(base.BaseTestCase):
 
     def test_down_of_what_is_gone(self):
         self.refused = 'ip link delete'
+        self.before.write_text('0\n')
         network.down(self.before)
         self.assertEqual('ip netns delete ironic-ring', self.calls[-1])
         self.assertEqual('0\n', self.forwarding.read_text())
