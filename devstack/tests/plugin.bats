@@ -92,11 +92,14 @@ refuses() {
 
 @test "post-config sets the options" {
     NOVA_IRONIC_RING_OPTIONS=" partitions=64
-        instance_mobility=follow " phase stack post-config
+        instance_mobility=follow metrics_listen=127.0.0.1:19108 \
+        metrics_key_file=/etc/nova/key.pem" phase stack post-config
     has "$nova/nova.conf" \
         "DEFAULT compute_driver = ironic_ring.IronicRingDriver" \
         "ironic_ring partitions = 64" \
-        "ironic_ring instance_mobility = follow"
+        "ironic_ring instance_mobility = follow" \
+        "ironic_ring metrics_listen = 127.0.0.1:19108" \
+        "ironic_ring metrics_key_file = /etc/nova/key.pem"
 }
 
 @test "extra starts the services, and makes them known" {

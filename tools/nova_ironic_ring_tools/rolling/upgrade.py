@@ -13,6 +13,7 @@ import sys
 from openstack.compute.v2 import server as sdk_server
 
 from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import errors
 from nova_ironic_ring.lab.running import process
 from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab import servers
@@ -168,14 +169,21 @@ class Upgrade:
         return active and status == 'ACTIVE'
 
     def _findings(self) -> Iterator[str]:
-        """Return what the operator's command finds."""
+        """Return what the operator's command finds.
+
+        :raises LabError: if it does not work
+        """
         program, *arguments = self._lab.nova.ring
         done = subprocess.run(
             [str(pathlib.Path(sys.prefix, 'bin', program)), *arguments,
              'check', '-f', 'json'], stdin=subprocess.DEVNULL,
             capture_output=True, text=True,
             env=process.environment(self._lab.state.directory))
-        found: list[Mapping[str, str]] = json.loads(done.stdout or '[]')
+        # With findings, it ends with 1.
+        if done.returncode not in (0, 1) or not done.stdout:
+            raise errors.LabError(
+                f'{program} check ends with {done.returncode}: {done.stderr}')
+        found: list[Mapping[str, str]] = json.loads(done.stdout)
         for line in found:
             yield f'{line["Subject"]}: {line["Found"]}'
 

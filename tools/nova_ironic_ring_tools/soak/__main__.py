@@ -145,9 +145,14 @@ def _furnish(lab: cloud.Lab) -> None:
 
 
 def _live(world: worlds.World, story: Story, seconds: float) -> None:
-    """Cause random events for a time."""
+    """Cause random events for a time.
+
+    :raises LabError: if a service dies by itself
+    """
     until = time.monotonic() + seconds
     while (now := time.monotonic()) < until:
+        # What dies by itself is no event that was refused.
+        world.lab.check()
         (act,) = world.chance.choices(
             acts.ACTS, [act.weight for act in acts.ACTS])
         try:

@@ -8,7 +8,6 @@ It returns None if the event is not possible now.
 from collections.abc import Callable
 import dataclasses
 import functools
-import time
 from typing import Any
 
 from nova_ironic_ring.lab import servers
@@ -95,9 +94,7 @@ def _part(absence: worlds.Absence, world: _World) -> str | None:
     host = world.expendable()
     if host is None:
         return None
-    absence.begin(world.lab, host)
-    world.away[host] = absence, time.monotonic() + world.chance.uniform(
-        absence.least, absence.most)
+    world.leave(host, absence)
     return f'{absence.what}: {host}'
 
 

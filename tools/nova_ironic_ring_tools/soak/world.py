@@ -5,6 +5,7 @@
 from collections.abc import Callable, Iterator
 import dataclasses
 import random
+import time
 from typing import Any
 
 from openstack.compute.v2 import server as sdk_server
@@ -158,9 +159,21 @@ class World:
         """
         for host, (absence, until) in list(self.away.items()):
             if until <= now:
-                del self.away[host]
+                # If it is refused, the next call tries it again.
                 absence.end(self.lab, host)
+                del self.away[host]
                 yield host, absence.what
+
+    def leave(self, host: str, absence: Absence) -> None:
+        """Let a service stop its work for a time.
+
+        :param host: its name
+        :param absence: how; if a part of it is refused, it ends in time all
+            the same
+        """
+        self.away[host] = absence, time.monotonic() + self.chance.uniform(
+            absence.least, absence.most)
+        absence.begin(self.lab, host)
 
 
 def _kill(lab: cloud.Lab, host: str) -> None:

@@ -67,6 +67,13 @@ class MainTestCase(base.BaseTestCase):
                           '0 events refused: none'],
                          list(story.lines()))
 
+    def test_service_that_dies_by_itself(self):
+        world = mock.Mock()
+        world.lab.check.side_effect = errors.LabError('compute-1 has died')
+        story = soak.Story()
+        self.assertRaises(errors.LabError, soak._live, world, story, 60)
+        self.assertEqual(0, story.refused.total())
+
     def test_each_act_has_a_name(self):
         names = [act.name for act in acts.ACTS]
         self.assertEqual(len(set(names)), len(names))
