@@ -384,11 +384,16 @@ class UnitsTestCase(base.BaseTestCase):
 class AddressTestCase(base.BaseTestCase):
 
     def test_only_the_package_says_where_the_project_is(self):
-        files = [_ROOT / '.zuul.yaml', *_ROOT.glob('*.rst')]
-        for folder in ('deploy', 'devstack', 'doc/source', 'etc', 'playbooks'):
-            files += (_ROOT / folder).rglob('*.*')
+        files = [_ROOT / '.zuul.yaml', *_ROOT.glob('*.rst'),
+                 *_ROOT.glob('*.toml'), *_ROOT.glob('*.cfg')]
+        for folder in ('contrib', 'debian', 'deploy', 'devstack', 'doc/source',
+                       'etc', 'nova_ironic_ring', 'playbooks',
+                       'releasenotes/notes', 'tools'):
+            files += (_ROOT / folder).rglob('*')
+        # But for those of nowhere, which stand for one.
         address = re.compile(
-            r'(?:opendev|openstack|github)\.[a-z]+/\S*nova-ironic-ring\b')
+            r'//(?![\w.-]*(?:example\.\w+|localhost)\b)[\w-]+\.[\w.:-]+/'
+            r'[\w/.-]*nova-ironic-ring\b')
         self.assertIn(_KUBERNETES / 'statefulset.yaml', files)
         self.assertEqual([], [
             str(path) for path in files if path.is_file()
