@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds the container image of deploy/kubernetes with buildah, and starts
-# nova-compute of a lab in it: it joins the ring, and builds a server. The base
-# is made here: Debian 12, with Nova in a virtual environment where published
-# images have it, /var/lib/openstack (openstack-helm) or, as the only argument,
-# /var/lib/kolla/venv (Kolla). As root, with buildah and mmdebstrap.
+# Builds a container image with buildah, and starts nova-compute of a lab in it:
+# it joins the ring, and builds a server. The base is made here: Debian 12, with
+# Nova in a virtual environment where published images have it. In
+# /var/lib/openstack (openstack-helm), the image is that of deploy/kubernetes.
+# With /var/lib/kolla/venv as the only argument, the source distribution is
+# installed as Kolla installs its plugins. As root, with buildah and mmdebstrap.
 
 set -euo pipefail
 if [ "$(id --user)" != 0 ]; then
@@ -59,10 +60,26 @@ rm "$work/base.tar"
 
 echo 'Building the image'
 mkdir "$work/context"
-cp deploy/kubernetes/Dockerfile "$work/context"
-python3 -m pip --quiet wheel --no-deps --wheel-dir "$work/context" .
-"${buildah[@]}" bud --quiet --build-arg NOVA_IMAGE=localhost/nova \
-    --volume "$trusted:$trusted:ro" --tag localhost/ring "$work/context"
+if [ "$venv" = /var/lib/kolla/venv ]; then
+    # kolla-build unpacks what it is given, and pip installs all plugins with
+    # the constraints of the release.
+    python3 -m build --sdist --outdir "$work" . > "$work/build.log"
+    tar --extract --file "$work"/*.tar.gz --directory "$work/context"
+    container=$("${buildah[@]}" from localhost/nova)
+    "${buildah[@]}" add --quiet "$container" "$work/context" /plugins \
+        > /dev/null
+    "${buildah[@]}" run "${settings[@]}" --volume "$trusted:/trusted:ro" \
+        --volume "$PWD/constraints:/constraints:ro" "$container" -- sh -ec '
+        python3 -m pip --no-cache-dir --quiet install --upgrade \
+            --constraint /constraints/newest.txt /plugins/*
+        python3 -W ignore -c "import nova.virt.ironic_ring"'
+    "${buildah[@]}" commit --quiet --rm "$container" localhost/ring > /dev/null
+else
+    cp deploy/kubernetes/Dockerfile "$work/context"
+    python3 -m pip --quiet wheel --no-deps --wheel-dir "$work/context" .
+    "${buildah[@]}" bud --quiet --build-arg NOVA_IMAGE=localhost/nova \
+        --volume "$trusted:$trusted:ro" --tag localhost/ring "$work/context"
+fi
 
 "${lab[@]}" up --computes 2 --nodes 6
 "${lab[@]}" stop compute-2
