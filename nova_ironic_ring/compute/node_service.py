@@ -409,6 +409,7 @@ class RingService(service.Service):
                     self.settings, self.process)))
 
     def is_deleted(self, node: str) -> bool:
+        self.go_on_deleting()
         this = self._between()
         try:
             is_gone = leftovers.is_deleted(this, node)

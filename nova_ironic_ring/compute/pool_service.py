@@ -278,6 +278,7 @@ class PoolService(service.Service):
                             'node': node, 'pool': name, 'error': error})
 
     def is_deleted(self, node: str) -> bool:
+        self.go_on_deleting()
         if node in self.result.found:
             return False
         if node not in self._gone:

@@ -379,12 +379,34 @@ class Service:
         Nova's tracker goes from node to node, which may take long. Meanwhile,
         other rows contain the time of the pass as well.
         """
-        current, now = self.settings, self.process.now()
-        if self._work.is_good and (
-                now - self._said_at >= current.pass_interval / 2):
-            self._said_at = now
-            self._work = self._work.renewed(node, self.process.wall_time())
-        return self._work.of(node, current)
+        self._renew(node)
+        return self._work.of(node, self.settings)
+
+    def _renew(self, node: str) -> bool:
+        """Report a good pass that takes long in the row of a node.
+
+        :returns: False if that is not due yet
+        """
+        now = self.process.now()
+        if not self._work.is_good or (
+                now - self._said_at < self.settings.pass_interval / 2):
+            return False
+        self._said_at = now
+        self._work = self._work.renewed(node, self.process.wall_time())
+        return True
+
+    def go_on_deleting(self) -> None:
+        """Report a good pass that takes long because records are deleted.
+
+        Nova's tracker deletes those of all nodes that are gone, which takes
+        seconds for each, before it writes what the others report.
+        """
+        node, this = self._work.node, self._between()
+        if node is not None and self._renew(node):
+            assert self._work.said is not None
+            with this.going_on(events.LastPassNotSaid):
+                self.world.nova.say_last_pass(node, self._work.said)
+            self._tell(this.happened)
 
     def put_in_aggregates(self, tree: provider_tree.ProviderTree, name: str
                           ) -> None:

@@ -993,6 +993,38 @@ class LastPassTestCase(base.DriverTestCase):
         self.me.run_pass()
         self.assertEqual(before, self._said())
 
+    def test_it_goes_on_while_records_are_deleted(self):
+        before = self._said()
+        # Less than half of the interval between two passes.
+        self.nova.advance(20)
+        self.driver.is_node_deleted('gone-1')
+        self.assertEqual(before, self._said())
+        for _ in range(2):
+            before = self._said()
+            self.nova.advance(30)
+            self.driver.is_node_deleted('gone-2')
+            self.assertGreater(self._said().at, before.at)
+        # What the tracker writes at the end is no older.
+        before = self._said()
+        self.me.update(min(self.nova.owned('me')))
+        self.assertEqual(before, self._said())
+
+    def test_it_stands_still_while_records_are_deleted_in_a_blackout(self):
+        self.me.ring.memory.fail(self.cloud.now)
+        self.me.run_pass()
+        before = self._said()
+        self.nova.advance(60)
+        self.driver.is_node_deleted('gone')
+        self.assertEqual(before, self._said())
+
+    def test_deleting_goes_on_if_nova_does_not_answer(self):
+        self.nova.advance(60)
+        with mock.patch.object(type(self.me.ring.world.nova), 'say_last_pass',
+                               side_effect=exception.ServiceUnavailable):
+            self.driver.is_node_deleted('gone')
+        self.assertIn('Cannot report to the other services that the passes of '
+                      'this one work', self.log.output)
+
     def test_it_survives_a_restart(self):
         before = self._said()
         self.me = self.nova.compute('me')
