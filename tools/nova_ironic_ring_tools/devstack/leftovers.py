@@ -2,8 +2,9 @@
 
 """What the plugin leaves after unstack.sh and clean.sh.
 
-At its end clean.sh deletes /etc/nova and all units of devstack, whatever the
-plugins have deleted. So a hook of devstack looks before that.
+At its end clean.sh deletes /etc/nova, whatever the plugins have deleted. So a
+hook of devstack looks before that. It deletes all units of services as well,
+which the plugin leaves to it.
 """
 
 from nova_ironic_ring_tools.devstack import container
@@ -14,8 +15,9 @@ from nova_ironic_ring_tools.devstack import furniture
 _HOOK = furniture.DEVSTACK / 'extras.d/99-nova-ironic-ring-leftovers.sh'
 _SEEN = container.HOME / 'nova-ironic-ring-leftovers'
 # Of the first service, devstack's own, the plugin has no file.
-_PATTERNS = ('etc/nova/nova-cpu-*', 'etc/systemd/system/devstack@n-cpu-*',
-             'etc/systemd/system/*/devstack@n-cpu-*')
+_FILES = '/etc/nova/nova-cpu-*'
+_UNITS = ('etc/systemd/system/devstack@n-cpu*',
+          'etc/systemd/system/*/devstack@n-cpu*')
 
 
 def watch(box: container.Container) -> None:
@@ -24,10 +26,10 @@ def watch(box: container.Container) -> None:
     :param box: the container
     """
     (box.root / _SEEN.relative_to('/')).unlink(missing_ok=True)
-    looks = ''.join(f'    compgen -G "/{pattern}" >> {_SEEN} || true\n'
-                    for pattern in _PATTERNS)
     box.write(str(_HOOK.relative_to('/')), (
-        f'if [[ $1 == clean ]]; then\n    : > {_SEEN}\n{looks}fi\n'))
+        'if [[ $1 == clean ]]; then\n'
+        f'    compgen -G "{_FILES}" > {_SEEN} || true\n'
+        'fi\n'))
 
 
 def found(box: container.Container) -> list[str]:
@@ -40,6 +42,8 @@ def found(box: container.Container) -> list[str]:
     seen = box.root / _SEEN.relative_to('/')
     if not seen.exists():
         raise errors.DevstackError('clean.sh has not cleaned the plugins.')
+    units = [f'/{path.relative_to(box.root)}' for pattern in _UNITS
+             for path in sorted(box.root.glob(pattern))]
     processes = box.root_run('ps', '-e', '-o', 'args=').splitlines()
-    return seen.read_text().splitlines() + [
+    return seen.read_text().splitlines() + units + [
         args for args in processes if 'nova-compute' in args]

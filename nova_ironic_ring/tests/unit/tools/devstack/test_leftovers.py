@@ -25,7 +25,7 @@ class LeftoversTestCase(base.BaseTestCase):
         self.useFixture(fixtures.MockPatchObject(
             container.Container, 'root_run', lambda *argv: self.processes))
         self.box.write('etc/nova/nova.conf', '')
-        self.box.write('etc/systemd/system/devstack@n-cpu.service', '')
+        self.box.write('etc/systemd/system/devstack@g-api.service', '')
         leftovers.watch(self.box)
 
     def _clean(self, phase: str = 'clean') -> None:
@@ -49,8 +49,8 @@ class LeftoversTestCase(base.BaseTestCase):
         self._clean()
         self.assertEqual(
             [f'{self.box.root}/etc/nova/nova-cpu-2.conf',
-             f'{self.box.root}/etc/systemd/system/devstack@n-cpu-2.service',
-             f'{self.box.root}/etc/systemd/system/multi-user.target.wants/'
+             '/etc/systemd/system/devstack@n-cpu-2.service',
+             '/etc/systemd/system/multi-user.target.wants/'
              'devstack@n-cpu-3.service',
              'python /bin/nova-compute --flag'], leftovers.found(self.box))
 
