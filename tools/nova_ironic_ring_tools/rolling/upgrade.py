@@ -23,8 +23,12 @@ from nova_ironic_ring_tools.faults import watch
 # Seconds: far more than a task of a server takes, and a poll.
 _PATIENCE = 120
 _POLL = 0.5
-# What Nova 34 logs when it is stopped, with any driver.
-_OF_A_STOP = re.compile(r' ERROR oslo[._]service')
+# What Nova logs with any driver: Nova 34 when it is stopped; and the first
+# refusal of an inventory whose provider has a new allocation, for which
+# Placement has counted up its generation. Nova writes that again.
+_EXCUSED = re.compile(
+    r' ERROR oslo[._]service'
+    r'| ERROR nova\.scheduler\.client\.report .*Got 409.*concurrent_update')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,8 @@ class Step:
     :ivar most: how many of one node, at most
     :ivar active: how many servers are active, and were rebooted
     :ivar servers: how many servers there are
-    :ivar built: whether the service then built a server, and deleted it
+    :ivar build: the state of a server that the service then built, and why
+        if that is another than ACTIVE
     :ivar findings: what ``nova-ironic-ring check`` has found
     :ivar errors: the lines at ERROR that the services have logged
     """
@@ -46,7 +51,7 @@ class Step:
     most: int
     active: int
     servers: int
-    built: bool
+    build: str
     findings: list[str]
     errors: list[str]
 
@@ -58,14 +63,15 @@ class Step:
     def passed(self) -> bool:
         """Whether all is as it should be."""
         # A service that is away for long loses its nodes, and gets them back.
-        return (self.most <= 2 and self.built and self.active == self.servers
+        return (self.most <= 2 and self.build == 'ACTIVE'
+                and self.active == self.servers
                 and not self.findings and not self.errors)
 
     def cells(self) -> list[str]:
         """Return the cells of the table."""
         return [self.name, f'{self.changes} ({self.most})',
                 f'{self.active} of {self.servers}',
-                'ACTIVE' if self.built else 'failed',
+                self.build,
                 '; '.join(self.findings) or 'all is well',
                 ', '.join([str(len(self.errors)), *self.errors[:1]])]
 
@@ -158,15 +164,16 @@ class Upgrade:
             return found.status == 'ACTIVE' and found.task_state is None
         return waiting.until(is_well, _PATIENCE, _POLL)
 
-    def _build(self, host: str) -> bool:
-        """Build a server on a service, and return whether that was done."""
+    def _build(self, host: str) -> str:
+        """Build a server on a service, and return what becomes of it."""
         server = servers.boot(self._link, 'built-after', host)
-        active = waiting.until(lambda: self._link.compute.get_server(
+        waiting.until(lambda: self._link.compute.get_server(
             server.id).status != 'BUILD', _PATIENCE, _POLL)
-        status = self._link.compute.get_server(server.id).status
+        found = self._link.compute.get_server(server.id)
         servers.delete(self._link, [server])
         self._lab.wait_settled(self._nodes)
-        return active and status == 'ACTIVE'
+        return ': '.join([found.status, *(
+            [found.fault['message']] if found.fault else [])])
 
     def _findings(self) -> Iterator[str]:
         """Return what the operator's command finds.
@@ -192,4 +199,4 @@ class Upgrade:
         return sorted(
             line for name in self._lab.state.computes
             for line in self._lab.compute(name).log.read_text().splitlines()
-            if ' ERROR ' in line and not _OF_A_STOP.search(line))
+            if ' ERROR ' in line and not _EXCUSED.search(line))

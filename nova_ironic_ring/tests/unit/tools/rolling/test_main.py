@@ -14,7 +14,7 @@ from nova_ironic_ring_tools.rolling import __main__ as rolling
 from nova_ironic_ring_tools.rolling import releases
 from nova_ironic_ring_tools.rolling import upgrade
 
-_STEP = upgrade.Step('compute-1 runs it', 8, 2, 3, 3, True, [], [])
+_STEP = upgrade.Step('compute-1 runs it', 8, 2, 3, 3, 'ACTIVE', [], [])
 
 
 class MainTestCase(base.BaseTestCase):
@@ -38,7 +38,8 @@ class MainTestCase(base.BaseTestCase):
         self.run_.assert_called_once_with('pool', releases.Release('33'))
 
     def test_something_is_wrong(self):
-        for wrong in ({'most': 3}, {'active': 2}, {'built': False},
+        for wrong in ({'most': 3}, {'active': 2},
+                      {'build': 'ERROR: No valid host was found.'},
                       {'findings': ['compute-1: it is ill']},
                       {'errors': ['An ERROR line.']}):
             status, printed = self._main(
