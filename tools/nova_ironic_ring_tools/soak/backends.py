@@ -55,14 +55,30 @@ def _restart(world: worlds.World, restart: Callable[[float], None]
 
 
 def _is_quiet(world: worlds.World) -> bool:
-    """Wait until nothing is done for a server or a node."""
-    def is_idle() -> bool:
-        return all(
-            server.status != 'BUILD' and not server.task_state
-            for server in world.servers()) and all(
-                node.provision_state in ('available', 'active')
-                and not node.reservation and not node.target_power_state
-                for node in world.link.baremetal.nodes(details=True)) and all(
-                    volume.status in ('available', 'in-use', 'error')
-                    for volume in world.link.block_storage.volumes())
-    return operators.wait(is_idle, _PATIENCE)
+    """Wait until nothing is done for a server, a node or a volume.
+
+    What does not change in all that time is stuck, such as a volume whose
+    server was being built when its service died. It is not waited for again.
+    """
+    first = _busy(world)
+    if operators.wait(lambda: _busy(world) <= world.stuck, _PATIENCE):
+        return True
+    last = _busy(world)
+    world.stuck |= first & last
+    return last <= world.stuck
+
+
+def _busy(world: worlds.World) -> frozenset[tuple[str, str]]:
+    """Return what something is done for now, and in which state it is."""
+    states = [
+        *((server.id, server.task_state
+           or (server.status if server.status == 'BUILD' else None))
+          for server in world.servers()),
+        *((node.id, node.reservation or node.target_power_state
+           or (None if node.provision_state in ('available', 'active')
+               else node.provision_state))
+          for node in world.link.baremetal.nodes(details=True)),
+        *((volume.id, None if volume.status in ('available', 'in-use', 'error')
+           else volume.status)
+          for volume in world.link.block_storage.volumes())]
+    return frozenset((each, state) for each, state in states if state)

@@ -119,6 +119,8 @@ class World:
         self.wrong: dict[str, Wrong] = {}
         #: The zone that was asked for, by the name of the server.
         self.zones: dict[str, str] = {}
+        #: What is never done with, and the state in which it stays.
+        self.stuck: frozenset[tuple[str, str]] = frozenset()
         self._count = 0
 
     def next_name(self) -> str:
