@@ -197,8 +197,8 @@ NAMES: tuple[Name, ...] = (
         'ResourceProviderAllocationRetrievalFailed',
         'ResourceProviderUpdateConflict', 'ServiceUnavailable',
         'VirtDriverNotReady')))
-#: Those that the other modules of a service use. Nova's own modules call each
-#: other by them, and operators read them in the API.
+#: Those that the other modules of a service use, and by which Nova's own
+#: modules call each other.
 SHARED: tuple[Name, ...] = (
     Name('nova.scheduler.client.report', 'report_client_singleton', call=()),
     Name(_CLIENT, 'get', call=('url', 'version=')),
