@@ -2,6 +2,7 @@
 
 """Tests of the alerts and the dashboard, against what is exported."""
 
+import html
 import itertools
 import json
 import pathlib
@@ -187,6 +188,14 @@ class MonitoringTestCase(base.DriverTestCase):
             self.assertEqual(
                 len(panel['targets']),
                 len({target['refId'] for target in panel['targets']}))
+
+    def test_pictures_show_all_panels(self):
+        for name in ('dashboard', 'dashboard-pools'):
+            drawn = (_ROOT / f'doc/source/images/{name}.svg').read_text()
+            shown = set(re.findall(r'>([^<>]+)</text>', drawn))
+            self.assertEqual(set(), {
+                html.escape(panel['title'], quote=False)
+                for panel in self.dashboard['panels']} - shown, name)
 
     def test_dashboard_needs_nothing_of_the_grafana_that_reads_it(self):
         # What an export for sharing has, and provisioning cannot fill in, and
