@@ -56,16 +56,17 @@ def run(driver: str, chosen: Sequence[str], workers: int) -> outcomes.Results:
         return results
 
 
-def run_on_devstack(chosen: Sequence[str], workers: int
+def run_on_devstack(where: pathlib.Path, chosen: Sequence[str], workers: int
                     ) -> dict[str, outcomes.Results]:
     """Run tests on the devstack that is up.
 
+    :param where: the directory of the devstack
     :param chosen: the options of ``tempest run`` that choose the tests
     :param workers: how many tests are to run at a time
     :returns: the results by the name of its driver
     :raises LabError: if there is none, or Tempest does not run
     """
-    found = devstack.Devstack(settings.DIRECTORY)
+    found = devstack.Devstack(where)
     try:
         wanted = found.wanted()
     except devstack_errors.DevstackError as error:
@@ -104,9 +105,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument('--driver', nargs='+', choices=list(_DRIVERS),
                         default=list(_DRIVERS),
                         help='which ones, one after the other')
-    parser.add_argument('--devstack', action='store_true',
+    parser.add_argument('--devstack', nargs='?', type=pathlib.Path,
+                        const=settings.DIRECTORY, metavar='DIRECTORY',
                         help='on the devstack of "tools/devstack up", with '
-                             'the driver that it has')
+                             'the driver that it has (default for DIRECTORY: '
+                             '%(const)s)')
     parser.add_argument('--short', action='store_true',
                         help='only a few tests, which a driver affects most')
     parser.add_argument('--only', metavar='REGEX', default=runner.ALL,
@@ -121,7 +124,8 @@ def main(arguments: Sequence[str]) -> int:
     for driver in drivers:
         try:
             if chosen.devstack:
-                results |= run_on_devstack(options, chosen.workers)
+                results |= run_on_devstack(
+                    chosen.devstack, options, chosen.workers)
             else:
                 results[driver] = run(driver, options, chosen.workers)
         except errors.LabError as error:

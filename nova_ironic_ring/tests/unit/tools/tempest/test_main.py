@@ -4,12 +4,12 @@
 
 import contextlib
 import io
-import pathlib
 
 import fixtures
 from oslotest import base
 
 from nova_ironic_ring.lab import errors
+from nova_ironic_ring_tools.devstack import settings
 from nova_ironic_ring_tools.tempest import __main__ as tempest
 from nova_ironic_ring_tools.tempest import outcomes
 from nova_ironic_ring_tools.tempest import runner
@@ -79,14 +79,13 @@ class MainTestCase(base.BaseTestCase):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             self.assertEqual(0, tempest.main(['--devstack', '--only', 'x']))
-        run.assert_called_once_with(['--regex', 'x'], 3)
+        run.assert_called_once_with(settings.DIRECTORY, ['--regex', 'x'], 3)
         self.assertIn('| pool ', printed.getvalue())
 
     def test_no_devstack(self):
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_ironic_ring_tools.devstack.settings.DIRECTORY',
-            pathlib.Path(self.useFixture(fixtures.TempDir()).path)))
+        directory = self.useFixture(fixtures.TempDir()).path
         printed = io.StringIO()
         with contextlib.redirect_stderr(printed):
-            self.assertEqual(2, tempest.main(['--devstack']))
-        self.assertIn('There is no devstack in', printed.getvalue())
+            self.assertEqual(2, tempest.main(['--devstack', directory]))
+        self.assertIn(f'There is no devstack in {directory}:',
+                      printed.getvalue())
