@@ -44,6 +44,7 @@ class FindingCode(enum.Enum):
     SERVICE_SAYS_NOTHING = 'drivers', Severity.WARNING
     SERVICE_WITHOUT_NODE = 'drivers', Severity.WARNING
     PASSES_FAIL = 'services', Severity.ERROR
+    FORCED_DOWN_AND_ALIVE = 'services', Severity.WARNING
     TIMEOUT_TOO_SHORT = 'configuration', Severity.WARNING
     FAILOVER_RAISED = 'configuration', Severity.WARNING
     RECORD_WITHOUT_NODE = 'rows', Severity.WARNING

@@ -24,15 +24,16 @@ def advice_on_lost(seen: snapshot.Snapshot, host: str, held: bool) -> str:
     :param host: its name
     :param held: whether there are instances among it
     """
-    advice = ('where they stay so for more than two passes, see that a '
-              'member of its ring lives')
-    if held and seen.state(host) is _State.GONE:
-        advice += ('; and for nodes with instances, that [ironic_ring] '
-                   'instance_mobility is not pinned there')
-    elif held:
-        advice += ('; and for nodes with instances run "nova-ironic-ring '
-                   f'failover {host}"')
-    return advice
+    lasting = ('stay for more than two passes, see that a member of its ring '
+               'lives')
+    if not held:
+        return 'wait; if they ' + lasting
+    if seen.state(host) is _State.GONE:
+        return (f'wait; if they {lasting}, and that [ironic_ring] '
+                'instance_mobility is not pinned there')
+    return ('start it; or make sure that it has ended, and move its instances '
+            f'with "nova-ironic-ring failover {host}"; its free nodes move by '
+            f'themselves: if they {lasting}')
 
 
 def pools(seen: snapshot.Snapshot) -> Iterator[Finding]:

@@ -310,6 +310,21 @@ def work(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 service.cell)
 
 
+def forced(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Services that live, and that an operator has forced down.
+
+    :param seen: what was read
+    """
+    for host, service in seen.hosts.items():
+        if seen.state(host) is _State.FORCED_DOWN and seen.lives(host):
+            yield Finding(
+                FindingCode.FORCED_DOWN_AND_ALIVE, service.record.host,
+                'it is alive, and forced down: its ring gives it no nodes',
+                'if it is well, run "openstack compute service set --up '
+                f'{service.record.host} nova-compute"; if not, stop it',
+                service.cell)
+
+
 def timeouts(seen: snapshot.Snapshot) -> Iterator[Finding]:
     """Services whose timeout is shorter than a handover may take.
 

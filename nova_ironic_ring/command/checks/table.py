@@ -36,6 +36,7 @@ CHECKS: tuple[Check, ...] = (
     Check('Drivers', services.drivers),
     Check('Releases of the services', services.protocols),
     Check('Passes of the services', services.work),
+    Check('Services forced down', services.forced),
     Check('Handover timeouts', services.timeouts),
     Check('Times until failover', services.failovers),
     Check('Records of nodes', records.rows),

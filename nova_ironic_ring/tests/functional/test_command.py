@@ -215,6 +215,15 @@ class ServicesTestCase(_CommandTestCase):
         self.assertIn(('INSTANCE_FAILED_OVER', last, taker),
                       self._history(last))
 
+        # It stays without nodes until somebody says that it is well.
+        self.lab.start_compute(last)
+        self.assertIn(('FORCED_DOWN_AND_ALIVE', last), [
+            (line['Code'], line['Subject'])
+            for line in self.read('check', status=1)])
+        self.force_down(last, False)
+        self.lab.wait_settled(self.nodes)
+        self.assertEqual([], self.read('check'))
+
     def _history(self, name: str) -> list[tuple[str, str, str]]:
         """Return what has happened to what has a name, and from whom to whom.
 

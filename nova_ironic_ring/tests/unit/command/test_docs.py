@@ -20,7 +20,10 @@ from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command.access import writing
 from nova_ironic_ring.command import app
 from nova_ironic_ring.command.checks import findings
+from nova_ironic_ring.command.checks import table
+from nova_ironic_ring.command.checks import upgrade
 from nova_ironic_ring.command import looking_back
+from nova_ironic_ring.command import reading
 from nova_ironic_ring.command import steps
 from nova_ironic_ring.command.telling import nodes
 from nova_ironic_ring.command.telling import overview
@@ -75,6 +78,23 @@ class DocsTestCase(base.BaseTestCase):
             described)
         for name in audit.ACTIONS.values():
             self.assertIn(f'   * - ``{name}``\n', page)
+
+    def test_tour(self):
+        """The tour shows what the commands print now."""
+        page = (_DOCS / 'tour.rst').read_text()
+        self.assertEqual(
+            [upgrade.NOVA, *(check.title for check in table.CHECKS)],
+            re.findall(r'    \| Check: (.*?) *\|\n', page))
+        seen = deployment.make()
+        fields = list(nodes.explain(seen, next(iter(seen.nodes.values()))))
+        shown = re.findall(
+            r'    \| Field .*\n    \+[-+]+\n((?:    \| .*\n)+)', page)
+        self.assertTrue(shown)
+        for fields_shown in shown:
+            self.assertEqual(
+                [each for each in fields
+                 if each not in reading.NodeShow.codes],
+                re.findall(r'    \| (.*?) +\| ', fields_shown))
 
     def test_steps(self):
         self.assertLessEqual(

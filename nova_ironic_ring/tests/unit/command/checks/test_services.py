@@ -46,6 +46,20 @@ class CheckTestCase(base.BaseTestCase):
                       '2026-01-01 11:00:00 UTC', finding.what)
         self.assertIn('Ironic', finding.advice)
 
+    def test_forced_down_and_alive(self):
+        """After a failover, somebody has forgotten to let it come back."""
+        seen = make('a', 'b', services=[
+            service('a'), service('b'), service('C', forced_down=True)])
+        finding = self._only(seen)
+        self.assertEqual(('services', 'C'), (finding.kind, finding.subject))
+        self.assertEqual('FORCED_DOWN_AND_ALIVE', finding.code.name)
+        self.assertIn('"openstack compute service set --up C nova-compute"',
+                      finding.advice)
+        # One that is dead as well is as it should be.
+        self.assertEqual([], table.find(make('a', 'b', services=[
+            service('a'), service('b'),
+            service('C', 61, forced_down=True)])))
+
     def test_timeout_that_is_too_short(self):
         seen = deployment.failing(
             make(said=profile.Profile(handover_timeout=120)), '')
