@@ -61,6 +61,11 @@ ON_DEVSTACK = [
         "Of servers of one request, Nova's scheduler does not see that their "
         'nodes have the same host, and devstack turns the later check off.'),
     Explanation(
+        r'tempest\.api\.compute\.servers\.test_create_server_multi_nic\.'
+        r'ServersTestMultiNic\.test_verify_'
+        r'(duplicate_network_nics|multiple_nics_order)',
+        'A node of the devstack has one port, and these servers need more.'),
+    Explanation(
         r'ironic_tempest_plugin\.tests\.api\.admin\.test_nodes\.'
         r'TestResetInterfaces\.test_reset_all_interfaces',
         'The test makes a node for IPMI, which is not enabled here.'),
