@@ -4,6 +4,8 @@
 
 import dataclasses
 
+from openstack import utils
+
 from nova_ironic_ring.lab.running import services
 from nova_ironic_ring_tools.tempest import places
 
@@ -12,6 +14,8 @@ _SECOND = 'tempest'
 # Seconds that a server may take: more than Tempest allows by itself, for a
 # machine that has other things to do.
 _TIMEOUT = 900
+# Far more than any version of Nova's API.
+_ANY_VERSION = '2.9999'
 
 # Which features that Tempest can test Nova's ironic driver has; the others are
 # for virtual machines.
@@ -32,6 +36,8 @@ class Ground:
     :ivar other_image: the ID of another one
     :ivar flavor: the ID of their flavor
     :ivar other_flavor: the ID of another one, for the same nodes
+    :ivar newest: the newest version of Nova's API, such as ``2.103``: Tempest
+        may know newer ones
     :ivar network: the name of the network that they all are in
     """
 
@@ -39,6 +45,7 @@ class Ground:
     other_image: str
     flavor: str
     other_flavor: str
+    newest: str
     network: str = _NETWORK
 
 
@@ -65,7 +72,9 @@ def prepare(place: places.Place) -> Ground:
         second = link.compute.create_flavor(
             name=_SECOND, ram=flavor.ram, vcpus=flavor.vcpus, disk=flavor.disk)
         link.compute.create_flavor_extra_specs(second, flavor.extra_specs)
-    return Ground(image.id, other.id, flavor.id, second.id)
+    return Ground(
+        image.id, other.id, flavor.id, second.id,
+        utils.maximum_supported_microversion(link.compute, _ANY_VERSION))
 
 
 def sections(place: places.Place, ground: Ground) -> services.Sections:
@@ -94,7 +103,7 @@ def sections(place: places.Place, ground: Ground) -> services.Sections:
             'flavor_ref_alt': ground.other_flavor,
             'fixed_network_name': ground.network,
             'min_compute_nodes': place.computes,
-            'min_microversion': '2.1', 'max_microversion': 'latest',
+            'min_microversion': '2.1', 'max_microversion': ground.newest,
             'build_timeout': _TIMEOUT},
         'compute-feature-enabled': _FEATURES,
         'network': {'shared_physical_network': True},

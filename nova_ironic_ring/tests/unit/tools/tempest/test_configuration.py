@@ -15,7 +15,8 @@ from nova_ironic_ring_tools.devstack import settings
 from nova_ironic_ring_tools.tempest import configuration
 from nova_ironic_ring_tools.tempest import places
 
-_GROUND = configuration.Ground('image', 'image-2', 'flavor', 'flavor-2')
+_GROUND = configuration.Ground(
+    'image', 'image-2', 'flavor', 'flavor-2', '2.103')
 
 
 class SectionsTestCase(base.BaseTestCase):
@@ -32,10 +33,10 @@ class SectionsTestCase(base.BaseTestCase):
                          sections['identity']['uri_v3'])
         self.assertEqual('s3cret', sections['auth']['admin_password'])
         self.assertEqual(
-            ('image', 'image-2', 'flavor', 'flavor-2', 'tempest'),
+            ('image', 'image-2', 'flavor', 'flavor-2', '2.103', 'tempest'),
             tuple(sections['compute'][name] for name in (
                 'image_ref', 'image_ref_alt', 'flavor_ref', 'flavor_ref_alt',
-                'fixed_network_name')))
+                'max_microversion', 'fixed_network_name')))
 
     def test_services(self):
         """Some tests are for several services, and are skipped with one."""
