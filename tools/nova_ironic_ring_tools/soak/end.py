@@ -82,18 +82,20 @@ def _undeploy(world: worlds.World) -> int:
 
 
 def _free_volumes(world: worlds.World) -> int:
-    """Free volumes that killed services have left, as an operator would.
+    """Free volumes that deletes of servers have left, as an operator would.
 
     Nova notes which volume it has made for a server after it has attached the
     volume. If its service is killed before that, no delete of the server finds
-    the volume. No driver changes that.
+    the volume. And when Nova's conductor builds a server anew elsewhere, it
+    makes a new attachment: a delete of that moment knows only the former one.
+    No driver changes that.
 
     :returns: how many volumes these were
     """
     cinder, count = world.link.block_storage, 0
     known = {server.id for server in world.servers()}
     volumes = {volume.id for volume in cinder.volumes()
-               if volume.status == 'attaching'}
+               if volume.status in ('attaching', 'reserved')}
     for attachment in cinder.attachments():
         if attachment.volume_id in volumes and (
                 attachment.instance not in known):

@@ -65,21 +65,25 @@ class EndTestCase(base.BaseTestCase):
             'left', 'deleted')
         self.assertEqual({'undeploy': 1}, self.refused)
 
-    def test_volumes_of_builds_that_were_killed(self):
+    def test_volumes_that_deletes_have_left(self):
         kept = self.servers[0]
         kept.task_state = 'deleting'
         self.cinder.volumes.return_value = [
             mock.Mock(id=name, status=status) for name, status in (
                 ('used', 'in-use'), ('kept', 'attaching'),
-                ('left', 'attaching'))]
+                ('left', 'attaching'), ('again', 'reserved'))]
         left = mock.Mock(volume_id='left', instance='gone')
-        attachments = [mock.Mock(volume_id='used', instance='gone'),
-                       mock.Mock(volume_id='kept', instance=kept.id), left]
+        again = mock.Mock(volume_id='again', instance='gone')
+        attachments = [
+            mock.Mock(volume_id='used', instance='gone'),
+            mock.Mock(volume_id='kept', instance=kept.id), left, again]
         self.cinder.attachments.return_value = attachments
         self.cinder.delete_attachment.side_effect = attachments.remove
         end.complaints(self.world, self.refused)
-        self.cinder.delete_attachment.assert_called_once_with(left)
-        self.assertEqual({'free volume': 1}, self.refused)
+        self.assertEqual(
+            [mock.call(left), mock.call(again)],
+            self.cinder.delete_attachment.call_args_list)
+        self.assertEqual({'free volume': 2}, self.refused)
 
 
 class UsableTestCase(base.BaseTestCase):

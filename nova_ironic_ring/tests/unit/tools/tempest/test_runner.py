@@ -61,7 +61,7 @@ class RunnerTestCase(base.BaseTestCase):
             services, 'program', lambda name: str(root / 'bin' / name)))
         self.useFixture(fixtures.MockPatchObject(
             configuration, 'prepare', return_value=configuration.Ground(
-                'image', 'image-2', 'flavor', 'flavor-2')))
+                'image', 'image-2', 'flavor', 'flavor-2', '2.103')))
         self.lab = mock.Mock(state=lab_state.State(
             root, ports={'keystone': 20001}, secret='s3cret'))
         self.tempest = runner.Tempest(places.of_lab(self.lab), 3)
