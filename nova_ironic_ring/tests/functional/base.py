@@ -344,7 +344,16 @@ class LabTestCase(base.BaseTestCase):
         tenant.leave_aggregates(self.cloud, name)
         self.lab.compute(name).stop()
         for service in self.cloud.compute.services(host=name):
-            self.cloud.compute.delete_service(service)
+            try:
+                self.cloud.compute.delete_service(service)
+            except exceptions.HttpException as error:
+                # Nova cannot delete a record that has no resource provider, as
+                # when the service was stopped between the two: failover.rst.
+                if 'ValueError' not in str(error):
+                    raise
+                self.lab.start_compute(name)
+                self.lab.compute(name).stop()
+                self.cloud.compute.delete_service(service)
         self.lab.forget_compute(name)
 
     def force_down(self, name: str, forced: bool = True) -> None:
