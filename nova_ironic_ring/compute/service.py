@@ -452,10 +452,12 @@ class Service:
         :returns: UUIDs, with those of orphans
         """
         strange = self.orphans.difference(own)
-        found = orphans.believe(self.world.nova, orphans.Named(
+        found = orphans.believe(self.world, orphans.Named(
             {uuid: nodes.get(uuid) for uuid in own},
             {uuid: node for node, uuid in self.memory.nodes.items()
-             if uuid is not None and uuid in strange}), self._asked)
+             if uuid is not None and uuid in strange},
+            self.memory.standing.membership, self.settings.failover_after),
+            self._asked)
         self._asked += 1
         if found.strays.keys() - self._strays.keys():
             uuid, node = min(found.strays.items())

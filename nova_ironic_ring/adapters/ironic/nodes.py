@@ -164,6 +164,12 @@ class Ironic:
                 self._driver, self._fields, associated='true')
             if node['instance_uuid'] in wanted)
 
+    def is_available(self, node: str) -> bool:
+        said = upstream.find_node(
+            self._driver, node, ('uuid', 'provision_state'))
+        return said is not None and (
+            said['provision_state'] == ironic_states.AVAILABLE)
+
     def is_deleted(self, node: str) -> bool:
         return upstream.is_deleted(self._driver, node)
 

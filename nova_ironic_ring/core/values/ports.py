@@ -330,6 +330,12 @@ class Ironic(Protocol):
         :returns: the instance on each node
         """
 
+    def is_available(self, node: str) -> bool:
+        """Return whether nothing is deployed on a node, or being deployed.
+
+        :param node: the node's UUID
+        """
+
     def is_deleted(self, node: str) -> bool:
         """Return whether Ironic does not have a node.
 

@@ -482,6 +482,10 @@ class Ironic:
             uuid: node.instance for uuid, node in self.cloud.nodes.items()
             if node.instance in wanted})
 
+    def is_available(self, node: str) -> bool:
+        found = self.cloud.nodes.get(node)
+        return found is not None and found.instance is None
+
     def is_deleted(self, node: str) -> bool:
         return node not in self.cloud.nodes
 

@@ -194,6 +194,52 @@ class FailoverTestCase(_FailoverTestCase):
                 each.id
                 for each in self.cloud.placement.resource_providers()}))
 
+    def test_what_was_deleted_before_it_was_deployed(self):
+        """The service only stands still, and goes on when it wakes."""
+        own = {node for node, owner in self.lab.owners().items()
+               if owner == self.dead}
+        takers = base.divide(own, *self.takers)
+        # One service is to find both, as Nova looks for them one by one.
+        first, second = next(
+            pair for taker in self.takers
+            if len(pair := sorted(
+                node for node in own if takers[node] == taker)[:2]) == 2)
+        forgotten = servers.wait_active(
+            self.cloud, self.boot('forgotten', self.dead, first))
+        asked = self._stand_still_before_a_deployment(second)
+        self.wait_down(self.dead)
+        servers.delete(self.cloud, [forgotten, asked])
+        self.lab.wait('The node of the deployed one free', lambda: (
+            self.cloud.baremetal.get_node(first).instance_id is None))
+        self.assertEqual(
+            ('available', asked.id), self._state_and_instance(second))
+
+        # It finds that nobody wants the server any more.
+        self.lab.compute(self.dead).resume()
+        self.lab.wait('The other node free', lambda: (
+            self._state_and_instance(second) == ('available', None)))
+        self.wait_for_passes(*self.lab.state.computes)
+        self.assertEqual(
+            ('available', None), self._state_and_instance(second))
+
+    def _state_and_instance(self, node: str) -> tuple[str, str | None]:
+        seen = self.cloud.baremetal.get_node(node)
+        return seen.provision_state, seen.instance_id
+
+    def _stand_still_before_a_deployment(self, node: str
+                                         ) -> sdk_server.Server:
+        """Pause the service when a node has an instance, and no more."""
+        for number in range(9):
+            server = self.boot(f'asked-{number}', self.dead, node)
+            self.lab.wait('An instance on the node', lambda: bool(
+                self._ask_ironic(server, 'uuid')), poll=0.02)
+            self.lab.compute(self.dead).pause()
+            if self._state_and_instance(node) == ('available', server.id):
+                return server
+            self.lab.compute(self.dead).resume()
+            servers.delete(self.cloud, [server])
+        self.fail('The service was always faster.')
+
 
 class SilenceTestCase(_FailoverTestCase):
     """A service is silent for long, and nobody says that it is dead."""

@@ -194,6 +194,10 @@ class Ironic(clouds.Ironic):
         self._service.reach_ironic()
         return super().shards(scope)
 
+    def is_available(self, node: str) -> bool:
+        self._service.reach_ironic()
+        return super().is_available(node)
+
     def is_deleted(self, node: str) -> bool:
         self._service.reach_ironic()
         return self._service.world.is_hidden or super().is_deleted(node)
@@ -806,9 +810,11 @@ class Host:
     def _reaped(self) -> frozenset[str]:
         """Name the instances that Nova's periodic task cleans up after."""
         try:
-            found = orphans.believe(self.ports.nova, orphans.Named({}, {
+            found = orphans.believe(self.ports, orphans.Named({}, {
                 str(uuid): node for node, uuid in self.memory.nodes.items()
-                if uuid in self.result.orphans}), 0)
+                if uuid in self.result.orphans},
+                self.memory.standing.membership,
+                self.settings.failover_after), 0)
         except Unreachable:
             return frozenset()
         return found.instances - self.world.cloud.instances.keys()

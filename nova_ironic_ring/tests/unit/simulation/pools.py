@@ -484,10 +484,12 @@ class Service:
         for each in self.result.taken:
             self.world.log(f'{self.name} takes {each.instance} over')
             self.do(functools.partial(self._recover, each.instance))
-        for uuid in orphans.believe(self.ports.nova, orphans.Named(
+        for uuid in orphans.believe(self.ports, orphans.Named(
                 {}, {str(uuid): node for node, uuid
                      in self.memory.nodes.items()
-                     if uuid in self.result.orphans}), 0).instances:
+                     if uuid in self.result.orphans},
+                self.memory.standing.membership,
+                self.current.failover_after), 0).instances:
             if uuid not in self.world.cloud.instances:
                 self.world.check_reaped(self.name, uuid)
                 self._release(uuid)

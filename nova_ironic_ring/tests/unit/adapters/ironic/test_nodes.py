@@ -285,6 +285,14 @@ class ReleaseTestCase(IronicTestCase):
         del self.cloud.nodes[NODE]
         self.ironic.release(NODE, 'i')
 
+    def test_available(self):
+        for state, expected in (
+                ('available', True), ('deploying', False), ('active', False)):
+            self.fake.provision_states[NODE] = state
+            self.assertEqual(expected, self.ironic.is_available(NODE))
+        del self.cloud.nodes[NODE]
+        self.assertFalse(self.ironic.is_available(NODE))
+
     def test_patch_says_no_more_than_that(self):
         node = sdk_node.Node.existing(id=NODE, instance_id='i')
         node._update(instance_id=None)

@@ -2,14 +2,30 @@
 
 """Which instances Nova is told of."""
 
+import datetime
+import types
+import typing
+
 from oslotest import base
 
 from nova_ironic_ring.core.deciding import orphans
+from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.world import cloud as clouds
 
 POOL = pools.name('a', pools.Kind('CUSTOM_BAREMETAL'))
+
+
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+class _Ironic(clouds.Ironic):
+    """Has a node on which nothing is deployed yet, of an instance."""
+
+    def is_available(self, node):
+        return node == 'to build'
 
 
 class _Nova(clouds.Nova):
@@ -29,10 +45,20 @@ class OrphansTestCase(base.BaseTestCase):
         super().setUp()
         self.cloud = clouds.Cloud()
         self.nova = _Nova(self.cloud, 'me')
+        self.members = membership.Membership()
+        self.failover_after = 0.0
 
     def _believe(self, orphaned, own=None, turn=0):
-        return orphans.believe(
-            self.nova, orphans.Named(own or {}, orphaned), turn)
+        world = typing.cast(ports.Ports, types.SimpleNamespace(
+            nova=self.nova, ironic=_Ironic(self.cloud)))
+        return orphans.believe(world, orphans.Named(
+            own or {}, orphaned, self.members, self.failover_after), turn)
+
+    def _see(self, state: membership.State, **service) -> None:
+        """Let a have a record, and be seen in a state."""
+        self.cloud.services['a'] = model.Service('a', NOW, **service)
+        self.members = membership.Membership(
+            states={'a': state}, silences={'a': 30})
 
     def test_deleted_one_of_that_node_or_of_a_pool(self):
         self.cloud.deleted = {'i': model.Instance('a', 'node'),
@@ -54,6 +80,36 @@ class OrphansTestCase(base.BaseTestCase):
         # As well if it has come to a node of this service since the pass.
         found = self._believe({}, strays)
         self.assertEqual((set(), strays), (found.instances, found.strays))
+
+    def test_one_that_its_service_may_still_deploy(self):
+        """A service stands still between the claim and the deployment."""
+        self.cloud.deleted = {'i': model.Instance('a', 'to build'),
+                              'd': model.Instance('a', 'deployed')}
+        named = {'i': 'to build', 'd': 'deployed'}
+        for state in (membership.State.ABSENT, membership.State.MEMBER):
+            self._see(state)
+            self.assertEqual({'d'}, self._believe(named).instances)
+            # The service itself gives the node back.
+            self.assertEqual({'i'}, self._believe(
+                {}, {'i': 'to build'}).instances)
+        # Disabled, it is in no ring.
+        self.members = membership.Membership()
+        self.assertEqual({'d'}, self._believe(named).instances)
+
+    def test_one_of_a_service_that_is_dead(self):
+        self.cloud.deleted = {'i': model.Instance('A', 'to build')}
+        named = {'i': 'to build'}
+        # It has no record.
+        self.assertEqual({'i'}, self._believe(named).instances)
+        self._see(membership.State.FORCED_DOWN, forced_down=True)
+        self.assertEqual({'i'}, self._believe(named).instances)
+        self.members = membership.Membership()
+        self.assertEqual({'i'}, self._believe(named).instances)
+        self._see(membership.State.ABSENT)
+        self.failover_after = 31
+        self.assertEqual(set(), self._believe(named).instances)
+        self.failover_after = 30
+        self.assertEqual({'i'}, self._believe(named).instances)
 
     def test_what_nova_has_not_deleted(self):
         found = self._believe({'nowhere': 'node'}, {'mine': 'n', 'm': None})
