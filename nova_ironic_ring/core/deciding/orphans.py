@@ -16,6 +16,7 @@ from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
 
 #: The most instances of nobody to look at when Nova asks. If there are more,
 #: the others have their turn when it asks again.
@@ -29,14 +30,13 @@ class Named:
     :ivar own: those on nodes of this service
     :ivar orphans: those of others, or of nobody, on nodes that are for it
     :ivar members: the services, as they were seen last
-    :ivar failover_after: seconds of silence after which an absent service is
-        dead; 0 if only an operator's word makes it so
+    :ivar current: this service's settings
     """
 
     own: Mapping[str, str | None]
     orphans: Mapping[str, str]
     members: membership.Membership
-    failover_after: float
+    current: settings.Settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Believed:
 def believe(world: ports.Ports, named: Named, turn: int) -> Believed:
     """Leave out instances that Nova has deleted and had on another node.
 
-    Those are left out as well whose service may still begin to deploy them.
+    Those are left out as well that a silent service may still begin to deploy.
     Instances that Nova has not deleted do no harm: it reaps none of them.
 
     :param world: the ports
@@ -79,20 +79,29 @@ def believe(world: ports.Ports, named: Named, turn: int) -> Believed:
 
 def _may_deploy(world: ports.Ports, named: Named, deleted: model.Instance,
                 uuid: str) -> bool:
-    """Return whether the service of an instance may still deploy it.
+    """Return whether a silent service may still deploy an instance.
+
+    One that is alive has begun to, or has given up.
 
     :param deleted: the record that Nova keeps of the instance
     :param uuid: the instance's UUID
     """
     return deleted.host is not None and (
-        world.ironic.is_available(named.orphans[uuid])
-        and not _is_dead(world, named, deleted.host))
+        _may_wake(world, named, deleted.host)
+        and world.ironic.is_available(named.orphans[uuid]))
 
 
-def _is_dead(world: ports.Ports, named: Named, host: str) -> bool:
-    record = world.nova.service(host)
+def _may_wake(world: ports.Ports, named: Named, host: str) -> bool:
+    """Return whether a service is silent, and nobody says that it is dead."""
+    record, members = world.nova.service(host), named.members
     if record is None or record.forced_down:
-        return True
+        return False
+    # Nova's API deletes an instance as soon as it sees the service as down,
+    # which may be before this service does.
+    is_silent = members.state(host) is membership.State.ABSENT or (
+        membership.is_late(record, world.process.wall_time(),
+                           named.current.down_time))
     # One that is disabled is in no ring.
-    return model.canonical(host) in named.members.states and (
-        named.members.is_dead(host, named.failover_after))
+    return is_silent and not (
+        model.canonical(host) in members.states
+        and members.is_dead(host, named.current.failover_after))

@@ -50,8 +50,11 @@ class ReapingTestCase(base.BaseTestCase):
         self.manager.driver = self.driver
         upstream.keep_detached(self.driver)
         ring = self.driver.ring_service
+        self.ironic = mock.Mock()
+        self.ironic.is_available.return_value = False
         ring.world = dataclasses.replace(
-            ring.world, nova=records.Nova(self.nova.context()))
+            ring.world, nova=records.Nova(self.nova.context()),
+            ironic=self.ironic)
         # As a pass has found it on a node that is for this service.
         ring.memory = dataclasses.replace(ring.memory, nodes={NODE: DELETED})
         ring.result = node_places.PassResult(orphans=frozenset({DELETED}))
@@ -82,6 +85,17 @@ class ReapingTestCase(base.BaseTestCase):
         self._reap()
         self.assertEqual([(DELETED, [])], self.reaped)
         self.manager.volume_api.delete.assert_not_called()
+
+    def test_one_that_is_not_deployed_yet(self):
+        self.ironic.is_available.return_value = True
+        self._add('a', NODE)
+        self.nova.add(models.Service(
+            id=98, uuid=OTHER, host='a', binary='nova-compute',
+            topic='compute', report_count=1, version=1,
+            last_seen_up=timeutils.utcnow() - datetime.timedelta(hours=1)))
+        self._reap()
+        self.assertEqual([], self.reaped)
+        self.ironic.is_available.assert_called_once_with(NODE)
 
     def test_one_of_another_host(self):
         self._add('kvm-7', 'kvm-7')

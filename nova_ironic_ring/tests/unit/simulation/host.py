@@ -813,8 +813,7 @@ class Host:
             found = orphans.believe(self.ports, orphans.Named({}, {
                 str(uuid): node for node, uuid in self.memory.nodes.items()
                 if uuid in self.result.orphans},
-                self.memory.standing.membership,
-                self.settings.failover_after), 0)
+                self.memory.standing.membership, self.settings), 0)
         except Unreachable:
             return frozenset()
         return found.instances - self.world.cloud.instances.keys()

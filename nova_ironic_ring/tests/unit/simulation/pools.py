@@ -488,8 +488,7 @@ class Service:
                 {}, {str(uuid): node for node, uuid
                      in self.memory.nodes.items()
                      if uuid in self.result.orphans},
-                self.memory.standing.membership,
-                self.current.failover_after), 0).instances:
+                self.memory.standing.membership, self.current), 0).instances:
             if uuid not in self.world.cloud.instances:
                 self.world.check_reaped(self.name, uuid)
                 self._release(uuid)

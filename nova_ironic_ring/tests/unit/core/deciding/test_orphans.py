@@ -5,6 +5,7 @@
 import datetime
 import types
 import typing
+from unittest import mock
 
 from oslotest import base
 
@@ -13,6 +14,7 @@ from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
+from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 
 POOL = pools.name('a', pools.Kind('CUSTOM_BAREMETAL'))
@@ -46,19 +48,21 @@ class OrphansTestCase(base.BaseTestCase):
         self.cloud = clouds.Cloud()
         self.nova = _Nova(self.cloud, 'me')
         self.members = membership.Membership()
-        self.failover_after = 0.0
+        self.current = settings.Settings('me')
 
     def _believe(self, orphaned, own=None, turn=0):
         world = typing.cast(ports.Ports, types.SimpleNamespace(
-            nova=self.nova, ironic=_Ironic(self.cloud)))
+            nova=self.nova, ironic=_Ironic(self.cloud),
+            process=mock.Mock(wall_time=lambda: NOW)))
         return orphans.believe(world, orphans.Named(
-            own or {}, orphaned, self.members, self.failover_after), turn)
+            own or {}, orphaned, self.members, self.current), turn)
 
-    def _see(self, state: membership.State, **service) -> None:
-        """Let a have a record, and be seen in a state."""
-        self.cloud.services['a'] = model.Service('a', NOW, **service)
+    def _see(self, state: membership.State, silent: float, **service) -> None:
+        """Let a have been silent for some seconds, and be seen in a state."""
+        self.cloud.services['a'] = model.Service(
+            'a', NOW - datetime.timedelta(seconds=silent), **service)
         self.members = membership.Membership(
-            states={'a': state}, silences={'a': 30})
+            states={'a': state}, silences={'a': silent})
 
     def test_deleted_one_of_that_node_or_of_a_pool(self):
         self.cloud.deleted = {'i': model.Instance('a', 'node'),
@@ -83,33 +87,43 @@ class OrphansTestCase(base.BaseTestCase):
 
     def test_one_that_its_service_may_still_deploy(self):
         """A service stands still between the claim and the deployment."""
-        self.cloud.deleted = {'i': model.Instance('a', 'to build'),
-                              'd': model.Instance('a', 'deployed')}
+        self.cloud.deleted = {'i': model.Instance('A', 'to build'),
+                              'd': model.Instance('A', 'deployed')}
         named = {'i': 'to build', 'd': 'deployed'}
-        for state in (membership.State.ABSENT, membership.State.MEMBER):
-            self._see(state)
+        for state, silent in ((membership.State.ABSENT, 61),
+                              # Nova's API sees it as down before this service
+                              # does, or their clocks differ.
+                              (membership.State.MEMBER, 61),
+                              (membership.State.ABSENT, 59)):
+            self._see(state, silent)
             self.assertEqual({'d'}, self._believe(named).instances)
             # The service itself gives the node back.
             self.assertEqual({'i'}, self._believe(
                 {}, {'i': 'to build'}).instances)
         # Disabled, it is in no ring.
+        self._see(membership.State.ABSENT, 61)
         self.members = membership.Membership()
         self.assertEqual({'d'}, self._believe(named).instances)
 
+    def test_one_of_a_service_that_is_back(self):
+        """It has given up the build, or was started anew."""
+        self.cloud.deleted = {'i': model.Instance('a', 'to build')}
+        self._see(membership.State.MEMBER, 60)
+        self.assertEqual({'i'}, self._believe({'i': 'to build'}).instances)
+
     def test_one_of_a_service_that_is_dead(self):
-        self.cloud.deleted = {'i': model.Instance('A', 'to build')}
+        self.cloud.deleted = {'i': model.Instance('a', 'to build')}
         named = {'i': 'to build'}
         # It has no record.
         self.assertEqual({'i'}, self._believe(named).instances)
-        self._see(membership.State.FORCED_DOWN, forced_down=True)
+        self._see(membership.State.FORCED_DOWN, 61, forced_down=True)
         self.assertEqual({'i'}, self._believe(named).instances)
         self.members = membership.Membership()
         self.assertEqual({'i'}, self._believe(named).instances)
-        self._see(membership.State.ABSENT)
-        self.failover_after = 31
-        self.assertEqual(set(), self._believe(named).instances)
-        self.failover_after = 30
-        self.assertEqual({'i'}, self._believe(named).instances)
+        self._see(membership.State.ABSENT, 61)
+        for after, expected in ((62, set()), (61, {'i'})):
+            self.current = settings.Settings('me', failover_after=after)
+            self.assertEqual(expected, self._believe(named).instances)
 
     def test_what_nova_has_not_deleted(self):
         found = self._believe({'nowhere': 'node'}, {'mine': 'n', 'm': None})
