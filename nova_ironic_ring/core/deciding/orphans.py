@@ -71,24 +71,15 @@ def believe(world: ports.Ports, named: Named, turn: int) -> Believed:
     strays = {uuid: node for uuid, node in nodes.items()
               if uuid in deleted and (
                   node is None or not pools.has(deleted[uuid], node))}
-    waiting = {uuid for uuid in named.orphans.keys() & deleted.keys()
-               if uuid not in named.own and uuid not in strays
-               and _may_deploy(world, named, deleted[uuid], uuid)}
+    hosts = {uuid: host for uuid in named.orphans.keys() & deleted.keys()
+             if uuid not in named.own and uuid not in strays
+             and (host := deleted[uuid].host) is not None}
+    # One that is alive has begun to deploy, or has given up.
+    waking = {host for host in set(hosts.values())
+              if _may_wake(world, named, host)}
+    waiting = {uuid for uuid, host in hosts.items() if host in waking
+               and world.ironic.is_available(named.orphans[uuid])}
     return Believed(frozenset(nodes.keys() - strays.keys() - waiting), strays)
-
-
-def _may_deploy(world: ports.Ports, named: Named, deleted: model.Instance,
-                uuid: str) -> bool:
-    """Return whether a silent service may still deploy an instance.
-
-    One that is alive has begun to, or has given up.
-
-    :param deleted: the record that Nova keeps of the instance
-    :param uuid: the instance's UUID
-    """
-    return deleted.host is not None and (
-        _may_wake(world, named, deleted.host)
-        and world.ironic.is_available(named.orphans[uuid]))
 
 
 def _may_wake(world: ports.Ports, named: Named, host: str) -> bool:

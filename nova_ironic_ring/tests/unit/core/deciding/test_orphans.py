@@ -105,6 +105,16 @@ class OrphansTestCase(base.BaseTestCase):
         self.members = membership.Membership()
         self.assertEqual({'d'}, self._believe(named).instances)
 
+    def test_each_service_is_read_once(self):
+        self.cloud.deleted = {
+            f'i{number}': model.Instance('a', 'to build')
+            for number in range(9)}
+        self._see(membership.State.ABSENT, 61)
+        with mock.patch.object(self.nova, 'service',
+                               wraps=self.nova.service) as service:
+            self._believe(dict.fromkeys(self.cloud.deleted, 'to build'))
+        service.assert_called_once_with('a')
+
     def test_one_of_a_service_that_is_back(self):
         """It has given up the build, or was started anew."""
         self.cloud.deleted = {'i': model.Instance('a', 'to build')}
