@@ -3,7 +3,10 @@
 """Restarts of what all services of OpenStack rest on.
 
 What Nova, Ironic or Cinder do for a server at that moment may be lost, and
-stays so with any driver. So they wait until nothing is under way.
+stays so with any driver. So they wait until nothing is under way. A
+nova-compute that starts ends at once if Keystone or Placement answers with an
+error, with any driver, and init systems start it again; so they wait for those
+that start as well.
 """
 
 from collections.abc import Callable
@@ -45,8 +48,12 @@ def _restart(world: worlds.World, restart: Callable[[float], None]
     """Wait until the lab is at rest, and restart something.
 
     :param restart: does so, with an outage of so many seconds
+    :raises LabError: if a service does not start
     :returns: the seconds as a text; None if the lab does not come to rest
     """
+    for host in world.lab.state.computes:
+        if host not in world.away:
+            world.lab.wait_alive(host)
     if not _is_quiet(world):
         return None
     outage = world.chance.uniform(*_OUTAGE)

@@ -20,7 +20,9 @@ class QuietTestCase(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.world = worlds.World(mock.Mock(), random.Random(1), 'network')
+        self.lab = mock.Mock()
+        self.lab.state.computes = ['compute-1', 'compute-2']
+        self.world = worlds.World(self.lab, random.Random(1), 'network')
         self.server = SimpleNamespace(
             id='s', name='soak-1', status='ACTIVE', task_state=None)
         self.node = SimpleNamespace(
@@ -46,6 +48,13 @@ class QuietTestCase(base.BaseTestCase):
 
     def test_at_rest(self):
         self.assertIn('MariaDB has restarted', self._restart())
+
+    def test_service_that_starts(self):
+        self.world.away['compute-2'] = worlds.ABSENCES[0], 9
+        self.lab.database.restart.side_effect = lambda outage: (
+            self.lab.wait_alive.assert_called_once_with('compute-1'))
+        self._restart()
+        self.lab.database.restart.assert_called_once()
 
     def test_what_is_under_way(self):
         for owner, name, now, then in (
