@@ -13,7 +13,6 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_ironic_ring.core.peers import membership
-from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
@@ -84,15 +83,17 @@ def believe(world: ports.Ports, named: Named, turn: int) -> Believed:
 
 def _may_wake(world: ports.Ports, named: Named, host: str) -> bool:
     """Return whether a service is silent, and nobody says that it is dead."""
-    record, members = world.nova.service(host), named.members
+    record, current = world.nova.service(host), named.current
     if record is None or record.forced_down:
         return False
+    now = world.process.wall_time()
+    # One that is disabled, or has no node, is in no ring, and nobody watches
+    # its heartbeat: what counts is how old that is.
+    members = named.members.joined(membership.assess(
+        [record], current, membership.Watch.of_one_look(
+            [record], now, current.down_time)))
     # Nova's API deletes an instance as soon as it sees the service as down,
     # which may be before this service does.
     is_silent = members.state(host) is membership.State.ABSENT or (
-        membership.is_late(record, world.process.wall_time(),
-                           named.current.down_time))
-    # One that is disabled is in no ring.
-    return is_silent and not (
-        model.canonical(host) in members.states
-        and members.is_dead(host, named.current.failover_after))
+        membership.is_late(record, now, current.down_time))
+    return is_silent and not members.is_dead(host, current.failover_after)

@@ -44,6 +44,8 @@ class Node:
     :ivar shard: its shard, if it has one
     :ivar kind: what the scheduler may ask of it
     :ivar is_ready: whether something can be built on it, if it is free
+    :ivar is_deployed: whether Ironic has begun to deploy its instance, if it
+        has one
     """
 
     instance: str | None = None
@@ -51,6 +53,7 @@ class Node:
     shard: str | None = None
     kind: pools.Kind | None = pools.Kind('CUSTOM_BAREMETAL')
     is_ready: bool = True
+    is_deployed: bool = True
 
     def said(self) -> pools.Node:
         """What Ironic says of it."""
@@ -484,7 +487,8 @@ class Ironic:
 
     def is_available(self, node: str) -> bool:
         found = self.cloud.nodes.get(node)
-        return found is not None and found.instance is None
+        return found is not None and (
+            found.instance is None or not found.is_deployed)
 
     def is_deleted(self, node: str) -> bool:
         return node not in self.cloud.nodes
@@ -527,7 +531,7 @@ class Ironic:
         if found is None or not found.said().is_free or (
                 rule.kind(found.kind) != kind or self.nodes_of([instance])):
             return False
-        found.instance = instance
+        found.instance, found.is_deployed = instance, False
         return True
 
     def release(self, node: str, instance: str) -> None:

@@ -3,8 +3,9 @@
 """How Nova builds an instance, and deletes it, in many steps.
 
 The scheduler allocates the node, the conductor makes the instance and sends a
-message, the service claims the instance, writes it into Ironic's node, and in
-the end says that it is built. Anything may happen between two steps.
+message, the service claims the instance, writes it into Ironic's node, has
+Ironic deploy the node, and in the end says that it is built. Anything may
+happen between two steps.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ class Build:
         than from a dead one, when the node had only an allocation
     :ivar taker: canonical name of that other service, and how often it had
         been started
+    :ivar between: the service that has written the instance into the node,
+        and has not had Ironic deploy the node yet
+    :ivar is_of_the_dead: whether that service counted as dead when its node
+        was given back
     """
 
     def __init__(self, world: worlds.World, instance: str, node: str,
@@ -49,6 +54,8 @@ class Build:
         self.is_lost = False
         self.is_given_away = False
         self.taker = '', 0
+        self.between: hosts.Host | None = None
+        self.is_of_the_dead = False
 
     def allocate(self) -> None:
         """Do what the scheduler does."""
@@ -92,9 +99,9 @@ class Build:
         self.world.log(f'{host.name} builds {self.instance}')
         self._save(host=host.name, node=self.node, task='spawning')
         self.world.rules.instance_changed(self.instance)
-        host.later(1, lambda: self._deploy(host))
+        host.later(1, lambda: self._write(host))
 
-    def _deploy(self, host: hosts.Host) -> None:
+    def _write(self, host: hosts.Host) -> None:
         """Write the instance into Ironic's node."""
         if not self._is_wanted():
             return
@@ -111,9 +118,21 @@ class Build:
             self._fail(host)
             return
         node.instance = self.instance
+        node.is_deployed = False
+        self.between = host
         # It is the one that is on the node from now on.
         self.world.free(self.instance)
         self.world.rules.instance_changed(self.instance)
+        host.later(1, lambda: self._deploy(host))
+
+    def _deploy(self, host: hosts.Host) -> None:
+        """Have Ironic deploy the node, for whom it may be by now."""
+        self.between = None
+        node = self.world.cloud.nodes.get(self.node)
+        if node is not None and node.instance == self.instance:
+            node.is_deployed = True
+        elif node is not None:
+            self.world.rules.check_deployment(host, self)
         host.later(5, lambda: self._finish(host))
 
     def _fail(self, host: hosts.Host) -> None:
@@ -153,8 +172,14 @@ def tear_down(host: hosts.Host, uuid: str) -> None:
     instance = world.cloud.instances.get(uuid)
     if instance is None or instance.host_name != host.me:
         return
+    build = world.builds.get(uuid)
+    if build is not None and build.between is host:
+        # Nova does one after the other.
+        host.later(1, lambda: tear_down(host, uuid))
+        return
     node = world.cloud.nodes.get(instance.node or '')
     if node is not None and node.instance == uuid:
+        world.rules.give_back(host, uuid)
         node.instance = None
         world.cloud.allocations.setdefault(str(instance.node), set()).add(uuid)
     host.later(2, lambda: _delete(host, uuid))

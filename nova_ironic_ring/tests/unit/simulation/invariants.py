@@ -431,6 +431,7 @@ class Invariants:
         :param host: the service
         :param uuid: the UUID of the instance
         """
+        self.give_back(host, uuid)
         known = self.cloud.deleted.get(uuid)
         # By what the service has listed: another service may have cleaned up
         # since, and an owner may have written the instance into another node.
@@ -440,6 +441,33 @@ class Invariants:
                 self.world.fail(
                     f'{host.name} has {uuid} cleaned up, which Nova had on '
                     f'{known.node} and not on node {short(node)}')
+
+    def give_back(self, host: hosts.Host, uuid: str) -> None:
+        """Note that a service frees the node of an instance.
+
+        :param host: the service
+        :param uuid: the UUID of the instance
+        """
+        build = self.world.builds.get(uuid)
+        if build is None or build.between is None:
+            return
+        members = host.memory.standing.membership
+        service = self.cloud.services.get(build.host)
+        # What is dead must not wake, and Nova's API goes by the clocks.
+        build.is_of_the_dead = bool(self.world.skews) or (
+            service is None or service.forced_down
+            or members.is_dead(build.host, times.FAILOVER_AFTER))
+
+    def check_deployment(self, host: hosts.Host, build: builds.Build) -> None:
+        """See whether a service may have Ironic deploy a node.
+
+        :param host: the service
+        :param build: the building of an instance that is not on the node
+        """
+        if host.IS_OURS and not build.is_of_the_dead and (
+                not self.world.adversary.has(build.node)):
+            self.world.fail(f'{host.name} deploys node {short(build.node)} '
+                            f'without {build.instance}')
 
     def _check_elsewhere(self) -> None:
         harm = self.world.adversary.has_harmed()

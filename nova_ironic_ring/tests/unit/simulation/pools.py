@@ -57,6 +57,8 @@ class World:
     :ivar by_shards: the names of the services that divide nodes by their
         shards
     :ivar follows: whether instances go with the ring from live services
+    :ivar of_the_dead: instances whose nodes were given back when their service
+        counted as dead
     :ivar steps: how many calls of a port there were
     :ivar adversary: the owner of some nodes, who writes what it likes; of none
         until it is given one
@@ -75,6 +77,7 @@ class World:
         self.is_hidden = False
         self.by_shards: set[str] = set()
         self.follows = self.random.random() < 0.5
+        self.of_the_dead: set[str] = set()
         self.steps = 0
         self.timeline: list[str] = []
         self.adversary = adversary.Adversary(self.cloud, self.log, seed)
@@ -171,15 +174,12 @@ class World:
     def boot(self, tries: int = _TRIES, uuid: str | None = None) -> None:
         """Have an instance built by a service that seems to live."""
         uuid = uuid or f'instance-{next(self._order)}'
-        now = self.cloud.now
         able = []
         for provider, found in self.cloud.inventories.items():
             row = self.cloud.rows.get(provider)
             service = self.cloud.services.get(row.owner) if row else None
             if row is None or service is None or service.disabled or (
-                    service.forced_down) or (
-                    now - (service.last_seen - clouds.EPOCH).total_seconds()
-                    > times.DOWN_TIME):
+                    times.is_down(service, self.cloud.now)):
                 continue
             used = self.cloud.allocations.setdefault(provider, set())
             if found.total - found.reserved - len(used) > 0:
@@ -207,10 +207,18 @@ class World:
             self.messages.setdefault(host, []).append((uuid, pool, tries))
 
     def delete(self, uuid: str) -> None:
-        """Delete an instance that a living service has."""
+        """Delete an instance, if its service is down or it is idle."""
         known = self.cloud.instances[uuid]
         service = self.services.get(known.host or '')
-        if service is not None and known.is_idle:
+        record = self.cloud.services.get(known.host or '')
+        if record is not None and uuid not in adversary.ELSEWHERE and (
+                times.is_down(record, self.cloud.now)):
+            # Nova's API deletes it itself, and tells nobody.
+            self.log(f'{uuid} is deleted, without its service')
+            self.forget(uuid)
+            for consumers in self.cloud.allocations.values():
+                consumers.discard(uuid)
+        elif service is not None and known.is_idle:
             self.cloud.instances[uuid] = dataclasses.replace(
                 known, task='deleting')
             service.do(functools.partial(service.destroy, uuid))
@@ -491,6 +499,7 @@ class Service:
                 self.memory.standing.membership, self.current), 0).instances:
             if uuid not in self.world.cloud.instances:
                 self.world.check_reaped(self.name, uuid)
+                self._note_death(uuid)
                 self._release(uuid)
         self._track()
 
@@ -551,7 +560,17 @@ class Service:
         if node is None:
             self._reschedule(uuid, tries)
             return
+        # Ports and a config drive come first.
+        self.wait(self.world.random.uniform(0.2, 1))
+        held = cloud.nodes.get(node)
+        if held is not None and held.instance == uuid:
+            held.is_deployed = True
         self.world.log(f'{self.name} deploys {uuid}')
+        self.world.check(
+            held is None or held.instance == uuid
+            or uuid in self.world.of_the_dead
+            or self.world.adversary.spoils(node, uuid),
+            f'{self.name} deploys {node} without {uuid}')
         self.wait(self.world.random.uniform(0.5, 4))
         known = cloud.instances.get(uuid)
         if known is None or known.is_given_up:
@@ -587,6 +606,16 @@ class Service:
         else:
             self.world.cloud.instances[uuid] = dataclasses.replace(
                 known, is_building=False, task=None)
+
+    def _note_death(self, uuid: str) -> None:
+        """Note whether the service of a deleted instance counts as dead."""
+        known = self.world.cloud.deleted.get(uuid)
+        host = str(known and known.host)
+        record = self.world.cloud.services.get(host)
+        if record is None or record.forced_down or (
+                self.memory.standing.membership.is_dead(
+                    host, times.FAILOVER_AFTER)):
+            self.world.of_the_dead.add(uuid)
 
     def _release(self, uuid: str) -> str | None:
         for name, node in self.world.cloud.nodes.items():

@@ -274,6 +274,21 @@ class Machine(BaseMachine):
         self.world.delete(self._instance(data))
         self._then(seconds)
 
+    @stateful.rule(data=st.data(), building=st.floats(0, 4),
+                   length=st.floats(times.DOWN_TIME, 3 * times.DOWN_TIME),
+                   seconds=_SECONDS)
+    def delete_in_silence(self, data, building, length, seconds):
+        """A service stands still, and users delete what it was building."""
+        host = self._host(data)
+        self.boot_all(None, building)
+        hypothesis.assume(host.lives)
+        self.world.freeze(host, length)
+        self.world.run(times.DOWN_TIME)
+        for uuid, instance in sorted(self.world.cloud.instances.items()):
+            if instance.host_name == host.me:
+                self.world.delete(uuid)
+        self._then(seconds)
+
     @stateful.rule(data=st.data(), seconds=_SECONDS)
     def work(self, data, seconds):
         """Something is being done with an instance, or is done."""
@@ -403,7 +418,8 @@ class BenignMixin:
 
     # What is no rule here.
     freeze = stall = cut_off = trap = interrupt = force_down = hide = None
-    stall_alone = lose_ironic = outage_alone = lose_ironic_alone = None
+    delete_in_silence = stall_alone = lose_ironic = outage_alone = None
+    lose_ironic_alone = None
 
 
 class BenignMachine(BenignMixin, Machine):
@@ -440,7 +456,7 @@ class OutageMachine(Machine):
     # What is no rule here.
     start = crash = terminate = trap = interrupt = disable = force_down = None
     hide = enroll = remove = boot = boot_all = delete = work = None
-    one_event = None
+    delete_in_silence = one_event = None
 
 
 class DisputeMachine(BaseMachine):

@@ -2,6 +2,12 @@
 
 """The times of the simulated services, in seconds, as on the lab."""
 
+import datetime
+
+from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
+from nova_ironic_ring.core.world import cloud as clouds
+
 REPORT_INTERVAL = 2.0
 DOWN_TIME = 8.0
 PASS_INTERVAL = 5.0
@@ -26,3 +32,13 @@ QUIET = DETECTION + HANDOVER_TIMEOUT + 12 * PASS_INTERVAL
 #: it: four passes, each of which takes some seconds itself, and twice that
 #: after an outage.
 PATIENCE = 2 * 4 * (PASS_INTERVAL + 9)
+
+
+def is_down(service: model.Service, now: float) -> bool:
+    """Say whether a service is down for Nova's API.
+
+    :param service: its record
+    :param now: the present time, in seconds
+    """
+    return service.forced_down or membership.is_late(
+        service, clouds.EPOCH + datetime.timedelta(seconds=now), DOWN_TIME)

@@ -406,9 +406,7 @@ class World:
         service = (self.cloud.services.get(model.canonical(row.owner))
                    if row else None)
         if service is None or service.disabled or (
-                service.forced_down) or (
-                (clouds.EPOCH + datetime.timedelta(seconds=self.now)
-                 - service.last_seen).total_seconds() > times.DOWN_TIME):
+                times.is_down(service, self.now)):
             return
         build = builds.Build(self, f'instance-{next(self._numbers)}', node,
                              service.name)
@@ -424,7 +422,8 @@ class World:
         """
         instance = self.cloud.instances[uuid]
         host = self.services.get(instance.host_name or '')
-        if host is None or host.process.ending:
+        if host is None or host.process.ending or (
+                times.is_down(self.cloud.services[host.me], self.now)):
             # Nova's API deletes it itself, and tells nobody.
             self.log(f'{uuid} is deleted, without its service')
             self.forget(uuid)
