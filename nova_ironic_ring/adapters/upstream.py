@@ -1457,6 +1457,30 @@ def restore_providers(source: NovaIronicDriver) -> None:
     client.get_allocations_for_provider_tree = read
 
 
+def bear_missing_providers(source: NovaIronicDriver) -> None:
+    """Let Nova delete the record of a compute node that has no provider.
+
+    A nova-compute creates the record of a compute node first, and the provider
+    later. If it ends in between, and does not list that node when it starts
+    again, Nova's client finds no provider to delete, and the start would end.
+
+    :param source: the driver that the manager has
+    """
+    client = placement(source)
+    delete = client.delete_resource_provider
+
+    def deleted(context: nova_context.RequestContext,
+                compute_node: objects.ComputeNode, cascade: bool = False
+                ) -> None:
+        try:
+            delete(context, compute_node, cascade=cascade)
+        except ValueError:
+            # The client has just asked Placement for it.
+            if client._provider_tree.exists(compute_node.uuid):
+                raise
+    client.delete_resource_provider = deleted
+
+
 def is_missing_provider(
         error: exception.ResourceProviderAllocationRetrievalFailed) -> bool:
     """Return whether Placement has no such resource provider.

@@ -126,6 +126,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.prepare_unshelving(self, self._reserved)
         upstream.guard_cleanup(self, guards.clean_up_if_mine)
         upstream.keep_detached(self)
+        upstream.bear_missing_providers(self)
         upstream.guard_writes(self, guards.write_if_mine)
         upstream.guard_interrupted(
             self, self._is_interrupted, self._end_own)

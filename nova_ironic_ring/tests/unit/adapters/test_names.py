@@ -217,7 +217,8 @@ class TableTestCase(base.BaseTestCase):
         compute.virtapi = manager.ComputeVirtAPI(compute)
         source = mock.Mock(virtapi=compute.virtapi)
         for put in (upstream.destroy_no_evacuated, upstream.keep_detached,
-                    upstream.restore_providers, upstream.update_in_turn):
+                    upstream.restore_providers,
+                    upstream.bear_missing_providers, upstream.update_in_turn):
             put(source)
         for put in (
                 upstream.guard_failed_rebuild, upstream.guard_rebuilt,

@@ -178,6 +178,38 @@ class PrivateNamesTestCase(base.BaseTestCase):
         self.assertEqual(2, sum('ensure_root' in name for name, _, _
                                 in client.mock_calls))
 
+    def test_provider_that_is_missing(self):
+        self.assertIn('delete_resource_provider', (
+            manager.ComputeManager.update_available_resource
+            .__code__.co_names))
+        client = report.SchedulerReportClient(adapter=mock.Mock())
+        client.get_providers_in_tree = mock.Mock(return_value=[])
+        node = objects.ComputeNode(
+            uuid=uuidsentinel.node, hypervisor_hostname='n', host='me')
+        # As the Nova that this driver knows, or as with the patch for it.
+        with contextlib.suppress(ValueError):
+            client.delete_resource_provider(None, node)
+        upstream.bear_missing_providers(mock.Mock(
+            virtapi=mock.Mock(reportclient=client)))
+        client.delete_resource_provider(None, node, cascade=False)
+        client.get_providers_in_tree.assert_called_with(
+            None, uuidsentinel.node)
+
+    def test_provider_that_is_there(self):
+        client = mock.create_autospec(
+            report.SchedulerReportClient, instance=True)
+        client._provider_tree = provider_tree.ProviderTree()
+        client._provider_tree.new_root('n', uuidsentinel.node)
+        client.delete_resource_provider.side_effect = ValueError
+        delete = client.delete_resource_provider
+        upstream.bear_missing_providers(mock.Mock(
+            virtapi=mock.Mock(reportclient=client)))
+        node = objects.ComputeNode(uuid=uuidsentinel.node)
+        # That is another error.
+        self.assertRaises(
+            ValueError, client.delete_resource_provider, 'context', node, True)
+        delete.assert_called_once_with('context', node, cascade=True)
+
     def test_aggregates(self):
         self.assertIn(
             '_provider_tree',
