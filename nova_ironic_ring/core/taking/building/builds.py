@@ -338,7 +338,9 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
                     instance.host is None and uuid in here):
                 pass  # It belongs to another service by now.
             elif instance.host is not None and instance.is_to_be_finished:
-                if world.nova.set_instance_host(
+                # If its service is back, it finishes that itself.
+                if looking.at_all_services(this).membership.is_lost(
+                        instance.host) and world.nova.set_instance_host(
                         uuid, ports.Expected(
                             instance.host, left.node, instance.task)):
                     this.taken.append(model.Takeover(

@@ -289,6 +289,13 @@ class BuildsTestCase(base.BaseTestCase):
             settled.taken)
         self.assertEqual('me', self.cloud.instances['old'].host)
 
+    def test_delete_that_its_service_finishes(self):
+        """It was only silent, and is back."""
+        self._allocate(old=DELETED)
+        self.cloud.beat('Dead')
+        self.assertEqual(_Settled(), self._look())
+        self.assertEqual('Dead', self.cloud.instances['old'].host)
+
     def test_delete_that_another_was_faster_with(self):
         self._allocate(old=DELETED)
         self._change_before(lambda: self.cloud.instances.update(
