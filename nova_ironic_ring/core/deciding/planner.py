@@ -350,10 +350,12 @@ class _Planner:
         """Return since when this service waits for a node."""
         before = self.before.waits.get(node)
         # An owner that offers the node to nobody is not silent: the wait
-        # starts again. Nor is one that went without this service.
-        if before is None or before.owner != row.owner or row.taker == '' or (
+        # starts again. Nor is one that went without this service, or that has
+        # to see another ring first.
+        if before is None or row.taker == '' or (
+                before.owner, before.ring) != (row.owner, self.ring) or (
                 self.before.own_work.is_failing):
-            return observation.Wait(row.owner, self.seen.at)
+            return observation.Wait(row.owner, self.seen.at, self.ring)
         return before
 
     def _may_force(self, row: model.Row) -> bool:

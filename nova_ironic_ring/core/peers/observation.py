@@ -130,10 +130,12 @@ class Wait:
 
     :ivar owner: the name of the owner that is to let go of it
     :ivar since: since when, in seconds
+    :ivar ring: the ring by which it is to let go of it
     """
 
     owner: str
     since: float
+    ring: str
 
 
 #: How often to look for a build that is not an instance in Nova yet.

@@ -66,6 +66,11 @@ class PlannerTestCase(base.BaseTestCase):
         found.note_in(self.memory)
         return self.plan
 
+    def wait(self, owner: str, since: float) -> observation.Wait:
+        """Return a wait for a node, by the ring that is seen."""
+        return observation.Wait(owner, since, consents.fingerprint(
+            self.seen.standing.ring, self.current.scope))
+
     def decision(self, node: str) -> Decision:
         """Return the decision on a node."""
         return self.plan.steps[node].decision
@@ -145,7 +150,7 @@ class DecideTestCase(PlannerTestCase):
         node = self.mine[0]
         self.change(rows={**self.seen.rows, node: model.Row('a')})
         before = dataclasses.replace(
-            self.memory, waits={node: observation.Wait('a', -999)})
+            self.memory, waits={node: self.wait('a', -999)})
         kept = dataclasses.replace(before, waits=dict(before.waits))
         planner.decide(self.seen, before, self.current)
         self.assertEqual(kept, before)
@@ -154,7 +159,7 @@ class DecideTestCase(PlannerTestCase):
         node = self.mine[0]
         self.change(rows={**self.seen.rows, node: model.Row('a')})
         self.decide()
-        self.assertEqual({node: observation.Wait('a', 0)}, self.memory.waits)
+        self.assertEqual({node: self.wait('a', 0)}, self.memory.waits)
         self.change(at=120)
         self.decide()
         self.assertIs(Decision.TAKE_SILENT, self.decision(node))
@@ -163,6 +168,23 @@ class DecideTestCase(PlannerTestCase):
         self.assertEqual(
             [events.NodeTaken(node, 'a', Decision.TAKE_SILENT)],
             self.plan.happened)
+
+    def test_wait_begins_again_with_another_ring(self):
+        more = ring.Ring(['me', 'a', 'b', 'e'], 32)
+        node = min(each for each in self.mine if more.owner(each) == 'me')
+        rows = {**self.seen.rows, node: model.Row('a')}
+        self.change(rows=rows)
+        self.decide()
+        # Its owner needs a pass to see that as well.
+        self.change(at=100, standing=dataclasses.replace(
+            self.seen.standing, ring=more))
+        self.decide()
+        self.assertEqual(self.wait('a', 100), self.memory.waits[node])
+        for at, decision in ((120, Decision.WAIT),
+                             (220, Decision.TAKE_SILENT)):
+            self.change(at=at)
+            self.decide()
+            self.assertIs(decision, self.decision(node))
 
     def test_node_that_is_offered_while_an_instance_is_built_for_it(self):
         node = self.theirs[0]
@@ -205,7 +227,7 @@ class DecideTestCase(PlannerTestCase):
             rows={**self.seen.rows, node: model.Row('e')},
             others=observation.Others(_membership(e=State.MEMBER)))
         self.memory = dataclasses.replace(
-            self.memory, waits={node: observation.Wait('e', -999)},
+            self.memory, waits={node: self.wait('e', -999)},
             disputes=disputes.Disputes({node: 'e'}))
         self.change(tracked={node})
         self.decide()
