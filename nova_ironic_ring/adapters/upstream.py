@@ -1458,11 +1458,12 @@ def restore_providers(source: NovaIronicDriver) -> None:
 
 
 def bear_missing_providers(source: NovaIronicDriver) -> None:
-    """Let Nova delete the record of a compute node that has no provider.
+    """Let Nova go on if a compute node that it deletes has no provider.
 
     A nova-compute creates the record of a compute node first, and the provider
     later. If it ends in between, and does not list that node when it starts
-    again, Nova's client finds no provider to delete, and the start would end.
+    again, it deletes the record, and its client finds no provider to delete:
+    Nova would end the start with that error.
 
     :param source: the driver that the manager has
     """
@@ -1475,9 +1476,11 @@ def bear_missing_providers(source: NovaIronicDriver) -> None:
         try:
             delete(context, compute_node, cascade=cascade)
         except ValueError:
-            # The client has just asked Placement for it.
-            if client._provider_tree.exists(compute_node.uuid):
+            # What Placement answers may be none as well.
+            if client.get_providers_in_tree(context, compute_node.uuid):
                 raise
+            LOG.info('Compute node %s has no resource provider to delete.',
+                     compute_node.uuid)
     client.delete_resource_provider = deleted
 
 

@@ -456,7 +456,7 @@ class Service:
             {uuid: nodes.get(uuid) for uuid in own},
             {uuid: node for node, uuid in self.memory.nodes.items()
              if uuid is not None and uuid in strange},
-            self.memory.standing.membership, self.settings), self._asked)
+            self.memory, self.settings), self._asked)
         self._asked += 1
         if found.strays.keys() - self._strays.keys():
             uuid, node = min(found.strays.items())

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
@@ -28,13 +29,13 @@ class Named:
 
     :ivar own: those on nodes of this service
     :ivar orphans: those of others, or of nobody, on nodes that are for it
-    :ivar members: the services, as they were seen last
-    :ivar current: this service's settings
+    :ivar memory: what this service remembers
+    :ivar current: its settings
     """
 
     own: Mapping[str, str | None]
     orphans: Mapping[str, str]
-    members: membership.Membership
+    memory: observation.Memory
     current: settings.Settings
 
 
@@ -82,18 +83,20 @@ def believe(world: ports.Ports, named: Named, turn: int) -> Believed:
 
 
 def _may_wake(world: ports.Ports, named: Named, host: str) -> bool:
-    """Return whether a service is silent, and nobody says that it is dead."""
-    record, current = world.nova.service(host), named.current
+    """Return whether a service is silent, and not dead."""
+    record, memory = world.nova.service(host), named.memory
     if record is None or record.forced_down:
         return False
-    now = world.process.wall_time()
-    # One that is disabled, or has no node, is in no ring, and nobody watches
-    # its heartbeat: what counts is how old that is.
-    members = named.members.joined(membership.assess(
-        [record], current, membership.Watch.of_one_look(
-            [record], now, current.down_time)))
+    # It need not be a peer, nor in the ring: it may be disabled. All services
+    # are read now and then, and watched from then on.
+    current = dataclasses.replace(named.current, peers=None)
+    members = membership.assess([record], current, memory.watch.look(
+        [record], memory.watch.at))
     # Nova's API deletes an instance as soon as it sees the service as down,
     # which may be before this service does.
     is_silent = members.state(host) is membership.State.ABSENT or (
-        membership.is_late(record, now, current.down_time))
-    return is_silent and not members.is_dead(host, current.failover_after)
+        membership.is_late(record, world.process.wall_time(),
+                           current.down_time))
+    return is_silent and not (
+        memory.standing.is_trusted
+        and members.is_dead(host, current.failover_after))

@@ -300,8 +300,8 @@ class _Planner:
             self.members.state(row.owner) if is_of_another
             else membership.State.GONE,
             self._trust_in_free_nodes, node in self.seen.instances.building,
-            wait is not None and node in self.before.waits and (
-                self.seen.at - wait.since >= self._timeout(wait.owner)),
+            wait is not None and node in self.before.waits and wait.is_over(
+                self.seen.at, self._timeout(wait.owner)),
             is_of_another and not self._may_force(row),
             self.seen.standing.is_ending, is_narrowed))
         # Waits count only while the peers know this service, and trust is
@@ -350,12 +350,15 @@ class _Planner:
         """Return since when this service waits for a node."""
         before = self.before.waits.get(node)
         # An owner that offers the node to nobody is not silent: the wait
-        # starts again. Nor is one that went without this service, or that has
-        # to see another ring first.
-        if before is None or row.taker == '' or (
-                before.owner, before.ring) != (row.owner, self.ring) or (
+        # starts again. Nor is one that went without this service.
+        if before is None or before.owner != row.owner or row.taker == '' or (
                 self.before.own_work.is_failing):
-            return observation.Wait(row.owner, self.seen.at, self.ring)
+            return observation.Wait(
+                row.owner, self.seen.at, self.ring, self.seen.at)
+        # One that offers nothing by a ring has none to see.
+        if before.ring != self.ring and row.scope is not None:
+            return dataclasses.replace(
+                before, ring=self.ring, by_ring_since=self.seen.at)
         return before
 
     def _may_force(self, row: model.Row) -> bool:

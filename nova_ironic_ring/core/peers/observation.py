@@ -20,6 +20,10 @@ from nova_ironic_ring.core.values.pools import Node
 from nova_ironic_ring.core.values.pools import Pool
 from nova_ironic_ring.core.values.settings import Settings
 
+# How many handover timeouts a wait lasts at most, where the ring changes again
+# and again.
+_MOST_WAITS = 5
+
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
@@ -131,11 +135,25 @@ class Wait:
     :ivar owner: the name of the owner that is to let go of it
     :ivar since: since when, in seconds
     :ivar ring: the ring by which it is to let go of it
+    :ivar by_ring_since: since when this service waits by that ring, in seconds
     """
 
     owner: str
     since: float
     ring: str
+    by_ring_since: float
+
+    def is_over(self, at: float, timeout: float) -> bool:
+        """Return whether the owner has had its time.
+
+        An owner needs time to see each change of the ring, but the ring may
+        change for ever, as with a service that comes and goes.
+
+        :param at: the present time, in seconds
+        :param timeout: how long the owner may need, in seconds
+        """
+        return at - self.by_ring_since >= timeout or (
+            at - self.since >= _MOST_WAITS * timeout)
 
 
 #: How often to look for a build that is not an instance in Nova yet.

@@ -779,14 +779,15 @@ class Tracker:
         if not is_tracked:
             self.record(node)
             self.process.tracked_nodes.add(node)
+        # Before anything is written: time passes here.
+        made_of = self._made_of([node], result.plan.steps)
         row = self.cloud.rows.get(node)
         if row is not None:
             row.giver = None if step.in_row is None else self.current.me
             row.taker = step.in_row
             row.say(self.current.host, result.work.of(node, self.current))
             row.say_settings(self.current, result.memory.held, self.protocol)
-            row.made_of = self._made_of(
-                [node], result.plan.steps).get(node, row.made_of)
+            row.made_of = made_of.get(node, row.made_of)
         if result.memory.standing.is_disabled(self.current.me):
             self.cloud.kept_away.add(node)
         else:

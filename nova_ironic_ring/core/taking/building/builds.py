@@ -9,6 +9,7 @@ service, whose recovery continues with it.
 
 from collections.abc import Container, Mapping, Sequence
 import dataclasses
+import functools
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import look as looking
@@ -330,6 +331,12 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
     """
     world, consumers = this.world, set(left.consumers)
     here = world.process.waiting_builds()
+
+    @functools.cache
+    def is_lost(host: str) -> bool:
+        return this.standing.is_trusted and (
+            looking.at_all_services(this).membership.is_lost(host))
+
     for uuid, instance in world.nova.instances(sorted(consumers)).items():
         with this.going_on(
                 events.BuildNotEnded, left.node, uuid, left.host):
@@ -338,9 +345,10 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
                     instance.host is None and uuid in here):
                 pass  # It belongs to another service by now.
             elif instance.host is not None and instance.is_to_be_finished:
-                # If its service is back, it finishes that itself.
-                if looking.at_all_services(this).membership.is_lost(
-                        instance.host) and world.nova.set_instance_host(
+                if not is_lost(instance.host):
+                    # It may be back, and finish that itself.
+                    continue
+                if world.nova.set_instance_host(
                         uuid, ports.Expected(
                             instance.host, left.node, instance.task)):
                     this.taken.append(model.Takeover(

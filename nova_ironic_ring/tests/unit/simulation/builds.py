@@ -34,8 +34,8 @@ class Build:
         been started
     :ivar between: the service that has written the instance into the node,
         and has not had Ironic deploy the node yet
-    :ivar is_of_the_dead: whether that service counted as dead when its node
-        was given back
+    :ivar is_of_the_dead: whether that service was to count as dead when its
+        node was given back
     """
 
     def __init__(self, world: worlds.World, instance: str, node: str,
@@ -179,7 +179,7 @@ def tear_down(host: hosts.Host, uuid: str) -> None:
         return
     node = world.cloud.nodes.get(instance.node or '')
     if node is not None and node.instance == uuid:
-        world.rules.give_back(host, uuid)
+        world.rules.give_back(uuid)
         node.instance = None
         world.cloud.allocations.setdefault(str(instance.node), set()).add(uuid)
     host.later(2, lambda: _delete(host, uuid))

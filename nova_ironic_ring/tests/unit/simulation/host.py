@@ -254,6 +254,12 @@ class Process(clouds.Process):
         """Whether a heartbeat has succeeded."""
         return self._beaten is not None
 
+    @property
+    def silence(self) -> float:
+        """The seconds since the last heartbeat that has succeeded."""
+        return (float('inf') if self._beaten is None
+                else self.cloud.now - self._beaten)
+
     def beaten(self) -> None:
         """Note that a heartbeat has succeeded."""
         now = self.cloud.now
@@ -813,7 +819,7 @@ class Host:
             found = orphans.believe(self.ports, orphans.Named({}, {
                 str(uuid): node for node, uuid in self.memory.nodes.items()
                 if uuid in self.result.orphans},
-                self.memory.standing.membership, self.settings), 0)
+                self.memory, self.settings), 0)
         except Unreachable:
             return frozenset()
         return found.instances - self.world.cloud.instances.keys()

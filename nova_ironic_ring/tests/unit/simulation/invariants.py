@@ -431,7 +431,7 @@ class Invariants:
         :param host: the service
         :param uuid: the UUID of the instance
         """
-        self.give_back(host, uuid)
+        self.give_back(uuid)
         known = self.cloud.deleted.get(uuid)
         # By what the service has listed: another service may have cleaned up
         # since, and an owner may have written the instance into another node.
@@ -442,21 +442,22 @@ class Invariants:
                     f'{host.name} has {uuid} cleaned up, which Nova had on '
                     f'{known.node} and not on node {short(node)}')
 
-    def give_back(self, host: hosts.Host, uuid: str) -> None:
+    def give_back(self, uuid: str) -> None:
         """Note that a service frees the node of an instance.
 
-        :param host: the service
         :param uuid: the UUID of the instance
         """
         build = self.world.builds.get(uuid)
         if build is None or build.between is None:
             return
-        members = host.memory.standing.membership
-        service = self.cloud.services.get(build.host)
-        # What is dead must not wake, and Nova's API goes by the clocks.
-        build.is_of_the_dead = bool(self.world.skews) or (
+        service, silence = (self.cloud.services.get(build.host),
+                            build.between.process.silence)
+        # What is dead must not wake. And by wrong clocks, Nova's API may have
+        # deleted an instance of a service that is not even silent.
+        build.is_of_the_dead = (
             service is None or service.forced_down
-            or members.is_dead(build.host, times.FAILOVER_AFTER))
+            or silence >= times.FAILOVER_AFTER
+            or bool(self.world.skews) and silence < times.DOWN_TIME)
 
     def check_deployment(self, host: hosts.Host, build: builds.Build) -> None:
         """See whether a service may have Ironic deploy a node.

@@ -58,7 +58,7 @@ class World:
         shards
     :ivar follows: whether instances go with the ring from live services
     :ivar of_the_dead: instances whose nodes were given back when their service
-        counted as dead
+        was to count as dead
     :ivar steps: how many calls of a port there were
     :ivar adversary: the owner of some nodes, who writes what it likes; of none
         until it is given one
@@ -160,6 +160,11 @@ class World:
         :param uuid: the UUID of the instance
         """
         known = self.cloud.deleted.get(uuid)
+        service = self.services.get(str(known and known.host))
+        record = self.cloud.services.get(str(known and known.host))
+        if service is None or record is None or record.forced_down or (
+                service.silence >= times.FAILOVER_AFTER):
+            self.of_the_dead.add(uuid)
         self.check(
             known is None or pools.is_pool(known.node),
             f'{host} has {uuid} cleaned up, which Nova had on '
@@ -400,6 +405,12 @@ class Service:
         self._beaten = now
         self.world.at(times.REPORT_INTERVAL, self._beat)
 
+    @property
+    def silence(self) -> float:
+        """The seconds since the last heartbeat."""
+        return (float('inf') if self._beaten is None
+                else self.world.cloud.now - self._beaten)
+
     def _longest_gap(self) -> float:
         assert self._beaten is not None
         found = max(self._longest, self.world.cloud.now - self._beaten)
@@ -496,10 +507,9 @@ class Service:
                 {}, {str(uuid): node for node, uuid
                      in self.memory.nodes.items()
                      if uuid in self.result.orphans},
-                self.memory.standing.membership, self.current), 0).instances:
+                self.memory, self.current), 0).instances:
             if uuid not in self.world.cloud.instances:
                 self.world.check_reaped(self.name, uuid)
-                self._note_death(uuid)
                 self._release(uuid)
         self._track()
 
@@ -606,16 +616,6 @@ class Service:
         else:
             self.world.cloud.instances[uuid] = dataclasses.replace(
                 known, is_building=False, task=None)
-
-    def _note_death(self, uuid: str) -> None:
-        """Note whether the service of a deleted instance counts as dead."""
-        known = self.world.cloud.deleted.get(uuid)
-        host = str(known and known.host)
-        record = self.world.cloud.services.get(host)
-        if record is None or record.forced_down or (
-                self.memory.standing.membership.is_dead(
-                    host, times.FAILOVER_AFTER)):
-            self.world.of_the_dead.add(uuid)
 
     def _release(self, uuid: str) -> str | None:
         for name, node in self.world.cloud.nodes.items():

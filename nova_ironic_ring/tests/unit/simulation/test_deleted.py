@@ -3,6 +3,7 @@
 """A server is deleted between the claim of its node and the deployment."""
 
 import functools
+import itertools
 
 import ddt
 import fixtures
@@ -16,7 +17,9 @@ from nova_ironic_ring.tests.unit.simulation import pools
 from nova_ironic_ring.tests.unit.simulation import times
 from nova_ironic_ring.tests.unit.simulation import world as worlds
 
-_LONG = times.DOWN_TIME + times.FAILOVER_AFTER
+# How long a service stands still, and others wait until it counts as dead.
+_SILENCE = 4 * times.DOWN_TIME
+_PATIENCE = 2 * _SILENCE
 
 
 @ddt.ddt
@@ -52,20 +55,24 @@ class DeletedTestCase(base.BaseTestCase):
         self.assertEqual(
             build.instance, self.world.cloud.nodes[build.node].instance)
 
-    @ddt.data(1, 2, 3, 4, 5, 6)
-    def test_service_that_wakes(self, seed):
+    @ddt.data(*itertools.product((1, 2, 3, 4), (False, True)))
+    @ddt.unpack
+    def test_service_that_wakes(self, seed, is_disabled):
         """The invariants see what it deploys then."""
+        self.useFixture(fixtures.MockPatchObject(
+            times, 'FAILOVER_AFTER', _PATIENCE))
         build = self._build(seed)
-        self.world.freeze(self.world.services[build.host], _LONG)
+        # One that is disabled is in no ring.
+        self.world.bar(build.host, disabled=is_disabled)
+        self.world.freeze(self.world.services[build.host], _SILENCE)
         self._delete(build)
-        self.world.run(_LONG + times.QUIET)
+        self.world.run(_SILENCE + times.QUIET)
         self.world.rules.check_settled([None], True)
         self.assertIsNone(self.world.cloud.nodes[build.node].instance)
 
     @ddt.data(False, True)
     def test_service_that_is_dead(self, is_disabled):
         build = self._build(1)
-        # One that is disabled is in no ring.
         self.world.bar(build.host, disabled=is_disabled)
         self.world.crash(self.world.services[build.host])
         self._delete(build)
@@ -104,21 +111,25 @@ class PoolDeletedTestCase(base.BaseTestCase):
         self.assertNotIn(uuid, self.world.cloud.instances)
         self.assertEqual(uuid, node.instance)
 
-    @ddt.data(1, 2, 3, 4, 5, 6)
-    def test_service_that_wakes(self, seed):
+    @ddt.data(*itertools.product((1, 2, 3, 4), (False, True)))
+    @ddt.unpack
+    def test_service_that_wakes(self, seed, is_disabled):
         """The simulation sees what it deploys then."""
+        self.useFixture(fixtures.MockPatchObject(
+            times, 'FAILOVER_AFTER', _PATIENCE))
         uuid, node = self._build(seed)
         host = self.world.cloud.instances[uuid].host
-        self.world.services[host].frozen_until = self.world.cloud.now + _LONG
+        self.world.change(host, disabled=is_disabled)
+        self.world.services[host].frozen_until = (
+            self.world.cloud.now + _SILENCE)
         self._delete(uuid, node)
-        self.world.run(_LONG + times.QUIET)
+        self.world.run(_SILENCE + times.QUIET)
         self.assertIsNone(node.instance)
 
     @ddt.data(False, True)
     def test_service_that_is_dead(self, is_disabled):
         uuid, node = self._build(1)
         host = self.world.cloud.instances[uuid].host
-        # One that is disabled is in no ring.
         self.world.change(host, disabled=is_disabled)
         self.world.services[host].crash()
         self._delete(uuid, node)

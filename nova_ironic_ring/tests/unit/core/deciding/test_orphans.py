@@ -2,6 +2,7 @@
 
 """Which instances Nova is told of."""
 
+import dataclasses
 import datetime
 import types
 import typing
@@ -11,6 +12,8 @@ from oslotest import base
 
 from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
@@ -47,7 +50,8 @@ class OrphansTestCase(base.BaseTestCase):
         super().setUp()
         self.cloud = clouds.Cloud()
         self.nova = _Nova(self.cloud, 'me')
-        self.members = membership.Membership()
+        self.watch = membership.Watch()
+        self.trust = trust.Trust.FULL
         self.current = settings.Settings('me')
 
     def _believe(self, orphaned, own=None, turn=0):
@@ -55,14 +59,20 @@ class OrphansTestCase(base.BaseTestCase):
             nova=self.nova, ironic=_Ironic(self.cloud),
             process=mock.Mock(wall_time=lambda: NOW)))
         return orphans.believe(world, orphans.Named(
-            own or {}, orphaned, self.members, self.current), turn)
+            own or {}, orphaned, observation.Memory(
+                watch=self.watch, standing=observation.Standing(
+                    trust=self.trust)), self.current), turn)
 
-    def _see(self, state: membership.State, silent: float, **service) -> None:
-        """Let a have been silent for some seconds, and be seen in a state."""
+    def _see(self, since: float, watched: float, **service) -> None:
+        """Let a have been silent for some seconds, and be watched for some."""
         self.cloud.services['a'] = model.Service(
-            'a', NOW - datetime.timedelta(seconds=silent), **service)
-        self.members = membership.Membership(
-            states={'a': state}, silences={'a': silent})
+            'a', NOW - datetime.timedelta(seconds=since), **service)
+        found = self.nova.service('a')
+        assert found is not None
+        # Until then, its heartbeat was seen to move.
+        self.watch = membership.Watch().look(
+            [dataclasses.replace(found, last_seen=model.NEVER)], 0).look(
+                [found], 1000).look([found], 1000 + watched)
 
     def test_deleted_one_of_that_node_or_of_a_pool(self):
         self.cloud.deleted = {'i': model.Instance('a', 'node'),
@@ -90,12 +100,16 @@ class OrphansTestCase(base.BaseTestCase):
         self.cloud.deleted = {'i': model.Instance('A', 'to build'),
                               'd': model.Instance('A', 'deployed')}
         named = {'i': 'to build', 'd': 'deployed'}
-        for state, silent in ((membership.State.ABSENT, 61),
-                              # Nova's API sees it as down before this service
-                              # does, or their clocks differ.
-                              (membership.State.MEMBER, 61),
-                              (membership.State.ABSENT, 59)):
-            self._see(state, silent)
+        for since, watched, more in (
+                (61, 61, {}),
+                # Nova's API sees it as down before this service does, or
+                # their clocks differ.
+                (61, 0, {}), (59, 61, {}), (-99, 0, {}),
+                # Disabled, it is in no ring.
+                (61, 61, {'disabled': True}),
+                # With heartbeats in memcached there is no time of the last.
+                (9999, 61, {'alive': False})):
+            self._see(since, watched, **more)
             self.assertEqual({'d'}, self._believe(named).instances)
             # The service itself gives the node back.
             self.assertEqual({'i'}, self._believe(
@@ -105,7 +119,7 @@ class OrphansTestCase(base.BaseTestCase):
         self.cloud.deleted = {
             f'i{number}': model.Instance('a', 'to build')
             for number in range(9)}
-        self._see(membership.State.ABSENT, 61)
+        self._see(61, 61)
         with mock.patch.object(self.nova, 'service',
                                wraps=self.nova.service) as service:
             self._believe(dict.fromkeys(self.cloud.deleted, 'to build'))
@@ -114,7 +128,7 @@ class OrphansTestCase(base.BaseTestCase):
     def test_one_of_a_service_that_is_back(self):
         """It has given up the build, or was started anew."""
         self.cloud.deleted = {'i': model.Instance('a', 'to build')}
-        self._see(membership.State.MEMBER, 60)
+        self._see(60, 59)
         self.assertEqual({'i'}, self._believe({'i': 'to build'}).instances)
 
     def test_one_of_a_service_that_is_dead(self):
@@ -122,17 +136,36 @@ class OrphansTestCase(base.BaseTestCase):
         named = {'i': 'to build'}
         # It has no record.
         self.assertEqual({'i'}, self._believe(named).instances)
-        self._see(membership.State.FORCED_DOWN, 61, forced_down=True)
+        self._see(61, 61, forced_down=True)
         self.assertEqual({'i'}, self._believe(named).instances)
-        self.members = membership.Membership()
-        self.assertEqual({'i'}, self._believe(named).instances)
-        self._see(membership.State.ABSENT, 61)
-        for _ in range(2):
-            for after, expected in ((0, set()), (62, set()), (61, {'i'})):
-                self.current = settings.Settings('me', failover_after=after)
-                self.assertEqual(expected, self._believe(named).instances)
-            # Disabled, or without a node, it is in no ring.
-            self.members = membership.Membership()
+
+    def test_one_of_a_service_that_has_been_silent_for_long(self):
+        self.cloud.deleted = {'i': model.Instance('a', 'to build')}
+        for more in {}, {'disabled': True}, {'alive': False}:
+            for after, watched, expected in (
+                    (0, 999, set()), (120, 119, set()), (120, 120, {'i'})):
+                self._see(9999, watched, **more)
+                self.current = settings.Settings(
+                    'me', failover_after=after, down_time=60,
+                    # It need not be a peer.
+                    peers=frozenset({'me'}))
+                self.assertEqual(
+                    expected, self._believe({'i': 'to build'}).instances)
+        # Its heartbeat has moved since it was read last.
+        self.cloud.services['a'] = dataclasses.replace(
+            self.cloud.services['a'], alive=None,
+            last_seen=NOW - datetime.timedelta(seconds=100))
+        self.assertEqual(set(), self._believe({'i': 'to build'}).instances)
+
+    def test_while_what_is_seen_of_others_is_not_trusted(self):
+        self.cloud.deleted = {'i': model.Instance('a', 'to build')}
+        self.current = settings.Settings('me', failover_after=120)
+        self._see(999, 999)
+        for each in trust.Trust:
+            self.trust = each
+            self.assertEqual(
+                {'i'} if each is trust.Trust.FULL else set(),
+                self._believe({'i': 'to build'}).instances)
 
     def test_what_nova_has_not_deleted(self):
         found = self._believe({'nowhere': 'node'}, {'mine': 'n', 'm': None})

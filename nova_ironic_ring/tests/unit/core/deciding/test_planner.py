@@ -69,7 +69,7 @@ class PlannerTestCase(base.BaseTestCase):
     def wait(self, owner: str, since: float) -> observation.Wait:
         """Return a wait for a node, by the ring that is seen."""
         return observation.Wait(owner, since, consents.fingerprint(
-            self.seen.standing.ring, self.current.scope))
+            self.seen.standing.ring, self.current.scope), since)
 
     def decision(self, node: str) -> Decision:
         """Return the decision on a node."""
@@ -169,22 +169,50 @@ class DecideTestCase(PlannerTestCase):
             [events.NodeTaken(node, 'a', Decision.TAKE_SILENT)],
             self.plan.happened)
 
+    def _wait_for_a(self, scope: model.Scope | None) -> str:
+        """Wait for a node of a service with any scope.
+
+        :returns: its UUID: this service gets it in a greater ring as well
+        """
+        self.more = ring.Ring(['me', 'a', 'b', 'e'], 32)
+        node = min(each for each in self.mine
+                   if self.more.owner(each) == 'me')
+        self.change(rows={**self.seen.rows, node: model.Row(
+            'a', scope=scope)})
+        self.decide()
+        return node
+
+    def _see_ring(self, at: float, seen: ring.Ring) -> None:
+        self.change(at=at, standing=dataclasses.replace(
+            self.seen.standing, ring=seen))
+        self.decide()
+
     def test_wait_begins_again_with_another_ring(self):
-        more = ring.Ring(['me', 'a', 'b', 'e'], 32)
-        node = min(each for each in self.mine if more.owner(each) == 'me')
-        rows = {**self.seen.rows, node: model.Row('a')}
-        self.change(rows=rows)
-        self.decide()
+        node = self._wait_for_a(model.Scope())
         # Its owner needs a pass to see that as well.
-        self.change(at=100, standing=dataclasses.replace(
-            self.seen.standing, ring=more))
-        self.decide()
-        self.assertEqual(self.wait('a', 100), self.memory.waits[node])
-        for at, decision in ((120, Decision.WAIT),
+        for at, decision in ((100, Decision.WAIT), (120, Decision.WAIT),
+                             (219, Decision.WAIT),
                              (220, Decision.TAKE_SILENT)):
-            self.change(at=at)
-            self.decide()
-            self.assertIs(decision, self.decision(node))
+            self._see_ring(at, self.more)
+            self.assertIs(decision, self.decision(node), at)
+
+    def test_wait_ends_though_the_ring_changes_for_ever(self):
+        node = self._wait_for_a(model.Scope())
+        rings = self.more, self.seen.standing.ring
+        for number in range(1, 10):
+            self._see_ring(60 * number, rings[number % 2])
+            self.assertIs(Decision.WAIT, self.decision(node))
+            self.assertEqual(0, self.memory.waits[node].since)
+        self._see_ring(600, rings[0])
+        self.assertIs(Decision.TAKE_SILENT, self.decision(node))
+
+    def test_wait_for_an_owner_that_knows_no_ring_of_ours(self):
+        """It runs Nova's own driver."""
+        node = self._wait_for_a(None)
+        self._see_ring(100, self.more)
+        self.assertIs(Decision.WAIT, self.decision(node))
+        self._see_ring(120, self.more)
+        self.assertIs(Decision.TAKE_SILENT, self.decision(node))
 
     def test_node_that_is_offered_while_an_instance_is_built_for_it(self):
         node = self.theirs[0]

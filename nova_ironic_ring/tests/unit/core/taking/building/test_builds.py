@@ -85,6 +85,7 @@ class BuildsTestCase(base.BaseTestCase):
         super().setUp()
         self.cloud = clouds.Cloud()
         self.cloud.nodes['node'] = clouds.Node()
+        self.trust = trust.Trust.FULL
         connected = clouds.connect(self.cloud, settings.Settings('me')).world
         self.nova = _Nova(self.cloud, 'me')
         self.placement = _Placement(self.cloud)
@@ -110,7 +111,8 @@ class BuildsTestCase(base.BaseTestCase):
 
     def _pass(self) -> one_pass.Pass:
         return one_pass.Pass(
-            self.world, settings.Settings('me'), observation.Memory())
+            self.world, settings.Settings('me'), observation.Memory(
+                standing=observation.Standing(trust=self.trust)))
 
     def _change_before(self, change: Callable[[], object]) -> None:
         setattr(self.nova, 'before', change)
@@ -290,11 +292,25 @@ class BuildsTestCase(base.BaseTestCase):
         self.assertEqual('me', self.cloud.instances['old'].host)
 
     def test_delete_that_its_service_finishes(self):
-        """It was only silent, and is back."""
+        """It was only silent, and is back: it is looked at again."""
         self._allocate(old=DELETED)
         self.cloud.beat('Dead')
-        self.assertEqual(_Settled(), self._look())
+        # One that is disabled may be back as well.
+        for is_disabled in False, True:
+            self.cloud.services['dead'] = dataclasses.replace(
+                self.cloud.services['dead'], disabled=is_disabled)
+            settled = self._look()
+            self.assertEqual([], settled.taken)
+            self.assertEqual([frozenset({'old'})], [
+                each.consumers for each in settled.left])
         self.assertEqual('Dead', self.cloud.instances['old'].host)
+        self.trust = trust.Trust.STARTING
+        del self.cloud.services['dead']
+        self.assertEqual([], self._look().taken)
+        # It has died again.
+        self.trust = trust.Trust.FULL
+        self.assertEqual(['old'], [
+            each.instance for each in self._look().taken])
 
     def test_delete_that_another_was_faster_with(self):
         self._allocate(old=DELETED)
