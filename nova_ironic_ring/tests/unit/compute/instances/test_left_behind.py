@@ -41,6 +41,7 @@ from nova_ironic_ring.compute.instances import recovery
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.taking.building import builds
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
@@ -450,7 +451,8 @@ class LeftBehindTestCase(base.BaseTestCase):
         place: Any = self.place
         this = one_pass.Pass(
             ports.Ports(self.nova, place, place, place),
-            settings.Settings('me'), observation.Memory())
+            settings.Settings('me'), observation.Memory(
+                standing=observation.Standing(trust=trust.Trust.FULL)))
         builds.look(this, NODE, 'b')
         if this.taken:
             return this.taken[0]

@@ -8,6 +8,8 @@ from oslotest import base
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.passing import node_places
+from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import profile
@@ -249,6 +251,8 @@ class TrackerTestCase(CloudTestCase):
             allocations={'node': {'instance'}})
         cloud.beat('me')
         tracker = clouds.connect(cloud, settings.Settings('me'))
+        tracker.memory = observation.Memory(
+            standing=observation.Standing(trust=trust.Trust.FULL))
         taken = tracker.take('node', _result('node', planner.Step(
             Decision.TAKE_ABANDONED, 'taken',
             claim=planner.Claim(None, True, 'dead', is_abandoned=True))))
