@@ -333,9 +333,9 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
     here = world.process.waiting_builds()
 
     @functools.cache
-    def is_lost(host: str) -> bool:
+    def is_lost() -> bool:
         return this.standing.is_trusted and (
-            looking.at_all_services(this).membership.is_lost(host))
+            looking.at_all_services(this).membership.is_lost(str(left.host)))
 
     for uuid, instance in world.nova.instances(sorted(consumers)).items():
         with this.going_on(
@@ -345,7 +345,7 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
                     instance.host is None and uuid in here):
                 pass  # It belongs to another service by now.
             elif instance.host is not None and instance.is_to_be_finished:
-                if not is_lost(instance.host):
+                if not is_lost():
                     # It may be back, and finish that itself.
                     continue
                 if world.nova.set_instance_host(

@@ -262,15 +262,14 @@ class Process(clouds.Process):
 
     def beaten(self) -> None:
         """Note that a heartbeat has succeeded."""
-        now = self.cloud.now
         if self._beaten is not None:
-            self._longest = max(self._longest, now - self._beaten)
-        self._beaten = now
+            self._longest = max(self._longest, self.silence)
+        self._beaten = self.cloud.now
 
     def longest_gap(self) -> float:
         if self._beaten is None:
             return 0.0
-        longest = max(self._longest, self.cloud.now - self._beaten)
+        longest = max(self._longest, self.silence)
         self._longest = 0.0
         return longest
 

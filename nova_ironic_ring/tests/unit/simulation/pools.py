@@ -160,8 +160,9 @@ class World:
         :param uuid: the UUID of the instance
         """
         known = self.cloud.deleted.get(uuid)
-        service = self.services.get(str(known and known.host))
-        record = self.cloud.services.get(str(known and known.host))
+        name = str(known and known.host)
+        service = self.services.get(name)
+        record = self.cloud.services.get(name)
         if service is None or record is None or record.forced_down or (
                 service.silence >= times.FAILOVER_AFTER):
             self.of_the_dead.add(uuid)
@@ -401,7 +402,7 @@ class Service:
             return
         self.world.cloud.beat(self.name)
         if self._beaten is not None:
-            self._longest = max(self._longest, now - self._beaten)
+            self._longest = max(self._longest, self.silence)
         self._beaten = now
         self.world.at(times.REPORT_INTERVAL, self._beat)
 
@@ -413,7 +414,7 @@ class Service:
 
     def _longest_gap(self) -> float:
         assert self._beaten is not None
-        found = max(self._longest, self.world.cloud.now - self._beaten)
+        found = max(self._longest, self.silence)
         self._longest = 0.0
         return found
 
