@@ -212,6 +212,17 @@ class Placement:
     def forget_provider(self, node: str) -> None:
         self._client.invalidate_resource_provider(node)
 
+    def is_changed(self, provider: str, generation: int) -> bool:
+        """Return whether a provider has changed since it was read.
+
+        :param provider: its UUID
+        :param generation: the generation that was read
+        :returns: False as well if Placement does not tell
+        """
+        answer = self._client.get(
+            f'/resource_providers/{provider}', version=_VERSION)
+        return bool(answer) and answer.json()['generation'] != generation
+
     def move(self, instance: str, sources: Collection[str],
              target: str) -> bool:
         context = nova_context.get_admin_context()
@@ -403,6 +414,9 @@ class Placement:
         """
         context, uuid = nova_context.get_admin_context(), pool.uuid
         for left in reversed(range(_ATTEMPTS)):
+            # Each allocation changes the provider's generation, and Nova's
+            # client logs an error where it writes to an older one.
+            self._client.invalidate_resource_provider(uuid)
             tree = self._client.get_provider_tree_and_ensure_root(
                 context, uuid, name=pool.name)
             known = tree.data(uuid).inventory
@@ -413,7 +427,6 @@ class Placement:
             except exception.ResourceProviderUpdateConflict:
                 if not left:
                     raise
-                self._client.invalidate_resource_provider(uuid)
 
     def delete_provider(self, node: str) -> None:
         for consumer in self.consumers(node):

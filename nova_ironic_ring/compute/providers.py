@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova.compute import provider_tree
+from nova import exception
 
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import upstream
@@ -46,3 +47,29 @@ class Providers:
         if more:
             tree.update_inventory(name, {
                 **said.inventory, **{each: before[each] for each in more}})
+
+    def require_current(self, tree: provider_tree.ProviderTree, name: str,
+                        before: Mapping[str, Any]) -> None:
+        """Have Nova's tracker read a provider again before it writes.
+
+        Each allocation that is made or deleted changes the generation of the
+        provider, and Nova's client reads the generation only every few
+        minutes. Placement refuses what is written to an older one. Then Nova
+        logs an error, reads the provider, and tries again: it does the last
+        two after this exception as well.
+
+        :param tree: the tree, as the driver leaves it
+        :param name: the name of the compute node
+        :param before: the inventory before the driver has changed it; empty
+            for a new provider
+        :raises nova.exception.ResourceProviderUpdateConflict: if the inventory
+            is to be changed, and the provider has changed since it was read
+        """
+        said = tree.data(name)
+        if not before or said.inventory == before or (
+                not self._placement.is_changed(said.uuid, said.generation)):
+            return
+        self._placement.forget_provider(said.uuid)
+        raise exception.ResourceProviderUpdateConflict(
+            uuid=said.uuid, generation=said.generation,
+            error='It has changed since it was read.')

@@ -316,11 +316,14 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
 
         :param tree: the tree of providers
         :param name: the name of the compute node
+        :raises nova.exception.ResourceProviderUpdateConflict: if Nova's
+            tracker is to read the provider again, and then to ask again
         """
         before = tree.data(name).inventory
         yield
         self.ring_service.providers.keep_used(tree, name, before)
         self.ring_service.put_in_aggregates(tree, name)
+        self.ring_service.providers.require_current(tree, name, before)
 
     def prepare_for_spawn(self, instance: objects.Instance) -> Any:
         """Reserve the node that an instance is to be built on.

@@ -115,8 +115,10 @@ class PlacementTestCase(base.BaseTestCase):
             uuid=POOL.uuid, generation=1, error='409'), None]
         self.placement.write(POOL, pools.Inventory())
         self.assertEqual(2, write.call_count)
-        self.client.invalidate_resource_provider.assert_called_once_with(
-            POOL.uuid)
+        # It is read anew each time.
+        self.assertEqual(
+            [mock.call(POOL.uuid)] * 2,
+            self.client.invalidate_resource_provider.call_args_list)
 
     def test_inventory_that_others_write_all_the_time(self):
         self._inventory().side_effect = (

@@ -2,6 +2,9 @@
 
 """The resource providers of a service, in Placement itself."""
 
+import logging
+from unittest import mock
+
 import fixtures
 from nova import objects
 from oslo_utils import uuidutils
@@ -158,6 +161,73 @@ class PoolClassTestCase(WithPools, ClassTestCase):
         found = self.real.inventories(self.uuid)
         self.assertEqual({CLASS: (len(NODES), len(NODES)), LICENSE: (10, 2)},
                          found)
+
+
+class GenerationTestCase(RealPlacementTestCase):
+    """Allocations come and go between two writings of an inventory."""
+
+    #: The inventory while the first node is not ready, and afterwards.
+    EXPECTED = (1, 1), (1, 0)
+
+    def setUp(self):
+        super().setUp()
+        # Nova's client reads nothing anew by itself.
+        self.nova.conf.config(
+            group='compute', resource_provider_association_refresh=0)
+        self.settle()
+        self.place = min(self.me.run_pass())
+        self.uuid = fake_nova.key(self.place)
+        self.track(self.place)
+        self.of_nova = self.useFixture(
+            fixtures.FakeLogger('nova.scheduler.client.report', logging.ERROR))
+
+    def change(self, expected, is_ready):
+        self.cloud.nodes[NODES[0]].is_ready = is_ready
+        self.track(self.place)
+        self.assertEqual(
+            {CLASS: expected}, self.real.inventories(self.uuid))
+
+    def test_nova_logs_no_error(self):
+        away, back = self.EXPECTED
+        instance = uuidutils.generate_uuid()
+        self.assertTrue(self.real.allocate(instance, self.uuid, CLASS))
+        self.change(away, is_ready=False)
+        # By another client, as the API's.
+        self.real.client().delete_allocation_for_instance(
+            self.real.context, instance, force=True)
+        self.change(back, is_ready=True)
+        self.assertEqual('', self.of_nova.output)
+
+    def test_provider_is_read_once_more_only_if_it_has_changed(self):
+        away, _ = self.EXPECTED
+        with mock.patch.object(
+                self.client, 'invalidate_resource_provider') as forget:
+            self.change(away, is_ready=False)
+        forget.assert_not_called()
+
+    def test_placement_that_does_not_tell(self):
+        away, _ = self.EXPECTED
+        get = self.client.get
+
+        def fail(url, *args, **kwargs):
+            return None if url == f'/resource_providers/{self.uuid}' else (
+                get(url, *args, **kwargs))
+        with mock.patch.object(self.client, 'get', fail):
+            self.change(away, is_ready=False)
+
+
+class PoolGenerationTestCase(WithPools, GenerationTestCase):
+    """The same of pools."""
+
+    EXPECTED = (len(NODES), 1), (len(NODES), 0)
+
+    def test_node_that_is_released(self):
+        self.assertTrue(self.real.allocate(
+            uuidutils.generate_uuid(), self.uuid, CLASS))
+        self.me.ring.release(NODES[0], self.place)
+        self.assertEqual({CLASS: (len(NODES), 1)},
+                         self.real.inventories(self.uuid))
+        self.assertEqual('', self.of_nova.output)
 
 
 class ReservedByPeerTestCase(WithPools, RealPlacementTestCase):
