@@ -463,7 +463,7 @@ class Service:
             LOG.warning(
                 'Ironic has %(count)d instances on nodes, such as '
                 '%(instance)s on %(node)s, that Nova has deleted and did not '
-                'had there: nothing is done with them.', {
+                'have there: nothing is done with them.', {
                     'count': len(found.strays), 'instance': uuid,
                     'node': node})
         self._strays = found.strays
