@@ -169,6 +169,17 @@ def _look_anew(this: one_pass.Pass, services: Sequence[model.Service]) -> None:
         this.world.nova.last_passes([silent[turn % len(silent)]])
 
 
+def read_all_services(this: one_pass.Pass) -> Sequence[model.Service]:
+    """Read all services of Nova, and watch their heartbeats.
+
+    :param this: the pass, which may have begun long before
+    """
+    services, memory = this.world.nova.all_services(), this.memory
+    memory.watch = memory.watch.look(
+        services, memory.watch.at, this.world.process.now())
+    return services
+
+
 def at_all_services(this: one_pass.Pass) -> observation.Others:
     """Look at all services of Nova, also those that are not in the ring.
 
@@ -176,8 +187,7 @@ def at_all_services(this: one_pass.Pass) -> observation.Others:
 
     :param this: the pass
     """
-    services, memory = this.world.nova.all_services(), this.memory
-    memory.watch = memory.watch.look(services, memory.watch.at)
+    services, memory = read_all_services(this), this.memory
     return observation.Others(
         membership.assess(
             _with_scopes(this, services), this.current, memory.watch),

@@ -2,15 +2,18 @@
 
 """What all parts of a pass share, and write to."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import enum
+from typing import TypeVar
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
+
+_T = TypeVar('_T')
 
 
 class UnansweredError(Exception):
@@ -104,6 +107,22 @@ class Pass:
             yield
         except Exception as error:
             self.happened.append(event(*what, error))
+
+    def while_current(self, wanted: Iterable[_T]) -> Iterator[_T]:
+        """Go through what is to be taken over while the last look holds.
+
+        Nova, or this process, may stand still at any of them, and a service
+        that was dead may be back by then. The next look decides on the rest.
+
+        :param wanted: what is to be taken over
+        :returns: the same, up to when the last look at the services is as old
+            as the silence that makes a service absent
+        """
+        for each in wanted:
+            if self.world.process.now() - self.memory.watch.at >= (
+                    self.current.down_time):
+                return
+            yield each
 
     def take(self, taken: model.Takeover) -> None:
         """Note that an instance has become this service's.

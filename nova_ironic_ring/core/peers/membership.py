@@ -136,21 +136,25 @@ class Watch:
     at: float = 0.0
     _heard: Mapping[str, _Heard] = dataclasses.field(default_factory=dict)
 
-    def look(self, services: Iterable[model.Service], at: float) -> 'Watch':
+    def look(self, services: Iterable[model.Service], at: float,
+             read_at: float | None = None) -> 'Watch':
         """Return the watch after one more look.
 
         :param services: the records of services; those that are not among
             them stay as they were
-        :param at: the present time, in seconds
+        :param at: the time of the look, in seconds
+        :param read_at: when the records were read, in seconds, if that was
+            after the look: a heartbeat that has moved was not silent until
+            then
         """
-        heard = dict(self._heard)
+        heard, read_at = dict(self._heard), at if read_at is None else read_at
         for service in services:
             before = heard.get(service.name)
             if before is None:
-                heard[service.name] = _Heard(service.last_seen, at)
+                heard[service.name] = _Heard(service.last_seen, read_at)
             elif before.last_seen != service.last_seen or service.alive:
                 heard[service.name] = _Heard(
-                    service.last_seen, at, True, at - before.since)
+                    service.last_seen, read_at, True, read_at - before.since)
         return Watch(at, heard)
 
     def restarted(self, at: float, but: Container[str] = ()) -> 'Watch':

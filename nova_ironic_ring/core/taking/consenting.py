@@ -9,6 +9,7 @@ from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import look as looking
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 
 
@@ -37,6 +38,7 @@ class Rows:
         """
         self._nova = this.world.nova
         self._this = this
+        self._steps = steps
         self._all: membership.Membership | None = None
         self._newest = this.memory.newest
         reports = [str(said.node) for said in self._newest.values()]
@@ -60,6 +62,10 @@ class Rows:
         """
         row, basis = self._rows.get(node), claim.basis
         if (row.owner if row else None) != claim.owner:
+            return False
+        if self._steps[node].decision.forces and (
+                self._this.standing.trust is trust.Trust.BLACKOUT):
+            # Nobody has learnt since then whether the owner is back.
             return False
         if claim.is_abandoned and row is not None and (
                 not self._is_lost(row.owner)):

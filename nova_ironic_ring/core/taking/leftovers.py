@@ -13,6 +13,7 @@ import dataclasses
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import listing
+from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
@@ -56,8 +57,7 @@ def _clean(this: one_pass.Pass, own: pool_return.Own) -> None:
     to search.
     """
     memory, current = this.memory, this.current
-    services = this.world.nova.all_services()
-    memory.watch = memory.watch.look(services, memory.watch.at)
+    services = look.read_all_services(this)
     members = membership.assess(services, current, memory.watch)
     before, there = memory.cleaning.guards, _There(this, own.nodes)
     memory.cleaning.guards = {
@@ -204,7 +204,7 @@ def _take_unfinished(this: one_pass.Pass, host: str, nodes: model.Nodes
     deployed = {uuid for node, uuid
                 in this.world.ironic.nodes_of(found).items()
                 if uuid in found and pools.has(found[uuid], node)}
-    for uuid, instance in found.items():
+    for uuid, instance in this.while_current(found.items()):
         node, host = str(instance.node), str(instance.host)
         # What was taken before has to be recovered nevertheless.
         with this.going_on(events.InstanceNotTaken, uuid, host):

@@ -136,7 +136,7 @@ def _take_out(this: one_pass.Pass, tried: Collection[model.Takeover],
     nova = this.world.nova
     rows = nova.rows(sorted(each.node for each in tried))
     found = nova.instances(each.instance for each in tried)
-    for each in tried:
+    for each in this.while_current(tried):
         row, instance = rows.get(each.node), found.get(each.instance)
         if instance is None or instance.host != each.host or (
                 not pools.is_of(each.host, instance.node)):

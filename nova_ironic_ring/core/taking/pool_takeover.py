@@ -207,7 +207,7 @@ class _Taking:
         self.allocated |= allocated
         if allocated:
             self._own.make_room(this.world.placement, name, len(allocated))
-        for each, instance in batch:
+        for each, instance in this.while_current(batch):
             # Where it fails, the next pass sees how far it has come.
             with this.going_on(
                     events.InstanceNotTaken, each.instance, each.host):

@@ -83,7 +83,7 @@ def _follow(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     A consent names one taker, so there is no other. The resource tracker moves
     the row, as it does for a free node.
     """
-    for each in tried:
+    for each in this.while_current(tried):
         with this.going_on(
                 events.InstanceNotTaken, each.instance, each.host):
             if this.world.nova.set_instance_host(
@@ -116,7 +116,7 @@ def _fail_over(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     ), MOST))
     found = nova.instances(each.instance for each in batch)
     this.memory.without_row = without_row
-    for each in batch:
+    for each in this.while_current(batch):
         # If it fails, the next pass sees how far it has come.
         with this.going_on(
                 events.InstanceNotTaken, each.instance, each.host):

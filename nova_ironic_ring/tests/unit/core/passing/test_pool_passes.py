@@ -692,3 +692,72 @@ class SilentOwnersTestCase(pool_base.PoolPassTestCase):
             said += service.happened(events.SilentOwners)
         self.assertEqual(
             [events.SilentOwners(frozenset({'stock'}), scope)], said)
+
+
+class SlowIronicTestCase(pool_base.PoolPassTestCase):
+    """Ironic takes long to list its nodes, and the heartbeats go on."""
+
+    #: Seconds between two heartbeats, two looks, and two passes.
+    BEAT, LOOK, PASS = 10, 10, 60
+
+    def setUp(self):
+        super().setUp()
+        self.a = self.services['a']
+        #: When each service sends its next heartbeat, in seconds.
+        self.due = {host: self.cloud.now + number
+                    for number, host in enumerate(self.HOSTS)}
+        #: Seconds that a listing takes.
+        self.listing = 40
+        #: The last heartbeat of b, in seconds, and whether b has ended.
+        self.last, self.is_ended = 0.0, False
+        self.looks = []
+        list_nodes = self.a.world.ironic.nodes
+
+        def nodes(*args, **kwargs):
+            found = list_nodes(*args, **kwargs)
+            self.advance(self.listing)
+            return found
+        self.a.world.ironic.nodes = nodes
+
+    def advance(self, seconds):
+        end = self.cloud.now + seconds
+        while (at := min(self.due.values())) <= end:
+            self.cloud.now = at
+            for host, due in self.due.items():
+                if due == at:
+                    self.due[host] += self.BEAT
+                    if host != 'b' or not self.is_ended:
+                        self.cloud.beat(host)
+                        self.last = at if host == 'b' else self.last
+        self.cloud.now = end
+
+    def go_on(self, passes):
+        """Run passes, with looks in between, and remember what they see."""
+        for _ in range(passes):
+            until = self.cloud.now + self.PASS
+            self.a.run_pass()
+            self.see()
+            while self.cloud.now < until:
+                self.a.react()
+                self.see()
+                self.advance(self.LOOK)
+
+    def see(self):
+        self.looks.append((self.cloud.now, self.a.memory.standing))
+
+    def test_nobody_is_doubted(self):
+        self.go_on(20)
+        for at, standing in self.looks:
+            self.assertTrue(standing.is_trusted, at)
+            self.assertFalse(any(
+                map(standing.membership.is_lost, self.HOSTS)), at)
+
+    def test_nobody_is_absent_too_early(self):
+        self.listing = 30
+        self.go_on(3)
+        self.a.run_pass()
+        self.is_ended = True
+        self.go_on(3)
+        absent = min(at for at, standing in self.looks
+                     if standing.membership.is_lost('b'))
+        self.assertLessEqual(self.a.current.down_time, absent - self.last)

@@ -77,6 +77,19 @@ class WatchTestCase(base.BaseTestCase):
         self.assertTrue(self._is_absent(70, 10))
         self.assertEqual(60, self.watch.silence('a'))
 
+    def test_heartbeat_that_is_read_long_after_the_look(self):
+        self.watch = self.watch.look([_service('a', 0)], 0)
+        for beat in 30, 90, 150:
+            # It moves until the listing of Ironic's nodes has ended.
+            self.watch = self.watch.look([_service('a', beat - 30)], beat - 30)
+            self.watch = self.watch.look(
+                [_service('a', beat)], beat - 30, beat)
+            self.assertEqual(beat - 30, self.watch.at)
+            self.assertEqual(30, self.watch.rhythm('a'))
+        self.assertFalse(self._is_absent(209, 150))
+        self.assertEqual(59, self.watch.silence('a'))
+        self.assertTrue(self._is_absent(210, 150))
+
     def test_heartbeat_that_goes_on(self):
         for at in range(0, 600, 50):
             self.assertFalse(self._is_absent(at, at))

@@ -8,6 +8,7 @@ from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import one_pass
+from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
@@ -82,6 +83,7 @@ class TakeoverTestCase(base.BaseTestCase):
         """
         memory = self.memory if host == 'me' else observation.Memory(
             without_row={'n1': -PATIENCE})
+        memory.watch = membership.Watch(self.cloud.now)
         this = one_pass.Pass(
             self.world if host == 'me' else self._world(host),
             settings.Settings(host, handover_timeout=PATIENCE), memory)
@@ -257,6 +259,19 @@ class FailOverTestCase(TakeoverTestCase):
         self.assertEqual({'n2'}, self.lost)
         self.cloud.now = PATIENCE
         self._take('n2')
+        self.assertEqual(set(), self.lost)
+
+    def test_nova_stands_still_in_the_middle(self):
+        # The services may be back by then.
+        def stand_still() -> None:
+            self.cloud.now += settings.Settings('me').down_time
+        self.before['set_instance_host', 'i1'] = stand_still
+        outcome = self._take('n1', 'n2', 'n3')
+        self.assertEqual(['n1'], [each.node for each in outcome.taken])
+        self.assertEqual({'n2', 'n3'}, self.lost)
+        self.assertEqual({'n2', 'n3'}, set(self.cloud.rows))
+        # The next look sees to them.
+        self._take('n2', 'n3')
         self.assertEqual(set(), self.lost)
 
     def test_so_many_at_a_time(self):

@@ -9,7 +9,10 @@ import fixtures
 from nova_ironic_ring.core.deciding.decisions import Decision
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
+from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.taking import tracking
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.world import cloud as clouds
@@ -146,6 +149,58 @@ class LastLookTestCase(base.PassTestCase):
         self.record(node, 'a')
         self._take(node)
         self.assertEqual('me', self.cloud.rows[node].owner)
+
+
+class BlackoutTestCase(base.PassTestCase):
+    """All heartbeats stand still after a decision on nodes of a dead one."""
+
+    def setUp(self):
+        super().setUp()
+        for _ in range(2):
+            self.run_pass()
+        self.die('a')
+        for _ in range(6):
+            self.wait(10)
+        self.steps = {
+            node: step for node, step in self.decide().plan.steps.items()
+            if step.decision is Decision.TAKE_ABANDONED}
+
+    def stand_still(self):
+        """Let nobody send heartbeats, and then all of them, a as well."""
+        for _ in range(4):
+            self.cloud.now += 10
+            self.look()
+        self.alive.add('a')
+        self.wait(1)
+        self.look()
+        self.assertIs(trust.Trust.BLACKOUT, self.memory.standing.trust)
+
+    def look(self):
+        self.memory = reaction.run(
+            self.tracker.world, self.memory, self.current,
+            base.PLACES).memory
+
+    def test_build_of_an_owner_that_is_back(self):
+        node = min(self.steps)
+        self.stand_still()
+        self.cloud.instances['new'] = model.Instance(
+            None, None, is_building=True, task='scheduling')
+        self.cloud.allocations[node] = {'new'}
+        self.cloud.arrived['new'] = 'a'
+        self.assertFalse(tracking.look(self.between(), tracking.Listed(
+            node, self.steps[node], False)))
+        self.assertFalse(self.cloud.instances['new'].is_given_up)
+
+    def test_nodes_that_are_recorded_together(self):
+        self.stand_still()
+        moved = rows.take(self.between(), rows.Wanted(
+            self.steps, dict.fromkeys(self.steps, '1')))
+        self.assertEqual(self.steps.keys(), moved.lost)
+
+    def test_without_one(self):
+        node = min(self.steps)
+        self.assertTrue(tracking.look(self.between(), tracking.Listed(
+            node, self.steps[node], False)))
 
 
 class HandoverTestCase(base.PassTestCase):
