@@ -98,8 +98,9 @@ def say(this: one_pass.Pass, listed: Mapping[str, int],
         consent: model.Consent | None = None) -> Work:
     """Choose the row for the time of the last good pass.
 
-    Nova's tracker writes it with the rest of the row. If the tracker writes
-    none of this service's rows, this function does.
+    Nova's tracker writes it with the rest of the row. This function does if the
+    tracker writes none of this service's rows, or if the row that has it now
+    is not listed: Nova may delete that row before the tracker writes another.
 
     :param this: the pass
     :param listed: the nodes, or pools, that are listed to Nova, by UUID; the
@@ -131,7 +132,9 @@ def say(this: one_pass.Pass, listed: Mapping[str, int],
     listing = _choose(known, rows, last, said)
     node = listing or _choose(other, rows, last, said)
     is_withdrawn = _withdraw(this, rows, listing)
-    if is_good and node is not None and listing is None:
+    is_leaving = own.node is not None and own.node not in listed
+    if is_good and node is not None and (
+            listing is None or is_leaving and node in rows):
         with this.going_on(events.LastPassNotSaid):
             this.world.nova.say_last_pass(node, said)
     memory.own_work = observation.OwnWork(
