@@ -98,9 +98,10 @@ def say(this: one_pass.Pass, listed: Mapping[str, int],
         consent: model.Consent | None = None) -> Work:
     """Choose the row for the time of the last good pass.
 
-    Nova's tracker writes it with the rest of the row. This function does if the
-    tracker writes none of this service's rows, or if the row that has it now
-    is not listed: Nova may delete that row before the tracker writes another.
+    Nova's tracker writes it with the rest of the row. This function writes it
+    if the tracker writes none of this service's rows, or if the row with the
+    former report is not listed: Nova may delete that row before the tracker
+    writes another.
 
     :param this: the pass
     :param listed: the nodes, or pools, that are listed to Nova, by UUID; the
