@@ -2,7 +2,7 @@
 
 """Removes what is left of nodes that Ironic does not have."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from oslo_config import cfg
@@ -59,6 +59,7 @@ class Cleaner:
             if finding.kind == kind and finding.subject not in seen.nodes)
         limit = CONF.ironic_ring.vanished_nodes_limit
         if kind == 'rows':
+            _require_ironic_of(seen, {seen.rows[node].cell for node in found})
             for owner in {seen.rows[node].owner for node in found}:
                 _believe(
                     sum(seen.rows[node].owner == owner for node in found),
@@ -122,6 +123,11 @@ class Cleaner:
             self._trail().write(audit.Code.PROVIDER_REMOVED, node=node)
         # Or a service may have been faster.
         elif node in seen.rows:
+            for instance in seen.instances.values():
+                if instance.node == node:
+                    raise errors.CommandError(
+                        f'Nova has server {instance.uuid} on node {node}, '
+                        'whose record is not removed: delete the server.')
             self._remove_row(seen, node)
 
     def _remove_row(self, seen: snapshot.Snapshot, node: str) -> None:
@@ -154,6 +160,22 @@ def _left_pools(seen: snapshot.Snapshot) -> list[str]:
             if finding.code is FindingCode.POOL_OF_LOST_SERVICE
             and seen.state(seen.pools[finding.subject].owner)
             is membership.State.GONE]
+
+
+def _require_ironic_of(seen: snapshot.Snapshot, cells: Iterable[str]) -> None:
+    """See that Ironic is the one whose nodes cells have records of.
+
+    A cell may have an Ironic of its own, and the command asks only one.
+
+    :param cells: the names of the cells
+    :raises CommandError: if it has nodes of other cells, and of one none
+    """
+    known = {row.cell for row in seen.rows.values() if row.node in seen.nodes}
+    for cell in sorted(set(cells) - known) if known else ():
+        raise errors.CommandError(
+            f'Ironic has none of the nodes that cell {cell} has records of: '
+            'nothing is removed. If the cell has an Ironic of its own, name '
+            'that one in [ironic] of the configuration.')
 
 
 def _believe(missing: int, total: int, what: str, limit: int) -> None:

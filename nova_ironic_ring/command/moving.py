@@ -97,10 +97,12 @@ class Mover(steps.Changer):
         The answer is the same for all nodes in a look, and slow to compute.
         """
         if self._counted is None or self._counted[0] is not seen:
-            self._counted = seen, bool(counting.missing(
-                seen, [host], self._source.inventories(
-                    name for name, each in seen.pools.items()
-                    if model.canonical(each.owner) == host)))
+            inventories = self._source.inventories(
+                name for name, each in seen.pools.items()
+                if model.canonical(each.owner) == host)
+            self._counted = seen, bool(self._standstill.count(
+                seen, lambda now: counting.missing(
+                    now, [host], inventories)))
         return self._counted[1]
 
     def _give(self, seen: snapshot.Snapshot, node: str,
@@ -162,7 +164,7 @@ def _target(seen: snapshot.Snapshot, host: str) -> snapshot.Service:
             'could not look after the instance.')
     key = seen.key(target.record.name)
     following = [name for name, each in seen.profiles.items()
-                 if each.mobility == 'follow' and name in seen.hosts
+                 if each.effective_mobility == 'follow' and name in seen.hosts
                  and seen.key(name) == key]
     if following:
         raise errors.CommandError(

@@ -16,6 +16,7 @@ import tenacity
 
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command import display
+from nova_ironic_ring.command import standstill
 from nova_ironic_ring.command.telling import snapshot
 
 if TYPE_CHECKING:
@@ -208,3 +209,4 @@ class Changer:
         self._trail = written
         #: What was read when the steps were planned.
         self._seen: snapshot.Snapshot | None = None
+        self._standstill = standstill.Standstill(where)

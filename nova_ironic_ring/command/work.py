@@ -56,14 +56,15 @@ class Worker(steps.Changer):
                 f'take its {plural.of(count, "free node")}.')
         if instances and held and (
                 name not in seen.profiles
-                or seen.profiles[name].mobility != 'follow'):
+                or seen.profiles[name].effective_mobility != 'follow'):
             raise errors.CommandError(
                 'The ' + plural.of(
                     held, f'instance of {host} stays',
                     f'instances of {host} stay') + ' with it: set '
-                '[ironic_ring] instance_mobility = follow on all services and '
-                f'send SIGHUP, or leave out --instances. {host} says what it '
-                'has set with its next pass.')
+                '[ironic_ring] instance_mobility = follow (with handover = '
+                'cooperative) on all services and send SIGHUP, or leave out '
+                f'--instances. {host} says what it has set with its next '
+                'pass.')
         planned = [] if service.record.disabled else [steps.PlannedStep(
             _Action.DISABLE_SERVICE, service.record.host,
             f'disable the nova-compute on {service.record.host}')]
@@ -150,13 +151,14 @@ class Worker(steps.Changer):
                 'add --alive if you are sure of that.')
         unable = [taker for taker in sorted(takers)
                   if taker not in seen.profiles
-                  or seen.profiles[taker].mobility == 'pinned']
+                  or seen.profiles[taker].effective_mobility == 'pinned']
         if held and unable:
             raise errors.CommandError(
                 f'{", ".join(unable)} would not take over instances: set '
-                '[ironic_ring] instance_mobility = failover there, and send '
-                'SIGHUP; or [DEFAULT] compute_driver = '
-                'ironic_ring.IronicRingDriver, and restart it.')
+                '[ironic_ring] instance_mobility = failover (with handover = '
+                'cooperative) there, and send SIGHUP; or [DEFAULT] '
+                'compute_driver = ironic_ring.IronicRingDriver, and restart '
+                'it.')
         planned = [] if service.record.forced_down else [steps.PlannedStep(
             _Action.FORCE_SERVICE_DOWN, service.record.host,
             f'force the nova-compute on {service.record.host} down')]
@@ -231,8 +233,9 @@ class Worker(steps.Changer):
                            for row in seen.pools.values()):
             return left
         others = frozenset(filter(seen.has_pools, _others(seen, host)))
-        return counting.missing(
-            seen, others, self._inventories(seen, others))
+        inventories = self._inventories(seen, others)
+        return self._standstill.count(
+            seen, lambda now: counting.missing(now, others, inventories))
 
     def _missing(self, seen: snapshot.Snapshot, host: str) -> int | None:
         """Count the free nodes that a service still lacks.
@@ -246,13 +249,14 @@ class Worker(steps.Changer):
         if key is None or host not in seen.rings[key].members:
             return None
         if seen.has_pools(host):
-            return counting.missing(
-                seen, [host], self._inventories(seen, [host]))
-        return sum(
-            owner == host and seen.nodes[uuid].instance is None
-            and (uuid not in seen.rows or model.canonical(
-                seen.rows[uuid].owner) != host)
-            for uuid, owner in seen.desired.owners().items())
+            inventories = self._inventories(seen, [host])
+            return self._standstill.count(
+                seen, lambda now: counting.missing(now, [host], inventories))
+        return self._standstill.count(seen, lambda now: sum(
+            owner == host and now.nodes[uuid].instance is None
+            and (uuid not in now.rows or model.canonical(
+                now.rows[uuid].owner) != host)
+            for uuid, owner in now.desired.owners().items()))
 
     def _inventories(self, seen: snapshot.Snapshot, hosts: Iterable[str]
                      ) -> dict[str, snapshot.Inventory]:

@@ -230,7 +230,8 @@ class Source:
         """
         found, unread = self._records([
             cell for cell in self.cells() if cell.name not in seen.unread])
-        for error in unread.values():
+        # Those that were not asked have none.
+        for error in filter(None, unread.values()):
             raise errors.CommandError(error)
         return snapshot.renewed(seen, _snapshot(
             found, self._instances(found, seen.unread, [
@@ -258,7 +259,8 @@ class Source:
         :raises CommandError: if something cannot be reached
         """
         seen = self.read(ironic=False)
-        if seen.needs_shards:
+        # Which pools a service makes depends on all its nodes.
+        if seen.needs_shards or seen.pools:
             seen = self.with_nodes(seen)
         found = [self._find(name, seen) for name in names]
         more = [node.instance for node in found

@@ -18,12 +18,15 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
     :param seen: what was read
     """
+    on = {each.node: each.uuid for each in seen.instances.values()}
     for node, row in seen.rows.items():
         if node not in seen.nodes:
             yield Finding(
                 FindingCode.RECORD_WITHOUT_NODE, node,
                 f'the record of {row.owner} is of a node that '
                 'Ironic does not have',
+                f'delete server {on[node]}, which Nova has there'
+                if node in on else
                 'wait for ten passes of the resource tracker, then run '
                 '"nova-ironic-ring clean rows"', row.cell)
     for host in sorted({row.owner for row in seen.rows.values()}):

@@ -241,7 +241,8 @@ class Teller:
         :param host: the canonical name of that service
         """
         said = self._seen.profiles.get(host)
-        if instance is None or said is None or said.mobility == 'pinned' or (
+        if instance is None or said is None or (
+                said.effective_mobility == 'pinned') or (
                 self._seen.states.get(str(instance.host_name))
                 is not membership.State.ABSENT):
             return None

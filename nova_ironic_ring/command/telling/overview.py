@@ -98,9 +98,9 @@ def lines(seen: snapshot.Snapshot) -> list[ServiceLine]:
     for row in seen.rows.values():
         owner_line = line(row.owner, row.cell)
         owner_line.owned += 1
-        recorded = seen.nodes.get(row.node)
+        recorded, owner = seen.nodes.get(row.node), model.canonical(row.owner)
         if recorded is not None and recorded.instance is None and desired.get(
-                row.node, row.owner) != model.canonical(row.owner):
+                row.node, owner) != owner:
             owner_line.to_hand_over += 1
     for row in seen.pools.values():
         line(row.owner, row.cell)

@@ -95,6 +95,14 @@ class Profile:
     failover_configured: float = 0
 
     @property
+    def effective_mobility(self) -> str:
+        """What it does with instances, given its rule of handing nodes over.
+
+        Nova's rule leaves each instance with the service that built it.
+        """
+        return self.mobility if self.handover == 'cooperative' else 'pinned'
+
+    @property
     def scope(self) -> settings.Scope:
         """The nodes that the service and its peers divide."""
         return settings.Scope(self.conductor_group, self.shard)

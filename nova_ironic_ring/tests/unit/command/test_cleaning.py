@@ -45,6 +45,25 @@ class CleanTestCase(base.CommandTestCase):
             [('COMMAND_BEGUN',), ('RECORD_REMOVED', NODES[3], self.owner),
              ('COMMAND_ENDED', 'DONE')], self.written())
 
+    def test_row_of_a_node_with_a_server(self):
+        self.source.seen = dataclasses.replace(
+            self.source.seen, instances=deployment.make(
+                instances={3: 'a'}).instances)
+        self.run_command('clean', 'rows', '--yes', status=2)
+        self.assertEqual([], self.rows + self.source.deleted)
+        self.assertIn('delete the server', self.err)
+        said = self.run_command('check', status=1)
+        self.assertNotIn('clean rows', said + self.err)
+
+    def test_cell_with_an_ironic_of_its_own(self):
+        seen = self.source.seen
+        self.source.seen = dataclasses.replace(seen, rows={
+            **seen.rows, NODES[3]: dataclasses.replace(
+                seen.rows[NODES[3]], cell='cell2')})
+        self.run_command('clean', 'rows', '--yes', status=2)
+        self.assertEqual([], self.rows + self.source.deleted)
+        self.assertIn('none of the nodes that cell cell2 has', self.err)
+
     def test_what_is_not_known(self):
         for unread, message in (
                 ({'cell2': 'Cell cell2 is away.'}, 'Cell cell2 is away.'),

@@ -87,6 +87,19 @@ class CommandTestCase(base.CommandTestCase):
              ('WAIT_FOR_NODES', 'a', 'NOT_YET')],
             self.run_steps('drain', 'a', '--yes', '--timeout', '0', status=1))
 
+    def test_drain_while_a_peer_builds(self):
+        # It takes a node that the command has seen free, for its pool.
+        built = make(instances={1: 'a', 2: 'b', 3: 'b'})
+
+        def step(seen):
+            return self.pass_(dataclasses.replace(
+                seen, nodes=built.nodes, instances=built.instances))
+        self.source.step = step
+        self.assertEqual(
+            [('DISABLE_SERVICE', 'a', 'DONE'),
+             ('WAIT_FOR_NODES', 'a', 'DONE')],
+            self.run_steps('drain', 'a', '--yes'))
+
     def test_drain_waits_for_its_peers(self):
         size = self.source.pools[POOLS['a']].total
 

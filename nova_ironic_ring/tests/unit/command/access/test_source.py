@@ -466,9 +466,15 @@ class CellsTestCase(SourceTestCase):
         self.assertRegex(
             seen.unread['cell2'],
             r'The database of cell cell2 cannot be reached: see \[database\]')
+        self.assertEqual({NODES[0]}, set(self.source.refresh(seen).rows))
         # Which of the others are of that cell is not known.
         self.assertEqual([NODES[0]], [
             node.uuid for node in seen.served(seen.keys()[0])])
+
+    def test_one_alone_is_read_again(self):
+        alone = source.Source('cell2')
+        seen = alone.refresh(alone.read())
+        self.assertEqual({NODES[1]}, set(seen.rows))
 
     def test_none_answers(self):
         self._break('cell1', 'cell2')
