@@ -203,6 +203,9 @@ class _CountingMixin(shared.OnNodeMixin):
                 raise
             network_info = given.get('network_info')
             self.destroy(context, instance, network_info)
+            # That may have taken minutes.
+            if not guards.is_to_be_built(instance, error):
+                raise
             node = self.ring_service.reserve(instance, frozenset({node})).node
             if node is None:
                 raise

@@ -451,9 +451,10 @@ class Service:
         :param nodes: the UUIDs of their nodes
         :returns: UUIDs, with those of orphans
         """
-        strange = self.orphans.difference(own)
+        # With pools, an orphan is on a node of this service as well.
+        strange = self.orphans
         found = orphans.believe(self.world, orphans.Named(
-            {uuid: nodes.get(uuid) for uuid in own},
+            {uuid: nodes.get(uuid) for uuid in own if uuid not in strange},
             {uuid: node for node, uuid in self.memory.nodes.items()
              if uuid is not None and uuid in strange},
             self.memory, self.settings), self._asked)

@@ -189,6 +189,10 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             self._give_back_earlier(instance, placed)
             mixed.prepare_for_spawn(placed)
             self._unshelved[instance.uuid] = placed
+            # Nova's manager does this when it builds an instance, and not when
+            # it unshelves one: Ironic would find no port of the instance.
+            mixed.prepare_networks_before_block_device_mapping(
+                placed, instance.get_network_info())
             yield
         except Exception:
             with excutils.save_and_reraise_exception():
@@ -217,8 +221,12 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         LOG.warning('Instance %(instance)s is to be unshelved and still has '
                     'node %(node)s: that node is cleaned up first.', {
                         'instance': instance.uuid, 'node': node})
-        mixed.destroy(nova_context.get_admin_context(), placed,
-                      instance.get_network_info())
+        # Nova's driver looks for volume targets on the node of the instance.
+        mixed.destroy(
+            nova_context.get_admin_context(),
+            placed if pools.is_pool(placed.node)
+            else on_node.OnNode(mixed, instance, node),
+            instance.get_network_info())
 
     def _let_go(self, instance: objects.Instance) -> None:
         """Free the node of an instance that could not be unshelved.

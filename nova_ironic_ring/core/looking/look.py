@@ -81,6 +81,7 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
         _look_at_work(this, services, watch)
     deal, other_listing = _deal(this, members, services)
     memory.watch, memory.confidence = watch, confidence
+    this.services_read_at = watch.at
     memory.standing = observation.Standing(
         members, confidence.trust, was.ring.rebuilt(
             members.members, current.partitions, deal),
@@ -175,8 +176,9 @@ def read_all_services(this: one_pass.Pass) -> Sequence[model.Service]:
     :param this: the pass, which may have begun long before
     """
     services, memory = this.world.nova.all_services(), this.memory
+    this.services_read_at = this.world.process.now()
     memory.watch = memory.watch.look(
-        services, memory.watch.at, this.world.process.now())
+        services, memory.watch.at, this.services_read_at)
     return services
 
 

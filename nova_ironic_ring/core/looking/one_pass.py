@@ -48,6 +48,7 @@ class Pass:
     :ivar before: what was remembered when it began
     :ivar happened: the events for the log
     :ivar taken: the instances that have become this service's
+    :ivar services_read_at: when the services were last read, in seconds
     """
 
     def __init__(self, world: ports.Ports, current: settings.Settings,
@@ -66,6 +67,7 @@ class Pass:
         self.before = memory if before is None else before
         self.happened: list[events.Event] = []
         self.taken: list[model.Takeover] = []
+        self.services_read_at = memory.watch.at
 
     @property
     def standing(self) -> observation.Standing:
@@ -115,12 +117,15 @@ class Pass:
         that was dead may be back by then. The next look decides on the rest.
 
         :param wanted: what is to be taken over
-        :returns: the same, up to when the last look at the services is as old
-            as the silence that makes a service absent
+        :returns: the same, until this service is about to end, or the last
+            look at the services is as old as the silence that makes a service
+            absent
         """
+        process = self.world.process
         for each in wanted:
-            if self.world.process.now() - self.memory.watch.at >= (
-                    self.current.down_time):
+            if process.is_ending() or (
+                    process.now() - self.services_read_at
+                    >= self.current.down_time):
                 return
             yield each
 

@@ -14,6 +14,7 @@ from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import pool_plan
 from nova_ironic_ring.core.looking import consumers
 from nova_ironic_ring.core.looking import listing
+from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.looking import pool_look
@@ -265,8 +266,18 @@ def _settle(this: one_pass.Pass, seen: pool_plan.Seen) -> None:
     deployed = frozenset(node.instance for node in seen.nodes.values()
                          if node.instance is not None)
     current, owner = this.current, this.standing.ring.owner
-    for host, state in sorted(seen.others.states.items()):
-        if not (state.is_lost or state is membership.State.NOT_WORKING):
+    states = seen.others.states
+    now: membership.Membership | None = seen.others
+    if any(state.is_lost for state in states.values()):
+        now = None
+        with this.going_on(events.RecordNotRemoved, None, None):
+            # Much may have been taken over since, and one may be back.
+            now = look.at_all_services(this).membership
+    if now is None:
+        return
+    for host, state in sorted(states.items()):
+        if not (now.state(host).is_lost if state.is_lost
+                else state is membership.State.NOT_WORKING):
             continue
         with this.going_on(events.RecordNotRemoved, None, host):
             for name in sorted(this.world.nova.pools_of(host)):
@@ -276,7 +287,7 @@ def _settle(this: one_pass.Pass, seen: pool_plan.Seen) -> None:
                     this.world.placement.reserve_all(name)
                     continue
                 pool_takeover.settle(this, pool_takeover.Left(
-                    name, host, seen.others.fails_over(host, current),
+                    name, host, now.fails_over(host, current),
                     min(seen.recorded, default=None)), deployed)
 
 

@@ -33,7 +33,7 @@ def claim(this: one_pass.Pass, rows: Mapping[str, model.Row],
         each for each in claims.happened
         if not isinstance(each, events.NodeOffered))
     taken: set[str] = set()
-    for node, step in claims.steps.items():
+    for node, step in this.while_current(claims.steps.items()):
         if not step.decision.lists or len(taken) >= takeover.MOST:
             continue
         try:

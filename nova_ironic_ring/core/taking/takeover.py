@@ -83,7 +83,7 @@ def _follow(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     A consent names one taker, so there is no other. The resource tracker moves
     the row, as it does for a free node.
     """
-    for each in this.while_current(tried):
+    for each in tried:
         with this.going_on(
                 events.InstanceNotTaken, each.instance, each.host):
             if this.world.nova.set_instance_host(

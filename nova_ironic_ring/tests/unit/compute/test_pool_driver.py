@@ -901,6 +901,16 @@ class SpawnTestCase(PoolDriverTestCase):
         self.failing = 2
         self.assertRaises(exception.NovaException, self.spawn, **more)
 
+    def test_server_that_is_deleted_while_the_node_is_undeployed(self):
+        destroy = nova_driver.IronicDriver.destroy
+
+        def delete(context, instance, *_, **__):
+            self._unprovision(context, instance)
+            self.nova.change_instance('i', task='deleting')
+        destroy.side_effect = delete
+        self.assertRaises(exception.InstanceDeployFailure, self.spawn)
+        self.assertEqual([self.node], self.tried)
+
     def test_another_node_is_tried(self):
         self.spawn()
         bad, good = self.tried

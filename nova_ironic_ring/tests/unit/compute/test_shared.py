@@ -55,6 +55,13 @@ class UnshelvingTestCase(base.DriverTestCase):
         self.useFixture(fixtures.MockPatchObject(
             nova_driver.IronicDriver, 'prepare_for_spawn', autospec=True,
             side_effect=self._reserve))
+        #: The nodes that got ports, and the ports.
+        self.plugged = []
+        self.useFixture(fixtures.MockPatchObject(
+            nova_driver.IronicDriver,
+            'prepare_networks_before_block_device_mapping', autospec=True,
+            side_effect=lambda source, instance, vifs: self.plugged.append(
+                (instance.node, vifs))))
         self.connector = self.useFixture(fixtures.MockPatchObject(
             nova_driver.IronicDriver, 'get_volume_connector',
             autospec=True)).mock
@@ -91,6 +98,12 @@ class UnshelvingTestCase(base.DriverTestCase):
         # Nova has it on none before the claim.
         self.assertIsNone(self.instance.node)
 
+    def test_ports_are_attached_to_the_node(self):
+        # Nova's manager has the driver do so only when it builds an instance.
+        vifs = self.instance.get_network_info.return_value = ['vif']
+        self.assertRaises(ValueError, self._unshelve)
+        self.assertEqual([(self.held()[0], vifs)], self.plugged)
+
     def test_what_was_begun_is_undone(self):
         destroy = nova_driver.IronicDriver.destroy
         self.assertRaises(ValueError, self._unshelve)
@@ -123,6 +136,8 @@ class UnshelvingTestCase(base.DriverTestCase):
 
         def destroy(context, instance, *_, **__):
             destroyed.extend(self.held())
+            # Nova's driver looks there for volume targets.
+            self.assertEqual(left, instance.node)
             self.cloud.nodes[left].instance = None
         nova_driver.IronicDriver.destroy.side_effect = destroy
         with self.driver._reserved(self.instance, self.place()):

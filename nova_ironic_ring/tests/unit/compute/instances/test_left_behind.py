@@ -335,6 +335,9 @@ class _Place:
     def waiting_builds(self) -> frozenset[str]:
         return frozenset()
 
+    def now(self) -> float:
+        return 0.0
+
 
 @ddt.ddt
 class LeftBehindTestCase(base.BaseTestCase):

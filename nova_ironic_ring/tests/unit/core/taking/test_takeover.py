@@ -274,6 +274,13 @@ class FailOverTestCase(TakeoverTestCase):
         self._take('n2', 'n3')
         self.assertEqual(set(), self.lost)
 
+    def test_service_that_is_to_end_in_the_middle(self):
+        def end() -> None:
+            self.world.process.is_ending = lambda: True
+        self.before['set_instance_host', 'i1'] = end
+        outcome = self._take('n1', 'n2', 'n3')
+        self.assertEqual(['n1'], [each.node for each in outcome.taken])
+
     def test_so_many_at_a_time(self):
         for number in range(4, 600):
             self.cloud.nodes[f'n{number}'] = clouds.Node(f'i{number}')
