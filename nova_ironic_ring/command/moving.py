@@ -7,7 +7,6 @@ import functools
 
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command import steps
-from nova_ironic_ring.command.telling import counting
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.taking import pool_gift
@@ -97,12 +96,7 @@ class Mover(steps.Changer):
         The answer is the same for all nodes in a look, and slow to compute.
         """
         if self._counted is None or self._counted[0] is not seen:
-            inventories = self._source.inventories(
-                name for name, each in seen.pools.items()
-                if model.canonical(each.owner) == host)
-            self._counted = seen, bool(self._standstill.count(
-                seen, lambda now: counting.missing(
-                    now, [host], inventories)))
+            self._counted = seen, bool(self._not_counted(seen, [host]))
         return self._counted[1]
 
     def _give(self, seen: snapshot.Snapshot, node: str,

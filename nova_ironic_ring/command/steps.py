@@ -6,7 +6,7 @@ A step is an action on a subject. The services take some of them; the command
 waits for these, and shows their progress.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 import dataclasses
 import enum
 from typing import TYPE_CHECKING
@@ -17,7 +17,9 @@ import tenacity
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command import display
 from nova_ironic_ring.command import standstill
+from nova_ironic_ring.command.telling import counting
 from nova_ironic_ring.command.telling import snapshot
+from nova_ironic_ring.core.values import model
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command.access import source
@@ -210,3 +212,18 @@ class Changer:
         #: What was read when the steps were planned.
         self._seen: snapshot.Snapshot | None = None
         self._standstill = standstill.Standstill(where)
+
+    def _inventories(self, seen: snapshot.Snapshot, hosts: Iterable[str]
+                     ) -> dict[str, snapshot.Inventory]:
+        """Read what Placement has of the pools of services."""
+        wanted = frozenset(hosts)
+        return self._source.inventories(
+            name for name, row in seen.pools.items()
+            if model.canonical(row.owner) in wanted)
+
+    def _not_counted(self, seen: snapshot.Snapshot, hosts: Collection[str]
+                     ) -> int:
+        """Count the nodes that the pools of services do not count yet."""
+        inventories = self._inventories(seen, hosts)
+        return self._standstill.count(
+            seen, lambda now: counting.missing(now, hosts, inventories))

@@ -6,7 +6,7 @@ It changes Nova's records with ``writing``, and waits until the services have
 followed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 import functools
 
 from nova_ironic_ring.command.access import errors
@@ -233,9 +233,7 @@ class Worker(steps.Changer):
                            for row in seen.pools.values()):
             return left
         others = frozenset(filter(seen.has_pools, _others(seen, host)))
-        inventories = self._inventories(seen, others)
-        return self._standstill.count(
-            seen, lambda now: counting.missing(now, others, inventories))
+        return self._not_counted(seen, others)
 
     def _missing(self, seen: snapshot.Snapshot, host: str) -> int | None:
         """Count the free nodes that a service still lacks.
@@ -249,22 +247,12 @@ class Worker(steps.Changer):
         if key is None or host not in seen.rings[key].members:
             return None
         if seen.has_pools(host):
-            inventories = self._inventories(seen, [host])
-            return self._standstill.count(
-                seen, lambda now: counting.missing(now, [host], inventories))
+            return self._not_counted(seen, [host])
         return self._standstill.count(seen, lambda now: sum(
             owner == host and now.nodes[uuid].instance is None
             and (uuid not in now.rows or model.canonical(
                 now.rows[uuid].owner) != host)
             for uuid, owner in now.desired.owners().items()))
-
-    def _inventories(self, seen: snapshot.Snapshot, hosts: Iterable[str]
-                     ) -> dict[str, snapshot.Inventory]:
-        """Read what Placement has of the pools of services."""
-        wanted = frozenset(hosts)
-        return self._source.inventories(
-            name for name, row in seen.pools.items()
-            if model.canonical(row.owner) in wanted)
 
     def _update(self, seen: snapshot.Snapshot, step: steps.PlannedStep,
                 **changes: object) -> None:
