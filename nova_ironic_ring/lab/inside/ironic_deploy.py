@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Deploys nodes that have volumes of Cinder, or whose deployment is to fail.
+"""Deploys nodes with volumes and ports, or whose deployment is to fail.
 
-Ironic's own fake deployment never fails, attaches no volumes and switches no
-node on or off; and a node that stays on keeps the volumes of its last server.
+Ironic's own fake deployment never fails, attaches no volumes, binds no ports
+and switches no node on or off; and a node that stays on keeps the volumes of
+its last server.
 """
 
 from ironic.common import exception
@@ -18,7 +19,7 @@ from nova_ironic_ring.lab import shapes
 
 
 class LabDeploy(fake.FakeDeploy):
-    """A fake deployment that attaches volumes and switches nodes on and off.
+    """A fake deployment that attaches volumes and ports, and switches nodes.
 
     It fails on a node whose driver_info has
     :data:`nova_ironic_ring.lab.shapes.FAILS`.
@@ -44,24 +45,28 @@ class LabDeploy(fake.FakeDeploy):
 
     @base.deploy_step(priority=100)
     def deploy(self, task: task_manager.TaskManager) -> None:
-        """Switch the node on.
+        """Bind the ports, and switch the node on.
 
         :param task: the node's task
         :raises ironic.common.exception.InstanceDeployFailure: if it is to fail
+        :raises ironic.common.exception.NetworkError: if the network interface
+            of the node is "flat", and the node has no port of a server
         """
         if task.node.driver_info.get(shapes.FAILS):
             raise exception.InstanceDeployFailure(
                 f'the driver_info of the node has {shapes.FAILS}')
         super().deploy(task)
+        task.driver.network.configure_tenant_networks(task)
         utils.node_power_action(task, states.POWER_ON)
 
     def tear_down(self, task: task_manager.TaskManager) -> str:
-        """Switch the node off, and detach the volumes.
+        """Switch the node off, and detach the volumes and the ports.
 
         :param task: the node's task
         :returns: the node's state after it
         """
         utils.node_power_action(task, states.POWER_OFF)
+        task.driver.network.unconfigure_tenant_networks(task)
         task.driver.storage.detach_volumes(task)
         deploy_utils.tear_down_storage_configuration(task)
         return super().tear_down(task)

@@ -480,7 +480,8 @@ class Ironic(Api):
                 'auth_strategy': 'keystone',
                 'host': 'ironic',
                 'my_ip': '127.0.0.1',
-                'enabled_network_interfaces': 'noop',
+                'enabled_network_interfaces': 'flat,noop',
+                'default_network_interface': 'noop',
                 'enabled_storage_interfaces': 'cinder,noop',
                 'default_storage_interface': 'noop',
                 'state_path': self.context.data / 'ironic'},
@@ -493,6 +494,10 @@ class Ironic(Api):
             # Ironic asks Glance for the kind of an image when a server is
             # rebuilt.
             'glance': self.context.credentials('ironic') | {
+                'region_name': REGION},
+            # Ironic binds the ports of servers on nodes whose network interface
+            # is "flat".
+            'neutron': self.context.credentials('ironic') | {
                 'region_name': REGION},
             'cinder': self.context.credentials('ironic') | {
                 'region_name': REGION, 'service_type': VOLUME_SERVICE,
