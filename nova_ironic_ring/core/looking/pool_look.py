@@ -3,6 +3,7 @@
 """What a service with pools reads of its nodes, instances and records."""
 
 from collections.abc import Collection
+from collections.abc import Mapping
 import dataclasses
 
 from nova_ironic_ring.core.deciding import pool_plan
@@ -36,8 +37,10 @@ def observe(this: one_pass.Pass, begun: listing.Beginning) -> pool_plan.Seen:
 def _observe(this: one_pass.Pass, seen: pool_plan.Seen) -> pool_plan.Seen:
     """Read this service's records in Nova, and other instances."""
     nova, memory, mine = this.world.nova, this.memory, seen.mine
+    was, is_on = _nodes_of(memory.pooled.occupied), _nodes_of(seen.nodes)
+    # An instance may have been shelved and unshelved since the last pass.
     places = {uuid: place for uuid, place in memory.pooled.places.items()
-              if uuid in mine}
+              if uuid in mine and was.get(uuid) == is_on.get(uuid)}
     unknown = nova.instances(mine - places.keys()) if (
         mine - places.keys()) else {}
     # A build may come back to another pool of this service.
@@ -70,6 +73,11 @@ def _observe(this: one_pass.Pass, seen: pool_plan.Seen) -> pool_plan.Seen:
         is_alone=services.is_alone, said=others.consents(this, [
             row for node, row in other_rows.items()
             if seen.nodes[node].instance is None], members))
+
+
+def _nodes_of(nodes: Mapping[str, pools.Node]) -> dict[str | None, str]:
+    """Return the node that each instance is on, by the instance's UUID."""
+    return {node.instance: uuid for uuid, node in nodes.items()}
 
 
 def of_others_here(this: one_pass.Pass, seen: pool_plan.Seen

@@ -339,17 +339,15 @@ def close_unlisted(world: ports.Ports, memory: observation.Memory,
     left = [name for name in names
             if pools.is_of(host, name) and name not in pooled.pools]
     return pool_takeover.reserve_unused(
-        world, left, lambda: _in_use(world, pooled, host))
+        world, left, lambda: _in_use(world, host))
 
 
-def _in_use(world: ports.Ports, pooled: observation.Pooled, host: str
-            ) -> frozenset[str | None]:
+def _in_use(world: ports.Ports, host: str) -> frozenset[str | None]:
     """Return the compute nodes with instances of this service in Nova.
 
     With a pool, Nova deletes only the allocations of these instances.
     """
-    mine, places = world.nova.instances_of(host), pooled.places
-    unknown = mine - places.keys()
-    found = world.nova.instances(unknown) if unknown else {}
-    return frozenset(places[uuid] for uuid in mine & places.keys()) | {
-        instance.node for instance in found.values()}
+    mine = world.nova.instances_of(host)
+    # All are read: one may have been unshelved in another pool since the pass.
+    return frozenset(instance.node for instance in (
+        world.nova.instances(mine) if mine else {}).values())

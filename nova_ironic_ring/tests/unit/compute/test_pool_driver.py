@@ -278,6 +278,22 @@ class NodesTestCase(PoolDriverTestCase):
         left = self.me.ring.summary()['pools left out']
         self.assertEqual(len(NODES) - 3, len(left))
 
+    def test_instance_that_was_unshelved_in_another_pool_between_two_passes(self):
+        self.nova.properties[NODES[1]] = {'capabilities': 'gpu:yes'}
+        self.settle()
+        (other,) = set(self.me.ring.result.found) - {POOL}
+        for pool, node in (POOL, NODES[0]), (other, NODES[1]):
+            for each in self.cloud.nodes.values():
+                each.instance = None
+            self.nova.put('i', pool, 'me')
+            self.cloud.nodes[node].instance = 'i'
+            self.cloud.allocations.clear()
+            self.cloud.allocations[pools.uuid_of(pool)] = {'i'}
+            self.settle()
+            found = self.me.ring.result.found
+            self.assertIn(node, found[pool].nodes)
+            self.assertEqual({node}, set(found[pool].used))
+
     def test_many_that_go_cost_one_look_at_nova(self):
         for number, node in enumerate(NODES):
             self.nova.properties[node] = {'capabilities': f'mine:{number}'}
