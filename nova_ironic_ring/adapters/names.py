@@ -81,6 +81,9 @@ NAMES: tuple[Name, ...] = (
     Name(_VIRTAPI, 'reportclient'),
     Name(_MANAGER, 'reportclient'),
     Name(_MANAGER, 'rt'),
+    Name(_MANAGER, 'network_api'),
+    Name('nova.network.neutron:API', 'get_instance_nw_info',
+         call=('context', 'instance')),
     # The process.
     Name(_MANAGER, 'service_ref'),
     Name(_MANAGER, 'reset', call=()),
@@ -112,7 +115,13 @@ NAMES: tuple[Name, ...] = (
     Name(_MANAGER, '_update_scheduler_instance_info',
          call=('context', 'instance')),
     Name(_MANAGER, '_notify_about_instance_usage', call=(
-        'context', 'instance', 'event_suffix', 'extra_usage_info=')),
+        'context', 'instance', 'event_suffix', 'network_info=',
+        'extra_usage_info=')),
+    Name('nova.compute.utils', 'notify_about_instance_create', call=(
+        'context', 'instance', 'host', 'phase=')),
+    Name('nova.compute.utils', 'notify_about_instance_action', call=(
+        'context', 'instance', 'host', 'action=', 'phase=')),
+    Name(_OPTIONS, 'default_access_ip_network_name'),
     Name(_MANAGER, '_cleanup_allocated_networks', read=('instance',)),
     Name(_MANAGER, '_cleanup_volumes', read=('instance', 'bdms')),
     Name(_MANAGER, '_shutdown_instance', read=('instance', 'bdms')),

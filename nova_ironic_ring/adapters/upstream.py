@@ -327,8 +327,31 @@ def finish_build(source: NovaIronicDriver,
     :param instance: an instance of this service, with the task ``spawning``
     :raises nova.exception.UnexpectedTaskStateError: if it has another task now
     """
-    _finish(source, context, instance, 'create.end',
+    network_info = instance.get_network_info()
+    _set_access_addresses(instance, network_info)
+    _finish(source, context, instance, 'create.end', network_info=network_info,
             extra_usage_info={'message': 'Success'})
+    compute_utils.notify_about_instance_create(
+        context, instance, instance.host, phase='end')
+
+
+def _set_access_addresses(instance: objects.Instance, network_info: Any
+                          ) -> None:
+    """Set the addresses of an instance on the network that the option names.
+
+    Those that its user has given it stay.
+
+    :param network_info: its ports, as Nova has them
+    """
+    label = CONF.default_access_ip_network_name
+    if not label or instance.access_ip_v4 or instance.access_ip_v6:
+        return
+    found = next((vif for vif in network_info
+                  if vif['network']['label'] == label), None)
+    for address in found.fixed_ips() if found else ():
+        field = f'access_ip_v{address["version"]}'
+        if not getattr(instance, field):
+            setattr(instance, field, address['address'])
 
 
 def _finish(source: NovaIronicDriver, context: nova_context.RequestContext,
@@ -343,6 +366,22 @@ def _finish(source: NovaIronicDriver, context: nova_context.RequestContext,
     instance.save(expected_task_state=task_states.SPAWNING)
     compute._update_scheduler_instance_info(context, instance)
     compute._notify_about_instance_usage(context, instance, event, **more)
+
+
+def ports_of(source: NovaIronicDriver, context: nova_context.RequestContext,
+             instance: objects.Instance) -> Any:
+    """Return the ports that an instance has in Neutron, as Nova has them.
+
+    What Nova remembers of them is corrected: Nova does not learn of a port
+    that was deleted while the instance had no service.
+
+    :param source: the driver that the manager has
+    :param context: with the rights of an administrator
+    :param instance: the instance
+    :raises Exception: if Neutron does not answer
+    """
+    return source.virtapi._compute.network_api.get_instance_nw_info(
+        context, instance)
 
 
 def abandon_build(source: NovaIronicDriver,
@@ -406,6 +445,8 @@ def finish_unshelving(source: NovaIronicDriver,
     compute_utils.remove_shelved_keys_from_system_metadata(instance)
     _restore_key(instance)
     _finish(source, context, instance, 'unshelve.end')
+    compute_utils.notify_about_instance_action(
+        context, instance, instance.host, action='unshelve', phase='end')
 
 
 def undo_unshelving(source: NovaIronicDriver,

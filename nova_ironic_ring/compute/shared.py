@@ -14,6 +14,7 @@ from typing import Any
 
 from nova.compute import provider_tree as nova_provider_tree
 from nova.compute import task_states
+from nova.compute import vm_states
 import nova.conf
 from nova import context as nova_context
 from nova import exception
@@ -192,12 +193,16 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             # Nova's manager does this when it builds an instance, and not when
             # it unshelves one: Ironic would find no port of the instance.
             mixed.prepare_networks_before_block_device_mapping(
-                placed, instance.get_network_info())
+                placed, upstream.ports_of(
+                    mixed, nova_context.get_admin_context(), instance))
             yield
         except Exception:
             with excutils.save_and_reraise_exception():
-                self._let_go(instance)
-                self._free(instance)
+                # Nova has it active once it is deployed, and saves that even
+                # if it has failed to save it before.
+                if instance.vm_state != vm_states.ACTIVE:
+                    self._let_go(instance)
+                    self._free(instance)
         finally:
             self._unshelved.pop(instance.uuid, None)
 

@@ -227,7 +227,7 @@ class Recovery:
             return True
         if instance.task_state in (
                 task_states.RESCUING, task_states.UNRESCUING):
-            if not self._end_rescue(instance, job):
+            if not self._end_rescue(context, instance, job):
                 return False
         if instance.task_state == task_states.SOFT_DELETING:
             # Nova's own recovery does nothing for it.
@@ -263,9 +263,7 @@ class Recovery:
         if state == 'deleting':
             return _still_waits(job, state)
         was_shelved = instance.vm_state == vm_states.SHELVED
-        if not was_shelved and state == 'active' and (
-                self._source.get_info(instance, use_cache=False).state
-                == power_state.RUNNING):
+        if not was_shelved and state == 'active' and self._runs(instance):
             _end_task(instance, instance.vm_state)
         elif was_shelved or compute_utils.is_volume_backed_instance(
                 context, instance):
@@ -374,8 +372,16 @@ class Recovery:
             # Nova would find it in the service's queue after a restart.
             _end_task(instance, instance.vm_state)
 
-    def _end_rescue(self, instance: objects.Instance, job: _Job) -> bool:
+    def _runs(self, instance: objects.Instance) -> bool:
+        """Return whether Ironic has an instance's machine switched on."""
+        now = self._source.get_info(instance, use_cache=False)
+        return bool(now.state == power_state.RUNNING)
+
+    def _end_rescue(self, context: nova_context.RequestContext,
+                    instance: objects.Instance, job: _Job) -> bool:
         """Look at a rescue, which Nova's recovery leaves alone.
+
+        Nova switches the machine off before it asks Ironic for the rescue.
 
         :returns: whether the rescue has come to an end
         """
@@ -386,10 +392,14 @@ class Recovery:
             _end_task(instance, vm_states.RESCUED)
         elif state != 'active':
             _end_task(instance, vm_states.ERROR)
+        elif instance.task_state == task_states.UNRESCUING:
+            _end_task(instance, vm_states.ACTIVE)
         else:
-            _end_task(instance, vm_states.ACTIVE if (
-                instance.task_state == task_states.UNRESCUING)
-                else instance.vm_state)
+            if instance.vm_state == vm_states.ACTIVE and (
+                    not self._runs(instance)):
+                self._source.power_on(
+                    context, instance, instance.get_network_info())
+            _end_task(instance, instance.vm_state)
         return True
 
 

@@ -394,9 +394,10 @@ class MissingTestCase(base.BaseTestCase):
 
     def test_parameter_that_is_given_by_its_name(self):
         said = ['ComputeManager._notify_about_instance_usage(context, '
-                'instance, event_suffix, extra_usage_info)']
+                'instance, event_suffix, network_info, extra_usage_info)']
         for method, expected in (
-                (lambda self, context, instance, event_suffix: None, said),
+                (lambda self, context, instance, event_suffix,
+                 network_info=None: None, said),
                 (lambda self, context, instance, event_suffix, **more: None,
                  [])):
             self.assertEqual(expected, names.missing(

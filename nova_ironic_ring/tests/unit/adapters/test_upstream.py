@@ -26,6 +26,7 @@ import nova.conf
 from nova.conf import ironic as conf_ironic
 from nova import context
 from nova import exception
+from nova.network import model as network_model
 from nova import objects
 from nova.objects import request_spec
 from nova import policies
@@ -61,6 +62,18 @@ providers:
 
 class MadeAgain(Exception):
     """The tracker has come to the driver's part."""
+
+
+def _port(label: str, *addresses: tuple[str, int]) -> network_model.VIF:
+    """Return a port as Nova has it.
+
+    :param label: its network's
+    :param addresses: each with the version of its protocol
+    """
+    return network_model.VIF(network=network_model.Network(
+        label=label, subnets=[network_model.Subnet(ips=[
+            network_model.FixedIP(address=address, version=version)
+            for address, version in addresses])]))
 
 
 class PrivateNamesTestCase(base.BaseTestCase):
@@ -391,8 +404,25 @@ class PrivateNamesTestCase(base.BaseTestCase):
     def test_end_of_a_build(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
         source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
-        instance = mock.Mock()
-        upstream.finish_build(source, 'context', instance)
+        instance = mock.Mock(access_ip_v4=None, access_ip_v6=None)
+        instance.get_network_info.return_value = [
+            _port('other', ('192.0.2.9', 4)),
+            _port('front', ('192.0.2.7', 4), ('2001:db8::7', 6),
+                  ('192.0.2.8', 4))]
+        self.useFixture(config_fixture.Config(nova.conf.CONF)).config(
+            default_access_ip_network_name='front')
+        with mock.patch(
+                'nova.compute.utils.notify_about_instance_create',
+                autospec=True) as notify:
+            upstream.finish_build(source, 'context', instance)
+        self.assertEqual(('192.0.2.7', '2001:db8::7'),
+                         (instance.access_ip_v4, instance.access_ip_v6))
+        compute._notify_about_instance_usage.assert_called_once_with(
+            'context', instance, 'create.end',
+            network_info=instance.get_network_info.return_value,
+            extra_usage_info={'message': 'Success'})
+        notify.assert_called_once_with(
+            'context', instance, instance.host, phase='end')
         compute._update_instance_after_spawn.assert_called_once_with(instance)
         instance.save.assert_called_once_with(expected_task_state='spawning')
         inspect.signature(
@@ -479,7 +509,11 @@ class PrivateNamesTestCase(base.BaseTestCase):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)
         source = mock.Mock(virtapi=manager.ComputeVirtAPI(compute))
         instance = mock.Mock(system_metadata={'shelved_at': 'noon', 'a': 'b'})
-        upstream.finish_unshelving(source, 'context', instance)
+        with mock.patch('nova.compute.utils.notify_about_instance_action',
+                        autospec=True) as notify:
+            upstream.finish_unshelving(source, 'context', instance)
+        notify.assert_called_once_with(
+            'context', instance, instance.host, action='unshelve', phase='end')
         compute._update_instance_after_spawn.assert_called_once_with(instance)
         self.assertEqual({'a': 'b'}, instance.system_metadata)
         instance.save.assert_called_once_with(expected_task_state='spawning')

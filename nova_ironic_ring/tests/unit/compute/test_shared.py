@@ -10,6 +10,7 @@ from nova.compute import manager
 from nova import exception
 from nova import objects
 from nova.virt.ironic import driver as nova_driver
+import oslo_messaging
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
@@ -43,6 +44,11 @@ class UnshelvingTestCase(base.DriverTestCase):
         self.compute = self.me.manager
         self.compute.host = 'me'
         self.compute.reportclient = mock.Mock()
+        #: The ports that Neutron has.
+        self.vifs = []
+        self.compute.network_api = mock.Mock()
+        self.compute.network_api.get_instance_nw_info.side_effect = (
+            lambda context, instance: list(self.vifs))
         self.compute._prep_block_device.side_effect = self._ask
         self.compute._unshelve_instance = functools.partial(
             manager.ComputeManager._unshelve_instance, self.compute)
@@ -51,7 +57,8 @@ class UnshelvingTestCase(base.DriverTestCase):
                 (objects.BlockDeviceMappingList, 'get_by_instance_uuid'),
                 (manager.compute_utils, 'notify_about_instance_action'),
                 (nova_driver.IronicDriver, 'destroy')):
-            self.useFixture(fixtures.MockPatchObject(owner, name))
+            self.useFixture(fixtures.MockPatchObject(
+                owner, name, autospec=owner is manager.compute_utils))
         self.useFixture(fixtures.MockPatchObject(
             nova_driver.IronicDriver, 'prepare_for_spawn', autospec=True,
             side_effect=self._reserve))
@@ -100,9 +107,32 @@ class UnshelvingTestCase(base.DriverTestCase):
 
     def test_ports_are_attached_to_the_node(self):
         # Nova's manager has the driver do so only when it builds an instance.
-        vifs = self.instance.get_network_info.return_value = ['vif']
+        vifs = self.vifs[:] = ['vif']
         self.assertRaises(ValueError, self._unshelve)
         self.assertEqual([(self.held()[0], vifs)], self.plugged)
+
+    def test_port_that_was_deleted_while_the_instance_was_shelved(self):
+        # Neutron tells Nova of it only if the instance has a service.
+        self.instance.get_network_info.return_value = ['deleted', 'vif']
+        vifs = self.vifs[:] = ['vif']
+        self.assertRaises(ValueError, self._unshelve)
+        self.assertEqual([(self.held()[0], vifs)], self.plugged)
+
+    def test_machine_that_is_active_stays_if_nova_cannot_save_so(self):
+        destroy = nova_driver.IronicDriver.destroy
+
+        def ask(context, instance, bdms):
+            # Nova has saved that it is shelved, and saves this when it ends
+            # the task.
+            guards._read.side_effect = lambda uuid: mock.Mock(
+                vm_state='shelved_offloaded', host='me')
+            instance.vm_state = 'active'
+            raise oslo_messaging.MessagingTimeout
+        self.compute._prep_block_device.side_effect = ask
+        self.assertRaises(oslo_messaging.MessagingTimeout, self._unshelve)
+        destroy.assert_not_called()
+        (self.compute.reportclient.delete_allocation_for_instance
+         .assert_not_called())
 
     def test_what_was_begun_is_undone(self):
         destroy = nova_driver.IronicDriver.destroy

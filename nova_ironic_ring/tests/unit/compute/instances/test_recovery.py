@@ -11,6 +11,7 @@ from unittest import mock
 import fixtures
 import futurist
 from nova.compute import manager
+from nova.compute import power_state
 from nova import objects
 from openstack.baremetal.v1 import node as sdk_node
 from oslotest import base
@@ -356,6 +357,19 @@ class RecoveryTestCase(RecoveringTestCase):
             self.states = states
             self.assertEqual((outcome, None), self._recover(
                 'rescued' if task == 'unrescuing' else 'stopped', task))
+
+    def test_rescue_that_ironic_was_not_asked_for(self):
+        for state, asked in ((power_state.SHUTDOWN, 1),
+                             (power_state.RUNNING, 0)):
+            with mock.patch.object(
+                    self.me.driver, 'get_info',
+                    return_value=mock.Mock(state=state)), (
+                        mock.patch.object(self.me.driver, 'power_on')
+                    ) as switch:
+                self.assertEqual(('active', None), self._recover(
+                    'active', 'rescuing'))
+            # Nova had switched it off, as what is rescued does not run.
+            self.assertEqual(asked, switch.call_count)
 
     def test_reboot_that_no_service_has_begun(self):
         # Which Nova would take for done where the machine runs.
