@@ -81,9 +81,6 @@ NAMES: tuple[Name, ...] = (
     Name(_VIRTAPI, 'reportclient'),
     Name(_MANAGER, 'reportclient'),
     Name(_MANAGER, 'rt'),
-    Name(_MANAGER, 'network_api'),
-    Name('nova.network.neutron:API', 'get_instance_nw_info',
-         call=('context', 'instance')),
     # The process.
     Name(_MANAGER, 'service_ref'),
     Name(_MANAGER, 'reset', call=()),

@@ -368,22 +368,6 @@ def _finish(source: NovaIronicDriver, context: nova_context.RequestContext,
     compute._notify_about_instance_usage(context, instance, event, **more)
 
 
-def ports_of(source: NovaIronicDriver, context: nova_context.RequestContext,
-             instance: objects.Instance) -> Any:
-    """Return the ports that an instance has in Neutron, as Nova has them.
-
-    What Nova remembers of them is corrected: Nova does not learn of a port
-    that was deleted while the instance had no service.
-
-    :param source: the driver that the manager has
-    :param context: with the rights of an administrator
-    :param instance: the instance
-    :raises Exception: if Neutron does not answer
-    """
-    return source.virtapi._compute.network_api.get_instance_nw_info(
-        context, instance)
-
-
 def abandon_build(source: NovaIronicDriver,
                   context: nova_context.RequestContext,
                   instance: objects.Instance) -> None:

@@ -193,8 +193,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             # Nova's manager does this when it builds an instance, and not when
             # it unshelves one: Ironic would find no port of the instance.
             mixed.prepare_networks_before_block_device_mapping(
-                placed, upstream.ports_of(
-                    mixed, nova_context.get_admin_context(), instance))
+                placed, instance.get_network_info())
             yield
         except Exception:
             with excutils.save_and_reraise_exception():

@@ -44,11 +44,6 @@ class UnshelvingTestCase(base.DriverTestCase):
         self.compute = self.me.manager
         self.compute.host = 'me'
         self.compute.reportclient = mock.Mock()
-        #: The ports that Neutron has.
-        self.vifs = []
-        self.compute.network_api = mock.Mock()
-        self.compute.network_api.get_instance_nw_info.side_effect = (
-            lambda context, instance: list(self.vifs))
         self.compute._prep_block_device.side_effect = self._ask
         self.compute._unshelve_instance = functools.partial(
             manager.ComputeManager._unshelve_instance, self.compute)
@@ -107,14 +102,7 @@ class UnshelvingTestCase(base.DriverTestCase):
 
     def test_ports_are_attached_to_the_node(self):
         # Nova's manager has the driver do so only when it builds an instance.
-        vifs = self.vifs[:] = ['vif']
-        self.assertRaises(ValueError, self._unshelve)
-        self.assertEqual([(self.held()[0], vifs)], self.plugged)
-
-    def test_port_that_was_deleted_while_the_instance_was_shelved(self):
-        # Neutron tells Nova of it only if the instance has a service.
-        self.instance.get_network_info.return_value = ['deleted', 'vif']
-        vifs = self.vifs[:] = ['vif']
+        vifs = self.instance.get_network_info.return_value = ['vif']
         self.assertRaises(ValueError, self._unshelve)
         self.assertEqual([(self.held()[0], vifs)], self.plugged)
 
