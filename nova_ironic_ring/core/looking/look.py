@@ -173,12 +173,20 @@ def _look_anew(this: one_pass.Pass, services: Sequence[model.Service]) -> None:
 def read_all_services(this: one_pass.Pass) -> Sequence[model.Service]:
     """Read all services of Nova, and watch their heartbeats.
 
+    Those that were lost when the pass began, and are back, are lost no more.
+
     :param this: the pass, which may have begun long before
     """
     services, memory = this.world.nova.all_services(), this.memory
     this.services_read_at = this.world.process.now()
     memory.watch = memory.watch.look(
         services, memory.watch.at, this.services_read_at)
+    members = membership.assess(services, this.current, memory.watch)
+    this.alive = frozenset(host for host, state in members.states.items()
+                           if not state.is_lost and host != this.current.me)
+    memory.standing = dataclasses.replace(
+        memory.standing,
+        membership=memory.standing.membership.corrected(members))
     return services
 
 

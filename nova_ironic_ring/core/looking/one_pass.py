@@ -49,6 +49,8 @@ class Pass:
     :ivar happened: the events for the log
     :ivar taken: the instances that have become this service's
     :ivar services_read_at: when the services were last read, in seconds
+    :ivar alive: canonical names of the other services that were not lost when
+        all were last read; none if that was not since it began
     """
 
     def __init__(self, world: ports.Ports, current: settings.Settings,
@@ -68,6 +70,7 @@ class Pass:
         self.happened: list[events.Event] = []
         self.taken: list[model.Takeover] = []
         self.services_read_at = memory.watch.at
+        self.alive: frozenset[str] = frozenset()
 
     @property
     def standing(self) -> observation.Standing:
@@ -110,6 +113,27 @@ class Pass:
         except Exception as error:
             self.happened.append(event(*what, error))
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a service may have been silent, and back, since the look."""
+        return (self.world.process.now() - self.services_read_at
+                >= self.current.down_time)
+
+    def while_lost(self, wanted: Iterable[_T], host_of: Callable[[_T], str]
+                   ) -> Iterator[_T]:
+        """Go through what is to be taken over from lost services.
+
+        It leaves out what is of a service that was found to be back since that
+        was decided.
+
+        :param wanted: what is to be taken over
+        :param host_of: returns the service that has one of them
+        :returns: as :meth:`while_current`
+        """
+        for each in self.while_current(wanted):
+            if model.canonical(host_of(each)) not in self.alive:
+                yield each
+
     def while_current(self, wanted: Iterable[_T]) -> Iterator[_T]:
         """Go through what is to be taken over while the last look holds.
 
@@ -121,11 +145,8 @@ class Pass:
             look at the services is as old as the silence that makes a service
             absent
         """
-        process = self.world.process
         for each in wanted:
-            if process.is_ending() or (
-                    process.now() - self.services_read_at
-                    >= self.current.down_time):
+            if self.world.process.is_ending() or self.is_outdated:
                 return
             yield each
 

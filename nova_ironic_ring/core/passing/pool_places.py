@@ -266,20 +266,15 @@ def _settle(this: one_pass.Pass, seen: pool_plan.Seen) -> None:
     deployed = frozenset(node.instance for node in seen.nodes.values()
                          if node.instance is not None)
     current, owner = this.current, this.standing.ring.owner
-    states = seen.others.states
-    now: membership.Membership | None = seen.others
-    if any(state.is_lost for state in states.values()):
-        now = None
-        with this.going_on(events.RecordNotRemoved, None, None):
-            # Much may have been taken over since, and one may be back.
-            now = look.at_all_services(this).membership
-    if now is None:
-        return
-    for host, state in sorted(states.items()):
-        if not (now.state(host).is_lost if state.is_lost
-                else state is membership.State.NOT_WORKING):
+    for host, state in sorted(seen.others.states.items()):
+        if not (state.is_lost or state is membership.State.NOT_WORKING):
             continue
         with this.going_on(events.RecordNotRemoved, None, host):
+            # Much may have been taken over since, and one may be back.
+            now = look.at_all_services(
+                this).membership if state.is_lost else seen.others
+            if state.is_lost and not now.state(host).is_lost:
+                continue
             for name in sorted(this.world.nova.pools_of(host)):
                 if owner(pools.uuid_of(name)) != current.me:
                     continue

@@ -457,8 +457,24 @@ class Membership:
         :param host: its name, in any case
         :param current: this service's settings
         """
-        return current.fails_over and self.is_dead(
+        return current.cooperative and current.fails_over and self.is_dead(
             host, current.failover_after)
+
+    def corrected(self, newer: 'Membership') -> 'Membership':
+        """Return the same with those that are not lost any more.
+
+        A service that was lost, and is back, is not taken from. The members
+        stay, so that the ring is the same until the next look.
+
+        :param newer: what a look after this one has found
+        """
+        back = {host for host, state in self.states.items() if state.is_lost
+                and host in newer.states and not newer.states[host].is_lost}
+        return dataclasses.replace(
+            self, states={**self.states, **{
+                host: newer.states[host] for host in back}},
+            silences={**self.silences, **{
+                host: newer.silences[host] for host in back}})
 
     def with_state(self, wanted: State) -> frozenset[str]:
         """Return the services in a state.

@@ -58,7 +58,6 @@ def _clean(this: one_pass.Pass, own: pool_return.Own) -> None:
     """
     memory, current = this.memory, this.current
     services = look.read_all_services(this)
-    members = membership.assess(services, current, memory.watch)
     before, there = memory.cleaning.guards, _There(this, own.nodes)
     memory.cleaning.guards = {
         service.host: before.get(service.host, vanished.Guard())
@@ -67,13 +66,16 @@ def _clean(this: one_pass.Pass, own: pool_return.Own) -> None:
     for host in memory.cleaning.guards:
         # Records of others that were removed stay removed.
         with this.going_on(events.RecordNotRemoved, None, host):
+            # The search for what the one before has left may take long.
+            members = look.at_all_services(this).membership
+            if not members.is_lost(host):
+                continue
             lost = _Lost(host, _rows(this, host),
                          members.fails_over(host, current))
             _clean_of(this, lost, there)
             _settle_pools(this, lost, own)
             _end_reserved(this, lost, own.nodes)
-            if lost.fails_over:
-                _take_unfinished(this, host, own.nodes)
+            _take_unfinished(this, host, own.nodes)
 
 
 class _There:
@@ -198,13 +200,16 @@ def _take_unfinished(this: one_pass.Pass, host: str, nodes: model.Nodes
         if instance.is_to_be_finished
         and nodes.get(str(instance.node), uuid) != uuid
         and owner(str(instance.node)) == this.current.me}
-    if not found:
+    # What comes before it in a search may take long.
+    if not found or not look.at_all_services(this).membership.fails_over(
+            host, this.current):
         return
     # On another node, its owner may have written that there.
     deployed = {uuid for node, uuid
                 in this.world.ironic.nodes_of(found).items()
                 if uuid in found and pools.has(found[uuid], node)}
-    for uuid, instance in this.while_current(found.items()):
+    for uuid, instance in this.while_lost(
+            found.items(), lambda each: str(each[1].host)):
         node, host = str(instance.node), str(instance.host)
         # What was taken before has to be recovered nevertheless.
         with this.going_on(events.InstanceNotTaken, uuid, host):

@@ -105,12 +105,15 @@ def take_over(this: one_pass.Pass, plan: planner.Plan,
     prepared: set[str] = set()
     with this.going_on(events.InstanceNotTaken,
                        tried[0].instance, tried[0].host):
-        states = look.at_all_services(this).membership.states
+        members = look.at_all_services(this).membership
         sources = {
-            pool for host, state in sorted(states.items())
+            pool for host, state in sorted(members.states.items())
             if state.is_lost for pool in this.world.nova.pools_of(host)}
         # Those beyond the limit of a pass are left to the next one.
-        _take_out(this, tried[:takeover.MOST], sources.union(
+        _take_out(this, [
+            each for each in tried
+            if members.fails_over(each.host, this.current)
+        ][:takeover.MOST], sources.union(
             pools.recorded(seen.rows)), prepared)
     this.memory.forget_instances({each.instance for each in tried})
     taken = {each.node for each in this.taken}
@@ -136,7 +139,7 @@ def _take_out(this: one_pass.Pass, tried: Collection[model.Takeover],
     nova = this.world.nova
     rows = nova.rows(sorted(each.node for each in tried))
     found = nova.instances(each.instance for each in tried)
-    for each in this.while_current(tried):
+    for each in this.while_lost(tried, lambda each: each.host):
         row, instance = rows.get(each.node), found.get(each.instance)
         if instance is None or instance.host != each.host or (
                 not pools.is_of(each.host, instance.node)):

@@ -207,7 +207,8 @@ class _Taking:
         self.allocated |= allocated
         if allocated:
             self._own.make_room(this.world.placement, name, len(allocated))
-        for each, instance in this.while_current(batch):
+        for each, instance in this.while_lost(
+                batch, lambda one: '' if one[0].consents else one[0].host):
             # Where it fails, the next pass sees how far it has come.
             with this.going_on(
                     events.InstanceNotTaken, each.instance, each.host):
@@ -407,7 +408,8 @@ def settle(this: one_pass.Pass, left: Left, deployed: frozenset[str]) -> None:
     # The allocation may have been freed before the service died.
     waiting = having | (own - deployed)
     found = world.nova.instances(waiting) if waiting else {}
-    for uuid, instance in found.items():
+    for uuid, instance in this.while_lost(
+            found.items(), lambda _: left.host):
         if uuid not in having and not (
                 instance.is_to_be_finished and instance.node == left.pool):
             continue

@@ -13,6 +13,7 @@ import itertools
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.looking import look
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
@@ -100,6 +101,11 @@ def _fail_over(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     """
     nova, before = this.world.nova, this.memory.without_row
     this.memory.without_row = {}
+    if tried and this.is_outdated:
+        # Ironic may take so long to list its nodes each time.
+        members = look.at_all_services(this).membership
+        tried = [each for each in tried
+                 if members.fails_over(each.host, this.current)]
     if not tried:
         return
     # Another taker deletes the row, and then changes the instance: so the rows
@@ -116,7 +122,7 @@ def _fail_over(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     ), MOST))
     found = nova.instances(each.instance for each in batch)
     this.memory.without_row = without_row
-    for each in this.while_current(batch):
+    for each in this.while_lost(batch, lambda each: each.host):
         # If it fails, the next pass sees how far it has come.
         with this.going_on(
                 events.InstanceNotTaken, each.instance, each.host):

@@ -49,7 +49,7 @@ class AttachedTestCase(base.LabTestCase):
         self.addCleanup(self.cloud.network.delete_port, port)
         return port
 
-    def _boot(self, port: Any, **more: object) -> sdk_server.Server:
+    def _boot(self, port: Any, **more: Any) -> sdk_server.Server:
         """Boot a server with a port."""
         return servers.wait_active(self.cloud, self.boot(
             'attached', networks=[{'port': port.id}], **more))

@@ -103,6 +103,29 @@ class LeftoversTestCase(base.PassTestCase):
             self.assertIn(events.InstanceTaken(node, uuid, 'b', True),
                           self.happened(events.InstanceTaken))
 
+    def test_what_is_to_be_finished_after_a_long_search(self):
+        self.configure(fails_over=True)
+        uuid = self._tear_down(self.gone[0], task='shelving')
+        self._vanish(*self.gone[1:])
+        # As long as a service may be silent.
+        self.before['is_deleted'] = lambda: self.wait(60)
+        self._clean()
+        self.assertEqual('me', self.cloud.instances[uuid].host)
+
+    def _bring_back(self) -> None:
+        """Let the dead service send a heartbeat again."""
+        self.change('b', forced_down=False)
+        self.alive.add('b')
+        self.wait(1)
+
+    def test_what_is_to_be_finished_by_one_that_is_back(self):
+        self.configure(fails_over=True)
+        uuid = self._tear_down(self.gone[0], task='shelving')
+        self._vanish(*self.gone[1:])
+        self.before['is_deleted'] = self._bring_back
+        self._clean()
+        self.assertEqual('b', self.cloud.instances[uuid].host)
+
     def test_what_is_not_to_be_finished(self):
         self.configure(fails_over=True)
         node = self.gone[0]
