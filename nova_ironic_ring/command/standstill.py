@@ -2,8 +2,7 @@
 
 """Asks Ironic again while a number of nodes stands still."""
 
-from collections.abc import Callable, Mapping
-import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nova_ironic_ring.command.access import errors
@@ -30,8 +29,20 @@ class Standstill:
         :param where: what Ironic is asked with
         """
         self._source = where
-        self._nodes: Mapping[str, snapshot.Node] | None = None
+        #: With what Ironic has said last, and Nova since then.
+        self._known: snapshot.Snapshot | None = None
         self._before, self._looks = 0, 0
+
+    def ask(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        """Ask Ironic now.
+
+        :param seen: what Nova says now
+        :returns: the same, with what Ironic says
+        :raises nova_ironic_ring.command.access.errors.CommandError: if Ironic
+            does not answer
+        """
+        self._known = seen = self._source.with_nodes(seen)
+        return seen
 
     def count(self, seen: snapshot.Snapshot,
               count: Callable[[snapshot.Snapshot], int]) -> int:
@@ -41,8 +52,8 @@ class Standstill:
         :param count: counts the nodes that are still waited for
         :returns: their number
         """
-        if self._nodes is not None:
-            seen = dataclasses.replace(seen, nodes=self._nodes)
+        if self._known is not None:
+            self._known = seen = snapshot.renewed(self._known, seen)
         left = count(seen)
         self._looks = self._looks + 1 if left and left == self._before else 1
         self._before = left
@@ -50,9 +61,7 @@ class Standstill:
             return left
         self._looks = 0
         try:
-            seen = self._source.with_nodes(seen)
+            return count(self.ask(seen))
         except errors.CommandError:
             # The next standstill asks again.
             return left
-        self._nodes = seen.nodes
-        return count(seen)

@@ -32,6 +32,8 @@ class Worker(steps.Changer):
 
     #: Whether to force a service down even if it is alive.
     _may_live = False
+    #: Whether Ironic did not answer, and is to be asked again.
+    _is_unasked = False
 
     # Drain and undrain
 
@@ -178,6 +180,7 @@ class Worker(steps.Changer):
         except errors.CommandError as error:
             # The services continue without this command.
             self._waiter.say(str(error))
+            self._is_unasked = True
         return self._wait(seen, planned, timeout)
 
     # Helpers
@@ -223,15 +226,24 @@ class Worker(steps.Changer):
         return _recorded(seen, host) + counting.left(
             seen, host, self._inventories(seen, [host]))
 
-    def _left(self, seen: snapshot.Snapshot, host: str) -> int:
+    def _left(self, seen: snapshot.Snapshot, host: str) -> int | None:
         """Count the free nodes of a service that are not with others yet.
 
         A node of its pools is with others when it is in their pools.
+
+        :returns: None while the number is not known, because Ironic alone says
+            which nodes are of which kind
         """
         left = self._free(seen, host)
         if left or not any(model.canonical(row.owner) == host
                            for row in seen.pools.values()):
             return left
+        if self._is_unasked:
+            try:
+                self._standstill.ask(seen)
+            except errors.CommandError:
+                return None
+            self._is_unasked = False
         others = frozenset(filter(seen.has_pools, _others(seen, host)))
         return self._not_counted(seen, others)
 

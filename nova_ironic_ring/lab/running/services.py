@@ -495,8 +495,8 @@ class Ironic(Api):
             # rebuilt.
             'glance': self.context.credentials('ironic') | {
                 'region_name': REGION},
-            # Ironic binds the ports of servers on nodes whose network interface
-            # is "flat".
+            # Ironic binds the ports of servers on nodes with the network
+            # interface "flat".
             'neutron': self.context.credentials('ironic') | {
                 'region_name': REGION},
             'cinder': self.context.credentials('ironic') | {

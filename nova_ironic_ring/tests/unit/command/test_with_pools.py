@@ -152,6 +152,21 @@ class CommandTestCase(base.CommandTestCase):
         self.assertIn(self.source.seen.instances['instance-2'].host,
                       ('a', 'c'))
 
+    def test_failover_while_ironic_is_away(self):
+        self.use(make(services=[service('a'), service('b', 61), service('c')]))
+
+        def step(seen):
+            # The peers have reserved the pool, and do not count its nodes.
+            if seen.service('b').record.forced_down:
+                self.source.pools[POOLS['b']] = snapshot.Inventory(1, 1, 0)
+            return seen
+        self.source.step = step
+        self.source.away = 'Ironic does not answer.'
+        self.assertIn(
+            ('WAIT_FOR_NODES', 'b', 'NOT_YET'), self.run_steps(
+                'failover', 'b', '--yes', '--timeout', '0', status=1))
+        self.assertIn('Ironic does not answer.', self.err)
+
     def test_node_whose_instance_is_about_to_follow(self):
         self.use(make(instances={1: 'a'}, said=profile.Profile(
             mobility='follow'), services=[

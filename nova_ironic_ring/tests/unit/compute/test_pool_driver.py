@@ -278,7 +278,7 @@ class NodesTestCase(PoolDriverTestCase):
         left = self.me.ring.summary()['pools left out']
         self.assertEqual(len(NODES) - 3, len(left))
 
-    def test_instance_that_was_unshelved_in_another_pool_between_two_passes(self):
+    def test_instance_that_was_unshelved_in_another_pool(self):
         self.nova.properties[NODES[1]] = {'capabilities': 'gpu:yes'}
         self.settle()
         (other,) = set(self.me.ring.result.found) - {POOL}

@@ -363,9 +363,8 @@ class RecoveryTestCase(RecoveringTestCase):
                              (power_state.RUNNING, 0)):
             with mock.patch.object(
                     self.me.driver, 'get_info',
-                    return_value=mock.Mock(state=state)), (
-                        mock.patch.object(self.me.driver, 'power_on')
-                    ) as switch:
+                    return_value=mock.Mock(state=state)), mock.patch.object(
+                        self.me.driver, 'power_on') as switch:
                 self.assertEqual(('active', None), self._recover(
                     'active', 'rescuing'))
             # Nova had switched it off, as what is rescued does not run.
