@@ -43,8 +43,14 @@ from nova_ironic_ring.process import sigterm
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
+_NODE_LEFT = ('undeploy the node that "openstack baremetal node show '
+              '--instance" names, if there is one.')
 _NOT_CLEANED_UP = ('Cannot clean up after the failed unshelving of instance '
-                   '%s: its delete or its next unshelving does.')
+                   '%s: its next unshelving does. If it is deleted before '
+                   f'that, {_NODE_LEFT}')
+_NOT_FREED = ('Cannot clean up after the failed build of instance %s: its '
+              f'delete does, if it has a service by then. Otherwise, '
+              f'{_NODE_LEFT}')
 _POWER_OFF = upstream.signature('power_off')
 # Tasks of servers that may no longer have a machine.
 _WITHOUT_MACHINE = frozenset({
@@ -386,8 +392,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
                 nova_context.get_admin_context(), instance, None)
         except Exception:
             # Nova decides by the build's own error whether to build again.
-            LOG.exception('Cannot clean up after the failed build of instance '
-                          '%s: its delete does.', instance.uuid)
+            LOG.exception(_NOT_FREED, instance.uuid)
 
     def list_instance_uuids(self) -> list[str]:
         """List the instances on the nodes that this service looks after.
@@ -396,9 +401,9 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         that Nova deleted while its service was down belongs to nobody, and
         Nova's periodic task looks for such instances in this list.
 
-        :returns: the UUIDs of this service's instances, and of those that
-            others have on nodes that the ring maps to this service; none that
-            Nova has deleted, and had on another node
+        :returns: the UUIDs of this service's instances, and of those that Nova
+            has deleted on other nodes that the ring maps to this service; none
+            that Nova has deleted, and had on another node
         """
         own = super().list_instance_uuids()  # type: ignore[misc]
         believed = self.ring_service.believed(

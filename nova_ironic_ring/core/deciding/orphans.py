@@ -55,8 +55,9 @@ class Believed:
 def believe(world: ports.Ports, named: Named, turn: int) -> Believed:
     """Leave out instances that Nova has deleted and had on another node.
 
-    Those are left out as well that a silent service may still begin to deploy.
-    Instances that Nova has not deleted do no harm: it reaps none of them.
+    Those are left out as well that a silent service may still begin to deploy,
+    and orphans that Nova has not deleted: it would reap what is deleted while
+    this looks.
 
     :param world: the ports
     :param named: what Ironic says
@@ -79,7 +80,9 @@ def believe(world: ports.Ports, named: Named, turn: int) -> Believed:
               if _may_wake(world, named, host)}
     waiting = {uuid for uuid, host in hosts.items() if host in waking
                and world.ironic.is_available(named.orphans[uuid])}
-    return Believed(frozenset(nodes.keys() - strays.keys() - waiting), strays)
+    there = named.orphans.keys() - named.own.keys() - deleted.keys()
+    return Believed(
+        frozenset(nodes.keys() - strays.keys() - waiting - there), strays)
 
 
 def _may_wake(world: ports.Ports, named: Named, host: str) -> bool:

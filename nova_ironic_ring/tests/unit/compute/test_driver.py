@@ -865,6 +865,7 @@ class OrphansTestCase(base.DriverTestCase):
         own, second = sorted(self.desired('me', 'a', 'b'))[:2]
         self.nova.put('mine', own, 'me')
         self.cloud.nodes[second].instance = 'deleted'
+        self.cloud.deleted['deleted'] = model.Instance('gone', second)
         theirs = min(set(NODES) - self.desired('me', 'a', 'b'))
         self.cloud.nodes[theirs].instance = 'theirs'
         self.me.begin_pass()
@@ -885,6 +886,7 @@ class OrphansTestCase(base.DriverTestCase):
         for number, node in enumerate(sorted(
                 self.desired('me', 'a', 'b'))[:2]):
             self.cloud.nodes[node].instance = f'{number}'
+            self.cloud.deleted[f'{number}'] = model.Instance('gone', node)
         self.me.begin_pass()
         found = []
         for _ in range(2):

@@ -376,7 +376,7 @@ class InstancesTestCase(PoolDriverTestCase):
         self.assertEqual(2, self.driver.get_num_instances())
 
     def test_one_that_nova_has_deleted(self):
-        del self.cloud.instances['mine']
+        self.cloud.deleted['mine'] = self.cloud.instances.pop('mine')
         self.me.run_pass()
         # Nova's task for deleted instances looks for it here.
         self.assertEqual(['mine'], self.driver.list_instance_uuids())

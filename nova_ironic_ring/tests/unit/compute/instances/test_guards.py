@@ -320,7 +320,7 @@ class ShelveTestCase(LostInstanceTestCase):
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.MockPatch(
-            'nova.compute.utils.notify_about_instance_action'))
+            'nova.compute.utils.notify_about_instance_action', autospec=True))
         self.nova.change_instance(
             'lost', host='me', task='shelving_offloading')
         self.instance = self.nova.instance('lost')

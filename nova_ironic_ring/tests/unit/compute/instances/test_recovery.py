@@ -543,7 +543,7 @@ class ShelvedTestCase(RecoveringTestCase):
             'nova.compute.utils.is_volume_backed_instance',
             return_value=True)).mock
         self.useFixture(fixtures.MockPatch(
-            'nova.compute.utils.notify_about_instance_action'))
+            'nova.compute.utils.notify_about_instance_action', autospec=True))
         self.nova.cloud.allocations[NODE] = {'instance'}
         self.power = 'power on'
         #: What is asked of Ironic, in turn.

@@ -168,12 +168,14 @@ class OrphansTestCase(base.BaseTestCase):
                 self._believe({'i': 'to build'}).instances)
 
     def test_what_nova_has_not_deleted(self):
+        # Nova's API may delete it before Nova looks at what is returned.
         found = self._believe({'nowhere': 'node'}, {'mine': 'n', 'm': None})
-        self.assertEqual({'nowhere', 'mine', 'm'}, found.instances)
+        self.assertEqual({'mine', 'm'}, found.instances)
 
     def test_very_many_are_looked_at_in_turn(self):
         many = {f'i{number:05}': f'n{number}' for number in range(2500)}
-        self.cloud.deleted = {'i02499': model.Instance('a', 'n2499')}
+        self.cloud.deleted = {uuid: model.Instance('a', node)
+                              for uuid, node in many.items()}
         seen = set()
         for turn in range(3):
             found = self._believe(many, {'mine': 'n'}, turn)
