@@ -115,5 +115,5 @@ class ReapingTestCase(base.BaseTestCase):
             orphans=frozenset({nova_database.INSTANCE}))
         self._reap()
         self.assertEqual([], self.reaped)
-        self.assertEqual([nova_database.INSTANCE],
-                         self.driver.list_instance_uuids())
+        # Nova reads them after this: it may be deleted by then.
+        self.assertEqual([], self.driver.list_instance_uuids())
