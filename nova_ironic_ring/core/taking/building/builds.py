@@ -354,6 +354,9 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
                     this.taken.append(model.Takeover(
                         left.node, uuid, instance.host, instance.task, True))
             elif instance.is_to_be_built:
+                if instance.host is not None and not is_lost():
+                    # It may be back, and build that.
+                    continue
                 # Its service may have begun it again since the nodes were
                 # listed. If it is on another node, that node's owner may have
                 # written it.

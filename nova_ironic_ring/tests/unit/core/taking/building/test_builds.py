@@ -312,6 +312,19 @@ class BuildsTestCase(base.BaseTestCase):
         self.assertEqual(['old'], [
             each.instance for each in self._look().taken])
 
+    def test_build_that_its_service_goes_on_with(self):
+        """It was only silent, is back, and has claimed the node."""
+        self._allocate(new=model.Instance('Dead', 'node', is_building=True))
+        self.cloud.beat('Dead')
+        settled = self._look()
+        self.assertEqual([frozenset({'new'})], [
+            each.consumers for each in settled.left])
+        self.assertFalse(self.cloud.instances['new'].is_given_up)
+        # It has died again.
+        del self.cloud.services['dead']
+        self.assertFalse(self._look().left)
+        self.assertTrue(self.cloud.instances['new'].is_given_up)
+
     def test_delete_that_another_was_faster_with(self):
         self._allocate(old=DELETED)
         self._change_before(lambda: self.cloud.instances.update(
