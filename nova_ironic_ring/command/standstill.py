@@ -3,6 +3,7 @@
 """Asks Ironic again while a number of nodes stands still."""
 
 from collections.abc import Callable
+import dataclasses
 from typing import TYPE_CHECKING
 
 from nova_ironic_ring.command.access import errors
@@ -52,8 +53,12 @@ class Standstill:
         :param count: counts the nodes that are still waited for
         :returns: their number
         """
-        if self._known is not None:
-            self._known = seen = snapshot.renewed(self._known, seen)
+        if (known := self._known) is not None:
+            seen = snapshot.renewed(known, seen)
+            # A record may stay for longer than its node.
+            self._known = seen = dataclasses.replace(seen, nodes={
+                uuid: node for uuid, node in seen.nodes.items()
+                if uuid in known.nodes or uuid not in known.rows})
         left = count(seen)
         self._looks = self._looks + 1 if left and left == self._before else 1
         self._before = left

@@ -238,13 +238,13 @@ class Worker(steps.Changer):
         if left or not any(model.canonical(row.owner) == host
                            for row in seen.pools.values()):
             return left
-        if self._is_unasked:
+        others = frozenset(filter(seen.has_pools, _others(seen, host)))
+        if others and self._is_unasked:
             try:
                 self._standstill.ask(seen)
             except errors.CommandError:
                 return None
             self._is_unasked = False
-        others = frozenset(filter(seen.has_pools, _others(seen, host)))
         return self._not_counted(seen, others)
 
     def _missing(self, seen: snapshot.Snapshot, host: str) -> int | None:

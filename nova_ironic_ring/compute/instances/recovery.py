@@ -395,12 +395,26 @@ class Recovery:
         elif instance.task_state == task_states.UNRESCUING:
             _end_task(instance, vm_states.ACTIVE)
         else:
-            if instance.vm_state == vm_states.ACTIVE and (
-                    not self._runs(instance)):
+            _end_task(instance, self._run_again(context, instance) if (
+                instance.vm_state == vm_states.ACTIVE) else instance.vm_state)
+        return True
+
+    def _run_again(self, context: nova_context.RequestContext,
+                   instance: objects.Instance) -> str:
+        """Switch the machine of an instance on, unless it runs.
+
+        :returns: the state of the instance then
+        """
+        try:
+            if not self._runs(instance):
                 self._source.power_on(
                     context, instance, instance.get_network_info())
-            _end_task(instance, instance.vm_state)
-        return True
+        except Exception:
+            LOG.exception('Cannot switch on the machine of instance %s, which '
+                          'was to be rescued: its user may start it.',
+                          instance.uuid)
+            return vm_states.STOPPED
+        return vm_states.ACTIVE
 
 
 def _still_waits(job: _Job, state: str) -> bool:

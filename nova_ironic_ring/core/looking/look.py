@@ -184,9 +184,12 @@ def read_all_services(this: one_pass.Pass) -> Sequence[model.Service]:
     members = membership.assess(services, this.current, memory.watch)
     this.alive = frozenset(host for host, state in members.states.items()
                            if not state.is_lost and host != this.current.me)
-    memory.standing = dataclasses.replace(
-        memory.standing,
-        membership=memory.standing.membership.corrected(members))
+    if memory.standing.is_trusted:
+        # Without trust, what was known stays.
+        memory.standing = dataclasses.replace(
+            memory.standing,
+            membership=memory.standing.membership.corrected(
+                members, this.alive))
     return services
 
 

@@ -270,14 +270,15 @@ def _settle(this: one_pass.Pass, seen: pool_plan.Seen) -> None:
         if not (state.is_lost or state is membership.State.NOT_WORKING):
             continue
         with this.going_on(events.RecordNotRemoved, None, host):
-            # Much may have been taken over since, and one may be back.
-            now = look.at_all_services(
-                this).membership if state.is_lost else seen.others
-            if state.is_lost and not now.state(host).is_lost:
-                continue
-            for name in sorted(this.world.nova.pools_of(host)):
-                if owner(pools.uuid_of(name)) != current.me:
+            found = [name for name in sorted(this.world.nova.pools_of(host))
+                     if owner(pools.uuid_of(name)) == current.me]
+            now = seen.others
+            if found and state.is_lost:
+                # Much may have been taken over since, and one may be back.
+                now = look.at_all_services(this).membership
+                if not now.is_lost(host):
                     continue
+            for name in found:
                 if not state.is_lost:
                     this.world.placement.reserve_all(name)
                     continue

@@ -460,16 +460,18 @@ class Membership:
         return current.cooperative and current.fails_over and self.is_dead(
             host, current.failover_after)
 
-    def corrected(self, newer: 'Membership') -> 'Membership':
+    def corrected(self, newer: 'Membership', alive: frozenset[str]
+                  ) -> 'Membership':
         """Return the same with those that are not lost any more.
 
         A service that was lost, and is back, is not taken from. The members
         stay, so that the ring is the same until the next look.
 
         :param newer: what a look after this one has found
+        :param alive: canonical names of those that it has found alive
         """
-        back = {host for host, state in self.states.items() if state.is_lost
-                and host in newer.states and not newer.states[host].is_lost}
+        back = {host for host, state in self.states.items()
+                if state.is_lost and host in alive}
         return dataclasses.replace(
             self, states={**self.states, **{
                 host: newer.states[host] for host in back}},

@@ -58,6 +58,7 @@ def _clean(this: one_pass.Pass, own: pool_return.Own) -> None:
     """
     memory, current = this.memory, this.current
     services = look.read_all_services(this)
+    members = membership.assess(services, current, memory.watch)
     before, there = memory.cleaning.guards, _There(this, own.nodes)
     memory.cleaning.guards = {
         service.host: before.get(service.host, vanished.Guard())
@@ -66,16 +67,18 @@ def _clean(this: one_pass.Pass, own: pool_return.Own) -> None:
     for host in memory.cleaning.guards:
         # Records of others that were removed stay removed.
         with this.going_on(events.RecordNotRemoved, None, host):
-            # The search for what the one before has left may take long.
-            members = look.at_all_services(this).membership
-            if not members.is_lost(host):
+            if this.is_outdated:
+                # The search for what the one before has left took long.
+                members = look.at_all_services(this).membership
+            if not members.is_lost(host) or host in this.alive:
                 continue
             lost = _Lost(host, _rows(this, host),
                          members.fails_over(host, current))
             _clean_of(this, lost, there)
             _settle_pools(this, lost, own)
             _end_reserved(this, lost, own.nodes)
-            _take_unfinished(this, host, own.nodes)
+            if lost.fails_over:
+                _take_unfinished(this, host, own.nodes)
 
 
 class _There:

@@ -55,6 +55,18 @@ class StandstillTestCase(base.BaseTestCase):
         self.seen = dataclasses.replace(self.seen, instances={})
         self.assertEqual(self.free + 1, self._count())
 
+    def test_node_that_ironic_has_no_more(self):
+        gone = next(uuid for uuid, node in self.seen.nodes.items()
+                    if node.instance is None and uuid in self.seen.rows)
+        asked = self._asked()
+        self.source.with_nodes.return_value = dataclasses.replace(
+            asked, nodes={uuid: node for uuid, node in asked.nodes.items()
+                          if uuid != gone})
+        for _ in range(standstill.LOOKS):
+            self._count()
+        # Nova has its record for some time.
+        self.assertEqual(self.free - 1, self._count())
+
     def test_ironic_that_does_not_answer(self):
         self.source.with_nodes.side_effect = errors.CommandError('no')
         self.assertEqual([self.free] * 20, [self._count() for _ in range(20)])

@@ -370,6 +370,14 @@ class RecoveryTestCase(RecoveringTestCase):
             # Nova had switched it off, as what is rescued does not run.
             self.assertEqual(asked, switch.call_count)
 
+    def test_rescue_after_which_the_machine_cannot_be_switched_on(self):
+        with mock.patch.object(
+                self.me.driver, 'get_info', return_value=mock.Mock(
+                    state=power_state.SHUTDOWN)), mock.patch.object(
+                        self.me.driver, 'power_on', side_effect=ValueError):
+            self.assertEqual(('stopped', None), self._recover(
+                'active', 'rescuing'))
+
     def test_reboot_that_no_service_has_begun(self):
         # Which Nova would take for done where the machine runs.
         for asked, begun in (('rebooting', 'reboot_pending'),

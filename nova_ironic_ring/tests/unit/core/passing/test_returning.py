@@ -89,6 +89,16 @@ class ReturningTestCase(test_pool_change.ChangeTestCase):
             self.services['a'].run_pass()
         self.assertEqual(before, self.of_b())
 
+    def test_without_trust_the_dead_stay_dead(self):
+        self.begin('pool')
+        self.fall_silent()
+        service = self.services['a']
+        service.memory.fail(self.cloud.now)
+        for _ in range(3):
+            service.run_pass()
+            self.assertFalse(service.memory.standing.is_trusted)
+            self.assertTrue(service.memory.standing.membership.is_lost('b'))
+
     def test_ring_where_each_listing_takes_long(self):
         self.fall_silent()
         before = self.of_b()
