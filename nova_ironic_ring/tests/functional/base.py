@@ -368,6 +368,21 @@ class LabTestCase(base.BaseTestCase):
         self.cloud.compute.update_service_forced_down(
             service, name, 'nova-compute', forced)
 
+    def fail_over(self, server: sdk_server.Server) -> None:
+        """Kill the service of a server until the end of the test.
+
+        It is forced down, and another one has the server then.
+
+        :param server: the server
+        """
+        dead = self.show(server).compute_host
+        self.addCleanup(self.force_down, dead, False)
+        self.addCleanup(self.lab.start_compute, dead)
+        self.lab.compute(dead).kill()
+        self.force_down(dead)
+        self.lab.wait('A living service for the server', lambda: (
+            self.show(server).compute_host != dead))
+
     @contextlib.contextmanager
     def frozen(self, *names: str):
         """Freeze nova-computes that go on looking alive.
@@ -505,6 +520,18 @@ class LabTestCase(base.BaseTestCase):
             network_id=network.id, ip_version=4, cidr='192.0.2.0/24')
         return network
 
+    def assertBecomes(self, status: str, server: sdk_server.Server,
+                      what: Callable[[], object]) -> None:
+        """See what becomes of a server.
+
+        :param status: its status in the end
+        :param server: the server
+        :param what: asks for something to be done with it
+        """
+        what()
+        self.wait_idle(server)
+        self.assertEqual(status, self.show(server).status)
+
     def assertWorks(self, server: sdk_server.Server,
                     network: sdk_network.Network) -> None:
         """See that a server does what it is told to.
@@ -521,9 +548,7 @@ class LabTestCase(base.BaseTestCase):
                 (lambda: compute.rescue_server(server), 'RESCUE'),
                 (lambda: compute.unrescue_server(server), 'ACTIVE'),
                 (lambda: servers.rebuild(self.cloud, server), 'ACTIVE')):
-            what()
-            self.wait_idle(server)
-            self.assertEqual(status, self.show(server).status)
+            self.assertBecomes(status, server, what)
         for change, locked in ((compute.lock_server, True),
                                (compute.unlock_server, False)):
             change(server)

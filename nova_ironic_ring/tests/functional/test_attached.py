@@ -110,13 +110,7 @@ class AttachedTestCase(base.LabTestCase):
         server = self._boot_from(volume, port)
         self.assertAttached(volume, server)
         self.assertBound(port, server)
-        dead = server.compute_host
-        self.addCleanup(self.force_down, dead, False)
-        self.addCleanup(self.lab.start_compute, dead)
-        self.lab.compute(dead).kill()
-        self.force_down(dead)
-        self.lab.wait('A living service for the server', lambda: (
-            self.show(server).compute_host != dead))
+        self.fail_over(server)
         # The instance has its service before that one has the node.
         self.lab.wait('The compute node of the server', lambda: (
             self.has_place(self.show(server))))
@@ -160,9 +154,7 @@ class AttachedTestCase(base.LabTestCase):
                 (lambda: compute.rescue_server(server), 'RESCUE'),
                 (lambda: compute.unrescue_server(server), 'ACTIVE'),
                 (lambda: servers.rebuild(self.cloud, server), 'ACTIVE')):
-            what()
-            self.wait_idle(server)
-            self.assertEqual(status, self.show(server).status)
+            self.assertBecomes(status, server, what)
             self.assertBound(port, server)
         compute.delete_server_interface(port.id, server)
         self.assertUnbound(port)

@@ -287,12 +287,7 @@ class PoolTestCase(base.LabTestCase):
         node, dead = self._node(server), self.show(server).compute_host
         ports = [each.port_id for each in
                  self.cloud.compute.server_interfaces(server)]
-        self.addCleanup(self.force_down, dead, False)
-        self.addCleanup(self.lab.start_compute, dead)
-        self.lab.compute(dead).kill()
-        self.force_down(dead)
-        self.lab.wait('A living service for the server', lambda: (
-            self.show(server).compute_host != dead))
+        self.fail_over(server)
         self.wait_idle(server)
         self.assertEqual(node, self._node(server))
         self.assertWhole(server)

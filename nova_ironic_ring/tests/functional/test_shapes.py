@@ -44,12 +44,7 @@ class ShapesTestCase(base.LabTestCase):
         self.assertEqual({'CUSTOM_BAREMETAL': 1, services.PROVIDED_CLASS: 1},
                          resources)
         node = self.node_of(server).id
-        self.addCleanup(self.force_down, self.PROVIDING, False)
-        self.addCleanup(self.lab.start_compute, self.PROVIDING)
-        self.lab.compute(self.PROVIDING).kill()
-        self.force_down(self.PROVIDING)
-        self.lab.wait('A living service for the server', lambda: (
-            self.show(server).compute_host != self.PROVIDING))
+        self.fail_over(server)
         self.wait_idle(server)
         now = self.show(server)
         self.assertEqual(('ACTIVE', node),
