@@ -100,6 +100,8 @@ class _Records:
     :ivar other_rows: canonical names of the hosts with other records
     :ivar aggregates: the host aggregates, by UUID
     :ivar at: when the heartbeats were read, with time zone
+    :ivar twice: the names of the cells of each node that has a record in more
+        than one, by node
     """
 
     services: list[snapshot.Service] = dataclasses.field(default_factory=list)
@@ -111,6 +113,7 @@ class _Records:
         default_factory=dict)
     # Other reads may take longer than the heartbeats are valid.
     at: datetime.datetime = model.NEVER
+    twice: dict[str, frozenset[str]] = dataclasses.field(default_factory=dict)
 
 
 class Source:
@@ -310,6 +313,10 @@ class Source:
                     said.get(service.record.host, ())))
                 for service in services]
             for row in rows.kept:
+                if row.node in found.rows:
+                    found.twice[row.node] = found.twice.get(
+                        row.node, frozenset()) | {
+                            found.rows[row.node].cell, row.cell}
                 (found.pools if pools.is_pool(row.node)
                  else found.rows)[row.node] = row
             found.other_rows |= rows.other_hosts
@@ -643,7 +650,7 @@ def _snapshot(found: _Records, instances: Mapping[str, snapshot.Instance],
         found.at, CONF.service_down_time, found.services, found.rows,
         instances, {}, frozenset(found.others), frozenset(found.other_rows),
         cell=cell, pools=found.pools, aggregates=found.aggregates,
-        unread=unread)
+        unread=unread, twice=found.twice)
 
 
 def _liveness() -> Callable[[Mapping[str, object]], bool] | None:

@@ -38,6 +38,7 @@ class FindingCode(enum.Enum):
     PEER_LIST_DIFFERS_FROM_SERVICES = 'groups', Severity.WARNING
     NODE_NOT_SERVED = 'groups', Severity.WARNING
     SCOPES_OVERLAP = 'groups', Severity.ERROR
+    NODES_IN_TWO_CELLS = 'groups', Severity.ERROR
     AGGREGATES_DIFFER = 'aggregates', Severity.WARNING
     NOT_IN_AGGREGATE = 'aggregates', Severity.WARNING
     LEFT_IN_AGGREGATE = 'aggregates', Severity.WARNING

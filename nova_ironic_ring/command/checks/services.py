@@ -117,10 +117,23 @@ def groups(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 
 def overlaps(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Rings that have nodes in common, and neither has all of the other's.
+    """Rings with nodes of another cell, or with some of those of another ring.
 
     :param seen: what was read
     """
+    both_have: dict[frozenset[str], list[str]] = {}
+    for node, cells in seen.twice.items():
+        both_have.setdefault(cells, []).append(node)
+    for cells, nodes in both_have.items():
+        yield Finding(
+            FindingCode.NODES_IN_TWO_CELLS, ', '.join(sorted(cells)),
+            plural.of(
+                len(nodes), f'node, {min(nodes)}, has a record',
+                f'nodes, such as {min(nodes)}, have records')
+            + ' in each of these cells: the services of all of them build on '
+            'such a node, and none knows of the others',
+            'give the services of each cell an Ironic, or [ironic] '
+            'conductor_group or shard, of their own')
     for one, other in itertools.combinations(seen.keys(), 2):
         if one.cell != other.cell or one.scope.covers(other.scope) or (
                 other.scope.covers(one.scope)):

@@ -158,6 +158,8 @@ class Snapshot:
     :ivar aggregates: the host aggregates, by UUID
     :ivar unread: why a cell could not be read, in a sentence, by the name of
         the cell; empty for one that nobody wanted
+    :ivar twice: the names of the cells of each node that has a record in more
+        than one, by node
     """
 
     now: datetime.datetime
@@ -179,6 +181,8 @@ class Snapshot:
     aggregates: Mapping[str, Aggregate] = dataclasses.field(
         default_factory=dict)
     unread: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    twice: Mapping[str, frozenset[str]] = dataclasses.field(
+        default_factory=dict)
 
     def is_meant(self, cell: str | None) -> bool:
         """Return whether something in a cell is selected.

@@ -76,7 +76,7 @@ class Outage:
     :ivar rebooted: seconds until the server of the service was rebooted
     :ivar begun: the status of the server that was being built, at the end
     :ivar asked: the status of a server that was asked for later, at the end
-    :ivar healed: seconds from the return of the service until all that is done
+    :ivar healed: seconds from the start of the service until all that is done
     :ivar changes: how many changes of owner the death and the return made
     """
 
@@ -92,7 +92,7 @@ class Outage:
 #: The titles of the columns.
 COLUMNS = ('set-up', 'free nodes of the dead', 'usable after',
            'server rebooted after', 'build under way', 'build asked for later',
-           'all well after its return', 'changes of owner')
+           'all well after its start', 'changes of owner')
 
 
 def unusable(seen: view.Snapshot, up: Collection[str]) -> int:
@@ -148,13 +148,13 @@ def _measure(setup: SetUp) -> Outage:
 
 def _shard(lab: cloud.Lab) -> None:
     """Give each service one of Ironic's shards, with as many nodes."""
-    link = lab.connect()
+    ironic = lab.connect('lab-system').baremetal
     names = list(lab.state.computes)
     for name in names:
         lab.compute(name).kill()
         lab.configure_compute(name, {'ironic': {'shard': f'of-{name}'}})
-    for number, node in enumerate(link.baremetal.nodes()):
-        link.baremetal.patch_node(node, [{
+    for number, node in enumerate(ironic.nodes()):
+        ironic.patch_node(node, [{
             'op': 'add', 'path': '/shard',
             'value': f'of-{names[number % len(names)]}'}])
     for name in names:
@@ -195,8 +195,8 @@ class _Experiment:
         assert asked is not None
         outage.begun, outage.asked = self._status(begun), self._status(asked)
 
-        self._lab.start_compute(_DEAD)
         self._start = time.monotonic()
+        self._lab.start_compute(_DEAD)
         while (now := self._elapsed()) < _PATIENCE:
             if not self._unusable() and self._is_well(kept) and (
                     self._status(begun) != 'BUILD'):

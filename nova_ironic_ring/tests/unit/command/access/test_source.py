@@ -459,6 +459,15 @@ class CellsTestCase(SourceTestCase):
         self.assertEqual(set(NODES[:2]), set(seen.rows))
         self.assertEqual({}, seen.unread)
 
+    def test_both_have_a_node(self):
+        self.assertEqual({}, self.source.read().twice)
+        self.add_row(NODES[0], 'b', 'cell2')
+        seen = self.source.read()
+        self.assertEqual(
+            {NODES[0]: frozenset(('cell1', 'cell2'))}, seen.twice)
+        # With one cell, nobody knows of the other.
+        self.assertEqual({}, source.Source('cell2').read().twice)
+
     def test_one_that_does_not_answer(self):
         self._break('cell2')
         seen = self.source.read()

@@ -253,6 +253,17 @@ class CheckTestCase(base.BaseTestCase):
                      (profile.Profile('other'), shard)):
             self.assertEqual(set(), use(a=a, b=b, c=b))
 
+    def test_nodes_of_two_cells(self):
+        cells = frozenset(('cell1', 'cell2'))
+        for nodes, words in (
+                (('0',), '1 node, 0, has a record in each'),
+                (('1', '0'), '2 nodes, such as 0, have records in each')):
+            finding = self._only(dataclasses.replace(
+                make(), twice=dict.fromkeys(nodes, cells)))
+            self.assertEqual('NODES_IN_TWO_CELLS', finding.code.name)
+            self.assertEqual('cell1, cell2', finding.subject)
+            self.assertIn(words, finding.what)
+
     def test_stock_driver(self):
         seen = make()
         seen = dataclasses.replace(seen, rows={
