@@ -40,8 +40,8 @@ def make(ring: service.Service, recovering: int = 0) -> Report:
         } if ring.ended else {},
         'guards': {
             'trust': memory.standing.trust.value,
-            'vanished nodes': ('closed' if memory.vanished.is_closed
-                               else 'open'),
+            'too many nodes have vanished': (
+                'yes' if memory.vanished.is_closed else 'no'),
             'in dispute with': ', '.join(memory.disputes.hosts) or 'nobody',
         },
         'instances to recover': recovering,
