@@ -191,6 +191,8 @@ NAMES: tuple[Name, ...] = (
     Name(_DRIVER, '_cleanup_deploy', call=(
         'node', 'instance', 'network_info'), replaced=(
             'node', 'instance', 'network_info')),
+    Name(_DRIVER, '_unprovision', call=('instance', 'node'), replaced=(
+        'instance', 'node')),
     Name(_DRIVER, '_node_resource', call=('node',)),
     Name(_DRIVER, '_node_resources_unavailable', call=('node_obj',)),
     Name(_DRIVER, '_parse_node_properties', call=('node',)),

@@ -5,6 +5,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 import contextlib
 import functools
+import random
 from typing import Any
 from typing import TypeAlias
 
@@ -32,8 +33,9 @@ _VERSION = '1.18'
 _VERSION_OF_RESERVED = '1.26'
 # Passes of the resource tracker write the same inventory.
 _ATTEMPTS = 4
-# The most nodes whose classes are looked up, to find others that are free.
-_SAMPLES = 8
+# The most nodes whose classes are looked up in vain, to find others that are
+# free.
+_MISSES = 8
 #: An inventory, as Placement has it.
 _Known: TypeAlias = Mapping[str, Mapping[str, Any]]
 #: What is allocated, by class.
@@ -104,23 +106,32 @@ class Placement:
             classes only few others have
         """
         found, asked, left = frozenset[str](), set[str](), set(nodes)
-        for _ in range(_SAMPLES):
-            if len(left) <= _SAMPLES:
+        # By chance, classes that many nodes have come first. An owner of nodes
+        # chooses their classes, and can choose their UUIDs.
+        misses, samples = 0, sorted(left)
+        random.shuffle(samples)
+        for sample in samples:
+            if misses == _MISSES or len(left) <= _MISSES:
                 break
-            sample = min(left)
+            if sample not in left:
+                continue
             left.discard(sample)
+            misses += 1
             wanted = ','.join(
                 f'{each}:1' for each in sorted(self._classes(sample)))
             if not wanted or wanted in asked:
                 continue
             asked.add(wanted)
             try:
-                found |= self._uuids(f'?resources={wanted}')
+                free = self._uuids(f'?resources={wanted}')
             except Exception as error:
                 LOG.debug('Cannot list the free nodes, and ask for each: '
                           '%s', error)
                 break
-            left -= found
+            if left & free:
+                misses = 0
+            found |= free
+            left -= free
         return found
 
     def _classes(self, node: str) -> Collection[str]:

@@ -115,10 +115,11 @@ class NodeCache:
 
 
 class OwnNodes:
-    """Prevents Nova's driver from cleaning up a node of another instance.
+    """Prevents Nova's driver from taking a node from another instance.
 
-    Nova's driver uses the node as it was when the build began, and the service
-    may have been frozen since. To be mixed in before Nova's driver.
+    Nova's driver uses the node as it was when the build, or the delete, began,
+    and the service may have been frozen since. To be mixed in before Nova's
+    driver.
     """
 
     def _cleanup_deploy(self, node: sdk_node.Node, instance: objects.Instance,
@@ -129,19 +130,35 @@ class OwnNodes:
         :param instance: the instance
         :param network_info: its networks
         """
-        now = None
-        # If Ironic does not answer, Nova's own clean-up reports it.
-        with contextlib.suppress(*NO_ANSWER):
-            now = self.ironic_connection.get_node(  # type: ignore
-                node.id, fields=['instance_uuid']).instance_id
-        if isinstance(now, str) and now != instance.uuid:
-            LOG.warning('Node %(node)s has instance %(other)s now: it is not '
-                        'cleaned up after instance %(instance)s.', {
-                            'node': node.id, 'other': now,
-                            'instance': instance.uuid})
-            return
-        super()._cleanup_deploy(  # type: ignore[misc]
-            node, instance, network_info)
+        if not _is_of_another(self, node, instance):
+            super()._cleanup_deploy(  # type: ignore[misc]
+                node, instance, network_info)
+
+    def _unprovision(self, instance: objects.Instance, node: sdk_node.Node
+                     ) -> None:
+        """Tear down the machine of an instance.
+
+        :param instance: the instance
+        :param node: its node, as it was read
+        """
+        if not _is_of_another(self, node, instance):
+            super()._unprovision(instance, node)  # type: ignore[misc]
+
+
+def _is_of_another(source: Any, node: sdk_node.Node,
+                   instance: objects.Instance) -> bool:
+    """Return whether Ironic has another instance on a node by now."""
+    now = None
+    # If Ironic does not answer, Nova's own request reports it.
+    with contextlib.suppress(*NO_ANSWER):
+        now = source.ironic_connection.get_node(
+            node.id, fields=['instance_uuid']).instance_id
+    if not isinstance(now, str) or now == instance.uuid:
+        return False
+    LOG.warning('Node %(node)s has instance %(other)s now: it is not cleaned '
+                'up after instance %(instance)s.', {
+                    'node': node.id, 'other': now, 'instance': instance.uuid})
+    return True
 
 
 def fill_cache(source: NovaIronicDriver,

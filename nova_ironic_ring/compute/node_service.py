@@ -20,7 +20,7 @@ from nova_ironic_ring.core.looking import changes
 from nova_ironic_ring.core.passing import node_places
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import arrivals
-from nova_ironic_ring.core.taking.building import builds
+from nova_ironic_ring.core.taking.building import unclaimed
 from nova_ironic_ring.core.taking import leftovers
 from nova_ironic_ring.core.taking import new_nodes
 from nova_ironic_ring.core.taking import rows
@@ -321,7 +321,7 @@ class RingService(service.Service):
             node for node in result.places if node in made])
 
     def is_interrupted(self, instance: str, node: str) -> bool:
-        if builds.is_interrupted(self._between(), observation.Unclaimed(
+        if unclaimed.is_interrupted(self._between(), observation.Unclaimed(
                 instance, node, self.process.now())):
             return True
         LOG.info('Instance %(instance)s is to be built on node %(node)s of '

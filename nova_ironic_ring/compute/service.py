@@ -41,7 +41,7 @@ from nova_ironic_ring.core.passing import passes
 from nova_ironic_ring.core.passing import places
 from nova_ironic_ring.core.passing import reaction
 from nova_ironic_ring.core.peers import observation
-from nova_ironic_ring.core.taking.building import builds
+from nova_ironic_ring.core.taking.building import unclaimed
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import profile
@@ -499,7 +499,7 @@ class Service:
     def end_own(self) -> None:
         """End what had come to this service before it was started."""
         this = self._between()
-        builds.end_own(this)
+        unclaimed.end_own(this)
         self._tell(this.happened)
 
     def lists(self, place: str) -> bool:

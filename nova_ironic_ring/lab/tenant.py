@@ -17,6 +17,7 @@ from nova_ironic_ring.lab import shapes
 
 if TYPE_CHECKING:
     from openstack import connection
+    import requests
 
 #: The entry of clouds.yaml for the project's administrator.
 CLOUD = 'lab'
@@ -32,6 +33,8 @@ ZONES = ('zone-1', 'zone-2')
 #: first, it has no hosts.
 ISOLATED = 'nvme'
 
+# How often a request is sent again whose connection was closed.
+_RETRIES = 2
 _CATALOG = {
     'glance': ('image', ''),
     'neutron': ('network', ''),
@@ -86,17 +89,28 @@ def connect(state: lab_state.State, cloud: str = CLOUD,
     from keystoneauth1 import session as keystone_session
     import openstack
     from openstack import connection
-    import requests
     config = openstack.config.OpenStackConfig(
         config_files=[str(state.directory / 'clouds.yaml')],
         # A user's own OS_* would lead to another cloud.
         load_envvars=False).get_one(cloud=cloud, auth=account)
-    # No proxy either: a proxy could not reach loopback on this machine.
-    session = requests.Session()
-    session.trust_env = False
-    config.set_session_constructor(
-        functools.partial(keystone_session.Session, session=session))
+    config.set_session_constructor(functools.partial(
+        keystone_session.Session, session=http_session()))
     return connection.Connection(config=config)
+
+
+def http_session() -> 'requests.Session':
+    """Return what sends requests to the services of a lab."""
+    import requests
+    from requests import adapters
+    from urllib3.util import retry
+    session = requests.Session()
+    # A proxy could not reach loopback on this machine.
+    session.trust_env = False
+    # A server closes a connection that was idle, perhaps at the moment in
+    # which the next request is sent. Only what changes nothing is sent again.
+    session.mount('http://', adapters.HTTPAdapter(max_retries=retry.Retry(
+        _RETRIES, redirect=False, status=False, allowed_methods=['GET'])))
+    return session
 
 
 def register(state: lab_state.State) -> None:

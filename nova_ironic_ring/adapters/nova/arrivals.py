@@ -7,8 +7,6 @@ until that one claims a node. Nova notes when it begins, and not that it has
 come: this is noted here, as an event of the action that Nova has for it.
 """
 
-import datetime
-
 from nova.compute import instance_actions
 from nova.compute import utils as compute_utils
 from nova import context as nova_context
@@ -16,7 +14,7 @@ from nova.objects import instance_action
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from nova_ironic_ring.core.taking.building import builds
+from nova_ironic_ring.core.values import model
 
 LOG = logging.getLogger(__name__)
 
@@ -49,14 +47,14 @@ def note(context: nova_context.RequestContext, instance: str, host: str
                     {'instance': instance, 'error': error})
 
 
-def last(context: nova_context.RequestContext, instance: str) -> str | None:
-    """Name the service that a build, or an unshelving, has come to last.
+def last(context: nova_context.RequestContext, instance: str
+         ) -> model.Arrival | None:
+    """Read the service that a build, or an unshelving, has come to last.
 
     :param context: with the rights of an administrator
     :param instance: the UUID of the instance
-    :returns: None if it has come to none yet, or is on its way to the next
-        after one that has failed; or to one with Nova's own driver, and waits
-        for its turn there
+    :returns: None if it has come to none yet; or to one with Nova's own
+        driver, and waits for its turn there
     """
     for action in instance_action.InstanceActionList.get_by_instance_uuid(
             context, instance):
@@ -67,18 +65,18 @@ def last(context: nova_context.RequestContext, instance: str) -> str | None:
                 in instance_action.InstanceActionEventList.get_by_action(
                     context, action.id)
                 if event.event in _EVENTS[action.action] and event.host), None)
-            return None if last is None or _is_given_up(last) else str(
-                last.host)
+            return None if last is None else model.Arrival(
+                str(last.host), _given_up(last))
     return None
 
 
-def _is_given_up(event: instance_action.InstanceActionEvent) -> bool:
-    """Say of what has no service whether it is on its way to the next one.
+def _given_up(event: instance_action.InstanceActionEvent) -> float | None:
+    """Say of what has no service when this one has given it to the next one.
 
-    Where Nova could not have it built elsewhere, this has failed as well. What
-    has not come there after long, has been lost.
+    Where Nova could not have it built elsewhere, this has failed as well.
+
+    :returns: how many seconds ago; None if the service has not
     """
-    return bool(
-        event.event == _BUILDS and event.result == 'Success'
-        and timeutils.utcnow(with_timezone=True) - event.finish_time
-        < datetime.timedelta(seconds=builds.PATIENCE))
+    return (timeutils.utcnow(with_timezone=True) - event.finish_time
+            ).total_seconds() if (
+                event.event == _BUILDS and event.result == 'Success') else None

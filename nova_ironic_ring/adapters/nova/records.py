@@ -308,7 +308,7 @@ class Nova:
             self.context, {'vm_state': vm_states.BUILDING, 'deleted': False},
             expected_attrs=[])]
 
-    def arrived_at(self, instance: str) -> str | None:
+    def arrived_at(self, instance: str) -> model.Arrival | None:
         return arrivals.last(self.context, instance)
 
     def end_build(self, instance: str, host: str | None,

@@ -20,6 +20,7 @@ from nova_ironic_ring.core.looking import own_work
 from nova_ironic_ring.core.passing import places
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import builds
+from nova_ironic_ring.core.taking.building import unclaimed
 from nova_ironic_ring.core.taking import leftovers
 from nova_ironic_ring.core.taking import pool_return
 from nova_ironic_ring.core.taking import pool_takeover
@@ -114,7 +115,8 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
                   if step.decision.lists}
         _empty_pools(this, pool_return.Own(seen.nodes, rows), expected)
         builds.look_at_givers(this, seen.nodes, listed)
-        builds.look_at_unclaimed(this)
+        unclaimed.search(this, rows)
+        unclaimed.look_at_unclaimed(this)
         builds.look_again(this)
         builds.release_ended(this, seen.nodes)
         leftovers.clean(this, pool_return.Own(seen.nodes, rows))

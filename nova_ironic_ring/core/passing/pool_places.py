@@ -24,6 +24,7 @@ from nova_ironic_ring.core.passing import places
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.taking.building import builds
+from nova_ironic_ring.core.taking.building import unclaimed
 from nova_ironic_ring.core.taking import pool_records
 from nova_ironic_ring.core.taking import pool_takeover
 from nova_ironic_ring.core.taking import rereads
@@ -126,6 +127,8 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
                 _settle(this, seen)
         builds.release_ended(this, {
             uuid: node.instance for uuid, node in listed.items()})
+        unclaimed.search(this, {pool.uuid for pool in own.found.values()})
+        unclaimed.look_at_unclaimed(this)
         pool_records.remove(
             this, _replaced(seen, claimed, came.instances))
         counted = {pool.uuid: True for pool in own.found.values()}

@@ -178,7 +178,7 @@ class LeftBuild:
 
 @dataclasses.dataclass(frozen=True)
 class Unclaimed:
-    """A build that no service had claimed when this one started.
+    """A build that no service had claimed when this one found it.
 
     :ivar instance: the UUID of the instance
     :ivar node: the UUID of the node that it has an allocation of
@@ -331,8 +331,10 @@ class Memory:
     :ivar left_builds: what dead services were to build
     :ivar handovers: what live services may still be about to build on nodes
         that they have handed over
-    :ivar unclaimed: builds that waited for this service, or for a peer, when
-        this one started
+    :ivar unclaimed: builds that no service had claimed, at the start or when
+        this service searched for such builds
+    :ivar searched: when it searched for them last, in seconds; None if it has
+        not begun
     :ivar cleaning: the search for what is left of nodes of dead services
     :ivar pooled: its pools, where it has the pool driver
     :ivar nodes: the instance on each node, as Ironic has listed them last
@@ -371,6 +373,7 @@ class Memory:
     left_builds: tuple[LeftBuild, ...] = ()
     handovers: Handovers = dataclasses.field(default_factory=Handovers)
     unclaimed: tuple[Unclaimed, ...] = ()
+    searched: float | None = None
     cleaning: Cleaning = dataclasses.field(default_factory=Cleaning)
     pooled: Pooled = dataclasses.field(default_factory=Pooled)
     nodes: model.Nodes = dataclasses.field(default_factory=dict)

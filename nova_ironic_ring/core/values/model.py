@@ -105,6 +105,19 @@ class LastPass:
     node: str | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class Arrival:
+    """Where a build, or an unshelving, has come last.
+
+    :ivar host: the name of the service
+    :ivar given_up: seconds since that service has given it to the next one;
+        None if it has not
+    """
+
+    host: str
+    given_up: float | None = None
+
+
 #: A time before all others.
 NEVER = datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
 

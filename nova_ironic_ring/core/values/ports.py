@@ -243,7 +243,7 @@ class Nova(Protocol):
         :returns: by UUID, of those that no service has claimed a node for
         """
 
-    def arrived_at(self, instance: str) -> str | None:
+    def arrived_at(self, instance: str) -> model.Arrival | None:
         """Read the service that a build, or an unshelving, has come to last.
 
         :param instance: its UUID

@@ -178,6 +178,8 @@ class Cloud:
         their service is disabled, as far as it has been told
     :ivar arrived: the service that each build has come to last, as far as that
         is known
+    :ivar given_up: how many seconds ago that service has given each build to
+        the next one, if it has
     """
 
     now: float = 0.0
@@ -196,6 +198,16 @@ class Cloud:
     providers: set[str] = dataclasses.field(default_factory=set)
     kept_away: set[str] = dataclasses.field(default_factory=set)
     arrived: dict[str, str] = dataclasses.field(default_factory=dict)
+    given_up: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def arrival(self, instance: str) -> model.Arrival | None:
+        """Return where a build has come last; None if it has come to none.
+
+        :param instance: its UUID
+        """
+        host = self.arrived.get(instance)
+        return None if host is None else model.Arrival(
+            host, self.given_up.get(instance))
 
     def beat(self, host: str) -> None:
         """Write the heartbeat of a service.
@@ -409,8 +421,8 @@ class Nova:
                 in self.cloud.instances.items()
                 if instance.host is None and instance.is_to_be_built}
 
-    def arrived_at(self, instance: str) -> str | None:
-        return self.cloud.arrived.get(instance)
+    def arrived_at(self, instance: str) -> model.Arrival | None:
+        return self.cloud.arrival(instance)
 
     def end_build(self, instance: str, host: str | None,
                   is_claimed: bool = True) -> bool:

@@ -11,16 +11,14 @@ import time
 from openstack import connection
 
 from nova_ironic_ring.lab import cloud
-from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab import servers
+from nova_ironic_ring_tools.faults import deployments
 from nova_ironic_ring_tools.faults import operators
 
 _HOST = 'compute-2'
 _DEPLOYMENTS = 4
 #: The titles of the columns.
 COLUMNS = ('finished', 'after')
-# Seconds that each of the two steps of a deployment takes.
-_DELAY = 8
 # Seconds: far more than the work takes.
 _PATIENCE = 120
 
@@ -119,26 +117,13 @@ def _tasks(lab: cloud.Lab) -> Iterator[list[_Check]]:
 
 @contextlib.contextmanager
 def _deployments(lab: cloud.Lab) -> Iterator[list[_Check]]:
-    services.Ironic(lab.context, overrides={
-        'fake': {'deploy_delay': _DELAY}}).restart()
-    try:
+    with deployments.slow(lab):
         link = lab.connect()
         booted = [servers.boot(link, f'deploying-{number}', _HOST).id
                   for number in range(_DEPLOYMENTS)]
-        lab.wait('Deployments', lambda: _are_deploying(lab, booted),
-                 poll=0.1)
+        deployments.wait(lab, booted)
         yield [functools.partial(_is, link, server, 'ACTIVE')
                for server in booted]
-    finally:
-        services.Ironic(lab.context).restart()
-
-
-def _are_deploying(lab: cloud.Lab, asked: list[str]) -> bool:
-    with lab.database.connect('ironic') as opened, opened.cursor() as cursor:
-        cursor.execute('SELECT provision_state FROM nodes '
-                       'WHERE instance_uuid IN %s', (asked,))
-        return [state for (state,) in cursor.fetchall()] == (
-            ['deploying'] * len(asked))
 
 
 def _is(link: connection.Connection, server: str, status: str) -> bool:

@@ -19,6 +19,7 @@ from nova_ironic_ring.lab import place
 from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import view
+from nova_ironic_ring_tools.faults import deployments
 from nova_ironic_ring_tools.faults import watch
 
 _COMPUTES = 3
@@ -26,9 +27,7 @@ _NODES = 30
 _DEAD = 'compute-1'
 # Seconds of silence after which the drivers of this project move instances.
 _SILENCE = 12
-# Seconds from the request for a build to the death, so that Ironic has begun,
-# and from the death to the request for another build.
-_BEGUN = 2
+# Seconds from the death to the request for another build.
 _LATER = 30
 # Seconds for which the service is dead, and for which it is watched when it
 # has come back.
@@ -74,7 +73,8 @@ class Outage:
     :ivar share: how many free nodes were with the service
     :ivar usable: seconds until a service that is up has each free node
     :ivar rebooted: seconds until the server of the service was rebooted
-    :ivar begun: the status of the server that was being built, at the end
+    :ivar begun: the status of the server that was being built, at the end;
+        and after the return of the service, if that has changed it
     :ivar asked: the status of a server that was asked for later, at the end
     :ivar healed: seconds from the start of the service until all that is done
     :ivar changes: how many changes of owner the death and the return made
@@ -143,7 +143,8 @@ def _measure(setup: SetUp) -> Outage:
     with fixture:
         if setup.sharded:
             _shard(fixture.lab)
-        return _Experiment(fixture.lab).run()
+        with deployments.slow(fixture.lab):
+            return _Experiment(fixture.lab).run()
 
 
 def _shard(lab: cloud.Lab) -> None:
@@ -177,7 +178,7 @@ class _Experiment:
         kept = servers.wait_active(
             self._link, servers.boot(self._link, 'kept', _DEAD))
         begun = servers.boot(self._link, 'begun', _DEAD)
-        time.sleep(_BEGUN)
+        deployments.wait(self._lab, [begun.id])
         self._watch.restart()
         self._lab.compute(_DEAD).kill()
         self._start = time.monotonic()
@@ -203,6 +204,8 @@ class _Experiment:
                 outage.healed = now
                 break
             time.sleep(_POLL)
+        if (status := self._status(begun)) != outage.begun:
+            outage.begun += f', then {status}'
         self._wait_quiet()
         outage.changes = len(self._watch.changes())
         return outage

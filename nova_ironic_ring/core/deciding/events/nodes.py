@@ -160,7 +160,8 @@ class HandoversUnknown(base.Event):
 
     def text(self) -> str:
         return ('Cannot find out whether builds are on their way to former '
-                f'owners of nodes; the next pass tries again: {self.error}')
+                'owners of nodes, or lost; the next pass tries again: '
+                f'{self.error}')
 
 
 @dataclasses.dataclass(frozen=True)

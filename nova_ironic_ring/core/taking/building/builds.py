@@ -7,7 +7,7 @@ service, and no longer or not yet needs a machine, is taken over by this
 service, whose recovery continues with it.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 import dataclasses
 import functools
 
@@ -18,14 +18,6 @@ from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
-
-
-#: Seconds in which a build comes to a service, or to its turn at one with
-#: Nova's own driver.
-PATIENCE = 1800.0
-#: Seconds in which a build that has come to a service has its turn there.
-#: After a restart, a service with Nova's own driver no longer builds it.
-LONGEST = 86400.0
 
 
 def look(this: one_pass.Pass, node: str, host: str | None
@@ -168,106 +160,6 @@ def of_live_givers(nova: ports.Nova, builds: Sequence[observation.LeftBuild]
                 each, consumers=frozenset(waiting | unknown),
                 looks=each.looks - 1 if unknown else each.looks))
     return tuple(kept)
-
-
-def is_interrupted(this: one_pass.Pass, found: observation.Unclaimed) -> bool:
-    """Decide on a build that was under way when a service starts.
-
-    Nova believes that this service had each build on a node of this service
-    before its start. But a peer may have it: one that handed over the node
-    after the scheduler had chosen it. Such a build is remembered, and looked
-    at again; and so is one that has come to no service yet.
-
-    :param this: what is remembered, and the ports
-    :param found: the build
-    :returns: whether it has ended with this service's former process
-    """
-    nova, me, memory = this.world.nova, this.current.me, this.memory
-    instance = nova.instances([found.instance]).get(found.instance)
-    if instance is None or instance.host_name == me:
-        return True
-    if instance.host is not None:
-        memory.handovers.builds += (observation.LeftBuild(
-            found.node, instance.host, frozenset({found.instance})),)
-        return False
-    at = nova.arrived_at(found.instance)
-    if at is not None and model.canonical(at) == me:
-        return True
-    others = [service.host for service in nova.all_services()
-              if service.name != me and not service.forced_down]
-    if not nova.scopes(others):
-        return True
-    memory.unclaimed += (dataclasses.replace(found, host=at),)
-    return False
-
-
-def end_own(this: one_pass.Pass) -> None:
-    """End what had come to this service before it was started.
-
-    Nova finds only builds on nodes that the service lists, and no unshelvings.
-    Call it before anything can come to the service.
-
-    :param this: what is remembered, and the ports
-    """
-    nova, current = this.world.nova, this.current
-    for uuid, instance in sorted(nova.unclaimed().items()):
-        at = nova.arrived_at(uuid)
-        if at is None or model.canonical(at) != current.me:
-            continue
-        node = min(this.world.placement.providers_of(uuid), default='none')
-        with this.going_on(events.BuildNotEnded, node, uuid, current.host):
-            end(this, observation.LeftBuild(
-                node, current.host, frozenset({uuid})), uuid, instance)
-
-
-def look_at_unclaimed(this: one_pass.Pass) -> None:
-    """End the builds that no service will claim.
-
-    A build that has come to a peer waits for its turn there: at most a day,
-    and as long as the peer is alive. An error here does not fail the pass:
-    instances may have been taken over.
-
-    :param this: the pass
-    """
-    world, host, left = this.world, this.current.host, this.memory.unclaimed
-    if not left or not this.standing.is_trusted:
-        return
-    found: Mapping[str, model.Instance] | None = None
-    with this.going_on(events.HandoversUnknown):
-        found = world.nova.instances(each.instance for each in left)
-    if found is None:
-        return
-    here = world.process.waiting_builds()
-    kept = list[observation.Unclaimed]()
-    for each in left:
-        instance = found.get(each.instance)
-        if instance is None or instance.host is not None or (
-                not instance.is_building or each.instance in here):
-            continue
-        kept.append(each)
-        with this.going_on(
-                events.BuildNotEnded, each.node, each.instance, host):
-            if not _is_over(this, each):
-                continue
-            if world.nova.end_build(each.instance, host, False):
-                this.happened.append(events.BuildEnded(
-                    each.node, each.instance, host))
-                world.placement.free(each.instance)
-            kept.remove(each)
-    this.memory.unclaimed = tuple(kept)
-
-
-def _is_over(this: one_pass.Pass, each: observation.Unclaimed) -> bool:
-    """Return whether no service will build what none has claimed."""
-    host, waits = each.host, this.world.process.now() - each.since
-    if waits >= LONGEST:
-        return True
-    if host is None:
-        if waits < PATIENCE:
-            return False
-        host = this.world.nova.arrived_at(each.instance)
-    return host is None or model.canonical(host) == this.current.me or (
-        looking.at_all_services(this).membership.is_lost(host))
 
 
 def end(this: one_pass.Pass, left: observation.LeftBuild, uuid: str,

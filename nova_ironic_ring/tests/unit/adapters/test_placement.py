@@ -537,6 +537,19 @@ class ManyTestCase(base.BaseTestCase):
         self.assertEqual(set(self.nodes) - used, self.port.unused(self.nodes))
         self.assertGreater(20, self.read.call_count)
 
+    def test_many_classes_and_nodes_whose_classes_nobody_else_has(self):
+        # Their owner has chosen their UUIDs.
+        odd = [f'00000000-0000-0000-0000-{number:012}' for number in range(9)]
+        for number, node in enumerate(odd):
+            self.real.add(node, node, **{f'CUSTOM_ODD_{number}': (1, 0)})
+        for kind in range(5):
+            for _ in range(15):
+                node = uuidutils.generate_uuid()
+                self.real.add(node, node, **{f'CUSTOM_KIND_{kind}': (1, 0)})
+                self.nodes.append(node)
+        self.assertEqual(frozenset(), self.port.in_use(self.nodes + odd))
+        self.assertGreaterEqual(35, self.read.call_count)
+
     def test_what_is_added_is_no_room(self):
         # All its other classes have room for more.
         nodes = self._add(20, CUSTOM_LICENSE=(10, 0))

@@ -670,6 +670,8 @@ class PrivateNamesTestCase(base.BaseTestCase):
                  .parameters))
         self.assertIn('self._cleanup_deploy(',
                       inspect.getsource(driver.IronicDriver.spawn))
+        self.assertIn('self._unprovision(instance, node)',
+                      inspect.getsource(driver.IronicDriver.destroy))
 
     def test_requests_are_watched(self):
         compute = mock.Mock(spec=manager.ComputeManager, reportclient=None)

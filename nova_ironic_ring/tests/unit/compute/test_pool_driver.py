@@ -663,6 +663,21 @@ class ReserveTestCase(PoolDriverTestCase):
         self.assertEqual('another', self.cloud.nodes[node].instance)
         self.assertIn('has instance another now', self.log.output)
 
+    def test_delete_of_a_node_that_another_instance_has_by_now(self):
+        # It was frozen when it had read its node, and a peer has finished the
+        # delete since.
+        instance, node = self.build()
+        seen = self.nova.node(node)
+        self.nova.provision_states[node] = 'active'
+        with mock.patch.object(
+                self.driver, '_validate_instance_and_node',
+                return_value=seen):
+            self.cloud.nodes[node].instance = 'another'
+            self.driver.destroy(None, instance, None)
+        self.assertEqual('another', self.cloud.nodes[node].instance)
+        self.assertEqual('active', self.nova.provision_states[node])
+        self.assertIn('has instance another now', self.log.output)
+
     def test_clean_up_of_an_instance_that_was_active(self):
         # Which somebody has asked to be built once more.
         instance, node = self.build()

@@ -12,7 +12,7 @@ from nova import exception
 from nova import objects
 
 from nova_ironic_ring.compute import pool_driver
-from nova_ironic_ring.core.taking.building import builds
+from nova_ironic_ring.core.taking.building import unclaimed
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.unit.compute import base
 
@@ -29,7 +29,7 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
     def setUp(self):
         super().setUp()
         # Seconds: each minute is a pass.
-        self.useFixture(fixtures.MockPatchObject(builds, 'PATIENCE', 360.0))
+        self.useFixture(fixtures.MockPatchObject(unclaimed, 'PATIENCE', 360.0))
         self.node = min(self.desired('me', 'a', 'b'))
         self.nova.own(self.node, 'me')
 
@@ -168,7 +168,7 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         self.build()
         self.cloud.arrived['new'] = 'a'
         self.restart()
-        self.run_passes(2 * builds.PATIENCE)
+        self.run_passes(2 * unclaimed.PATIENCE)
         self.assertEqual(('building', 'scheduling'), self.state())
         # It goes with the peer, and at once.
         self.nova.change_service('a', forced_down=True)
@@ -177,11 +177,11 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         self.assertEqual(set(), self.cloud.allocations[self.node])
 
     def test_one_that_waits_longest_at_a_peer(self):
-        self.useFixture(fixtures.MockPatchObject(builds, 'LONGEST', 900.0))
+        self.useFixture(fixtures.MockPatchObject(unclaimed, 'LONGEST', 900.0))
         self.build()
         self.cloud.arrived['new'] = 'a'
         self.restart()
-        self.run_passes(builds.LONGEST - 120)
+        self.run_passes(unclaimed.LONGEST - 120)
         self.assertEqual(('building', 'scheduling'), self.state())
         self.run_passes(240)
         self.assertEqual(('error', None), self.state())
@@ -190,32 +190,87 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         self.build()
         self.restart()
         self.cloud.arrived['new'] = 'a'
-        self.run_passes(2 * builds.PATIENCE)
+        self.run_passes(2 * unclaimed.PATIENCE)
         self.assertEqual(('building', 'scheduling'), self.state())
 
     def test_one_that_has_come_here_and_waits_here_no_more(self):
         self.build()
         self.restart()
         self.cloud.arrived['new'] = 'me'
-        self.run_passes(builds.PATIENCE + 240)
+        self.run_passes(unclaimed.PATIENCE + 240)
         self.assertEqual(('error', None), self.state())
 
     def test_one_that_waits_at_a_peer(self):
         self.build()
         self.restart()
         self.assertEqual(('building', 'scheduling'), self.state())
-        self.run_passes(builds.PATIENCE - 120)
+        self.run_passes(unclaimed.PATIENCE - 120)
         self.assertEqual(('building', 'scheduling'), self.state())
         # It has come to its turn there.
         self.nova.change_instance('new', host='a', node=self.node)
-        self.run_passes(builds.PATIENCE)
+        self.run_passes(unclaimed.PATIENCE)
         self.assertEqual(('building', 'scheduling'), self.state())
         self.assertEqual((), self.me.ring.memory.unclaimed)
+
+    def test_one_that_was_sent_to_a_service_that_has_died(self):
+        """Nova sends what has failed to the next host, alive or not."""
+        for given_up in None, 0.0:
+            self.restart(())
+            self.run_passes(120)
+            self.build()
+            # It has failed at a peer, and came to no other service.
+            self.cloud.arrived.clear()
+            if given_up is not None:
+                self.cloud.arrived['new'] = 'a'
+                self.cloud.given_up['new'] = given_up
+            self.run_passes(unclaimed.PATIENCE)
+            self.assertEqual(('building', 'scheduling'), self.state())
+            self.cloud.given_up['new'] = unclaimed.PATIENCE
+            self.run_passes(unclaimed.SEARCH_INTERVAL + 240)
+            self.assertEqual(('error', None), self.state())
+            self.assertEqual(set(), self.cloud.allocations[self.node])
+
+    def test_one_that_was_given_up_just_now(self):
+        self.build()
+        self.restart()
+        self.cloud.arrived['new'] = 'a'
+        self.cloud.given_up['new'] = 1.0
+        self.run_passes(unclaimed.PATIENCE + 240)
+        self.assertEqual(('building', 'scheduling'), self.state())
+
+    def test_one_that_comes_late_and_one_of_another_node(self):
+        self.restart(())
+        self.run_passes(120)
+        self.build()
+        other = self.cloud.allocations.pop(self.node)
+        self.cloud.allocations['of-a-peer'] = other
+        self.run_passes(unclaimed.SEARCH_INTERVAL)
+        self.assertEqual((), self.me.ring.memory.unclaimed)
+        self.cloud.allocations[self.node] = other
+        self.run_passes(unclaimed.SEARCH_INTERVAL)
+        (found,) = self.me.ring.memory.unclaimed
+        self.assertEqual(('new', self.node), (found.instance, found.node))
+        self.nova.change_instance('new', host='a', node=self.node)
+        self.run_passes(120)
+        self.assertEqual((), self.me.ring.memory.unclaimed)
+
+    def test_search_without_an_answer(self):
+        self.restart(())
+        self.run_passes(120)
+        self.build()
+        with mock.patch.object(
+                self.me.ring.placement.__class__, 'providers_of',
+                side_effect=exception.PlacementAPIConnectFailure()):
+            self.run_passes(unclaimed.SEARCH_INTERVAL)
+        self.assertEqual((), self.me.ring.memory.unclaimed)
+        self.run_passes(120)
+        (found,) = self.me.ring.memory.unclaimed
+        self.assertEqual('new', found.instance)
 
     def test_one_that_waits_nowhere(self):
         self.build()
         self.restart()
-        self.run_passes(builds.PATIENCE + 240)
+        self.run_passes(unclaimed.PATIENCE + 240)
         self.assertEqual(('error', None), self.state())
         self.assertEqual(set(), self.cloud.allocations[self.node])
         self.assertEqual((), self.me.ring.memory.unclaimed)
@@ -224,13 +279,13 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         self.build()
         self.restart()
         self.me.ring.process.builds.add('new')
-        self.run_passes(builds.PATIENCE + 240)
+        self.run_passes(unclaimed.PATIENCE + 240)
         self.assertEqual(('building', 'scheduling'), self.state())
 
     def test_one_that_a_peer_is_building(self):
         self.build('a', 'block_device_mapping')
         self.restart()
-        self.run_passes(builds.PATIENCE + 240)
+        self.run_passes(unclaimed.PATIENCE + 240)
         self.assertEqual(('building', 'block_device_mapping'), self.state())
 
     def test_one_that_a_peer_was_building_when_it_died(self):

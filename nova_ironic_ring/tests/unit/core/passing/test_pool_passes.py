@@ -13,6 +13,7 @@ from nova_ironic_ring.core.passing import pool_places
 from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import trust
+from nova_ironic_ring.core.taking.building import unclaimed
 from nova_ironic_ring.core.values import kinds
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
@@ -598,6 +599,27 @@ class UnansweredTestCase(pool_base.PoolPassTestCase):
         self.assertRaises(one_pass.UnansweredError, service.run_pass)
         self.assertIsNone(service.memory.confidence.bad_at)
         self.assertEqual(before, service.memory.pooled)
+
+
+class LostBuildsTestCase(pool_base.PoolPassTestCase):
+    """A build has a pool, and its message has been lost."""
+
+    def test_it_ends(self):
+        service = self.services['a']
+        uuid = service.pool.uuid
+        self.allocate(service.pool.name, 'i')
+        self.cloud.instances['i'] = model.Instance(
+            None, None, is_building=True)
+        self.run_passes(int(unclaimed.PATIENCE / 60), 60.0)
+        self.assertIn('i', self.cloud.allocations[uuid])
+        ended = []
+        for _ in range(int(unclaimed.SEARCH_INTERVAL / 60) + 2):
+            self.run_passes(1, 60.0)
+            ended += [host for host, each in self.services.items()
+                      if each.happened(events.BuildEnded)]
+        self.assertEqual(set(), self.cloud.allocations[uuid])
+        # Only one of the services has the pool.
+        self.assertEqual(['a'], ended)
 
 
 class DeletedTestCase(pool_base.PoolPassTestCase):
