@@ -674,21 +674,22 @@ def guard_evacuations(source: NovaIronicDriver,
 
 def before_each_start(source: NovaIronicDriver,
                       settle: Callable[[nova_context.RequestContext,
-                                        objects.Instance], object]) -> None:
+                                        objects.Instance], bool]) -> None:
     """Call something with each instance before Nova recovers it.
 
     Nova does so when the service starts, and :func:`recover` asks for it.
 
     :param source: the driver that the manager has
-    :param settle: called with a context and the instance
+    :param settle: called with a context and the instance; returns whether Nova
+        is to leave the instance alone
     """
     compute = source.virtapi._compute
     begin = compute._init_instance
 
     def init(context: nova_context.RequestContext,
              instance: objects.Instance) -> None:
-        settle(context, instance)
-        begin(context, instance)
+        if not settle(context, instance):
+            begin(context, instance)
     compute._init_instance = init
 
 

@@ -140,8 +140,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         upstream.guard_rebuilt(self, guards.is_where_it_was)
         upstream.guard_failed_rebuild(self, guards.is_kept_there)
         upstream.guard_evacuations(self, evacuations.refuse)
-        upstream.before_each_start(self, functools.partial(
-            evacuations.settle_at_start, self))
+        upstream.before_each_start(self, self._settle_at_start)
         upstream.update_in_turn(self)
         upstream.when_started(self, self.ring_reactions.start)
         upstream.when_started(self, self.ring_changes.start)
@@ -158,6 +157,15 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         """Return whether this service was to do a build, before its start."""
         with self.ring_lock:
             return self.ring_service.is_interrupted(instance.uuid, node)
+
+    def _settle_at_start(self, context: nova_context.RequestContext,
+                         instance: objects.Instance) -> bool:
+        """Do what Nova's own start does not do for an instance.
+
+        :returns: whether Nova is to leave the instance alone
+        """
+        evacuations.settle_at_start(self, context, instance)
+        return self.ring_recovery.resume(context, instance)
 
     def _end_own(self) -> None:
         """End what had come to this service before it was started."""

@@ -17,6 +17,7 @@ from oslo_utils import timeutils
 
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.peers import membership
+from nova_ironic_ring.core.values import model
 
 #: The event by which a command asks for something that a service then does.
 ASKED = 'ironic_ring_asked'
@@ -76,6 +77,33 @@ def ask(context: nova_context.RequestContext, entry: audit.Entry) -> None:
     else:
         context.request_id = action.request_id
     _add_event(context, action, ASKED, entry)
+
+
+def failed_over(context: nova_context.RequestContext, instance: str, host: str,
+                since: datetime.datetime | None) -> str | None:
+    """Return the dead service that a service has taken an instance over from.
+
+    :param context: with the rights of an administrator
+    :param instance: the UUID of the instance
+    :param host: the name of the service that has it
+    :param since: what happened before is ignored, with time zone; None to
+        ignore nothing
+    :returns: the name of the service that had it last; None if nobody has
+        recorded that since then
+    """
+    name = audit.ACTIONS[audit.Code.INSTANCE_FAILED_OVER]
+    for action in instance_action.InstanceActionList.get_by_instance_uuid(
+            context, instance, limit=_LATEST):
+        if action.action != name:
+            continue
+        for event in instance_action.InstanceActionEventList.get_by_action(
+                context, action.id):
+            if event.event == name and event.details and (
+                    model.canonical(event.host or '') == model.canonical(host)
+                    and (since is None or event.finish_time >= since)):
+                said: str | None = json.loads(event.details).get('from')
+                return said
+    return None
 
 
 def _begin(context: nova_context.RequestContext, entry: audit.Entry,

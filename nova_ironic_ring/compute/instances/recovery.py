@@ -20,6 +20,7 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters.nova import marks
 from nova_ironic_ring.adapters.nova import user_requests
+from nova_ironic_ring.adapters.trail import actions
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute.instances import evacuations
 from nova_ironic_ring.compute.recording import counters
@@ -50,6 +51,8 @@ _SHELVING = frozenset({
     # Never with Nova's ironic driver, which makes no image.
     task_states.SHELVING_IMAGE_PENDING_UPLOAD,
     task_states.SHELVING_IMAGE_UPLOADING})
+# In these, something may be left to do although there is no task.
+_UNFINISHED = frozenset({vm_states.BUILDING, vm_states.SHELVED_OFFLOADED})
 #: By the task that Nova's API sets: the task by which Nova's recovery does
 #: what the user has asked for.
 _BEGUN = {task_states.REBOOTING: task_states.REBOOT_PENDING,
@@ -130,6 +133,46 @@ class Recovery:
             # It does not fail the pass, and the next one tries again.
             self._is_busy = False
             LOG.error(_NO_THREAD, error)
+
+    def resume(self, context: nova_context.RequestContext,
+               instance: objects.Instance) -> bool:
+        """Continue with an instance after a restart of this service.
+
+        Nova's own recovery of a start would end a build, leave other tasks as
+        they are, and lose some deletes.
+
+        :param context: with the rights of an administrator
+        :param instance: an instance of this service
+        :returns: whether it was taken over, and not recovered before this
+            service was started: then Nova is to leave it alone
+        """
+        if instance.node is None or instance.task_state is None and (
+                instance.vm_state not in _UNFINISHED):
+            return False
+        with self._lock:
+            if any(job.taken.instance == instance.uuid for job in self._jobs):
+                # This is a step of its recovery.
+                return False
+        try:
+            request = user_requests.last(
+                context, instance.uuid, instance.task_state or '')
+            host = actions.failed_over(
+                context, instance.uuid, CONF.host,
+                request and request.start_time)
+        except Exception as error:
+            LOG.warning('Cannot find out whether instance %(instance)s was '
+                        'taken over, and was not recovered before this '
+                        'service was started: %(error)s', {
+                            'instance': instance.uuid, 'error': error})
+            return False
+        if host is None:
+            return False
+        LOG.info('Instance %(instance)s was taken over from %(host)s, and not '
+                 'recovered before this service was started: this goes on.', {
+                     'instance': instance.uuid, 'host': host})
+        self.start([model.Takeover(
+            instance.node, instance.uuid, host, instance.task_state, True)])
+        return True
 
     def _run(self) -> None:
         """Look at all that is due, until nothing is left."""

@@ -356,6 +356,25 @@ class WorkUnderWayTestCase(_FailoverTestCase):
             for each in self.cloud.compute.server_interfaces(server)])
         self.assertReboots(server)
 
+    def test_taker_that_is_restarted_in_the_middle(self):
+        with self._configured_ironic(fake={'deploy_delay': 15}):
+            server = self.boot('deploying', self.dead)
+            self.lab.wait('A deployment', lambda: (
+                self._provision_state(server) == 'deploying'), poll=0.05)
+            self._die()
+            # That is recorded in the background.
+            self.lab.wait('The action of the failover', lambda: bool(
+                self.ring_actions(server)), poll=0.05)
+            taker = self._host_of(server)
+            self.lab.compute(taker).kill()
+            self.lab.start_compute(taker)
+            # Nova's own start would set it to ERROR.
+            server = servers.wait_active(self.cloud, server)
+        self.assertEqual(taker, server.compute_host)
+        self._wait_places(server)
+        self._bring_back()
+        self.assertReboots(server)
+
     def _host_of(self, server: sdk_server.Server) -> str:
         """Read which service has a server, as soon as that changes."""
         with self.lab.cell() as connected, connected.cursor() as cursor:

@@ -659,6 +659,9 @@ class PrivateNamesTestCase(base.BaseTestCase):
         upstream.recover(source, 'context', 'instance')
         settle.assert_called_once_with('context', 'instance')
         init.assert_called_once_with('context', 'instance')
+        settle.side_effect, settle.return_value = None, True
+        upstream.recover(source, 'context', 'another')
+        init.assert_called_once_with('context', 'instance')
         start = inspect.getsource(manager.ComputeManager.init_host)
         self.assertLess(start.index('self.driver.init_host('),
                         start.index('self._init_instance(context, instance)'))

@@ -12,6 +12,7 @@ import fixtures
 import futurist
 from nova.compute import manager
 from nova.compute import power_state
+from nova import exception
 from nova import objects
 from openstack.baremetal.v1 import node as sdk_node
 from oslotest import base
@@ -19,6 +20,7 @@ from oslotest import base
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute.instances import recovery
 from nova_ironic_ring.compute.recording import counters
+from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base as compute_base
@@ -671,3 +673,71 @@ class ShelvedTestCase(RecoveringTestCase):
         self.assertShelved()
         # Else the node would be lost.
         self.assertEqual(['deleted'], self.asked)
+
+
+class ResumedTestCase(RecoveringTestCase):
+    """The service is restarted before it has recovered an instance."""
+
+    def setUp(self):
+        super().setUp()
+        self.me.driver.init_host('me')
+
+    def _start(self, vm_state: str, task: str | None,
+               code: audit.Code = audit.Code.INSTANCE_FAILED_OVER) -> None:
+        """Have Nova's start look at an instance, and finish the rest."""
+        self.nova.actions.append(audit.Entry(
+            code, 'me', instance='instance', source='dead', target='me'))
+        self.nova.vm_states['instance'] = vm_state
+        self.nova.put('instance', NODE, 'me', task=task,
+                      is_building=vm_state == 'building')
+        self.nova.cloud.nodes[NODE].instance = 'instance'
+        self.me.manager._init_instance(
+            'context', self.nova.instance('instance'))
+        for _ in range(1000):
+            if not self.recovery.pending:
+                break
+            time.sleep(0.01)
+        self.assertEqual(0, self.recovery.pending)
+        found = self.nova.instance('instance')
+        self.now = found.vm_state, found.task_state
+
+    def test_rescue(self):
+        self.states = ['rescuing', 'rescue']
+        self._start('active', 'rescuing')
+        self.assertEqual(('rescued', None), self.now)
+        # It is one more step of the recovery, which this one has not begun.
+        self.init.assert_called_once()
+        self.assertIn('was taken over from dead, and not recovered before',
+                      self.log.output)
+
+    def test_build(self):
+        # Nova's own start would set it to ERROR at once.
+        self.states = ['deploying', 'deploying', 'active']
+        finished = self.me.manager._update_instance_after_spawn
+        finished.side_effect = self._finish
+        self._start('building', 'spawning')
+        self.assertEqual(('active', None), self.now)
+        self.init.assert_not_called()
+
+    def test_soft_delete(self):
+        self._start('active', 'soft-deleting')
+        self.me.manager.soft_delete_instance.assert_called_once()
+
+    def test_nothing_is_under_way(self):
+        self._start('active', None)
+        self.init.assert_called_once()
+        self.assertEqual('context', self.init.call_args.args[0])
+
+    def test_one_that_was_not_left_by_a_dead_service(self):
+        self._start('active', 'rescuing', audit.Code.INSTANCE_TAKEN)
+        self.init.assert_called_once()
+        self.assertEqual(('active', 'rescuing'), self.now)
+
+    def test_nova_does_not_answer(self):
+        self.useFixture(fixtures.MockPatchObject(
+            recovery.actions, 'failed_over',
+            side_effect=exception.CellTimeout()))
+        self._start('active', 'rescuing')
+        self.init.assert_called_once()
+        self.assertIn('Cannot find out whether instance instance was taken '
+                      'over', self.log.output)
