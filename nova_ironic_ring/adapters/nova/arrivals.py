@@ -7,6 +7,8 @@ until that one claims a node. Nova notes when it begins, and not that it has
 come: this is noted here, as an event of the action that Nova has for it.
 """
 
+from collections.abc import Sequence
+
 from nova.compute import instance_actions
 from nova.compute import utils as compute_utils
 from nova import context as nova_context
@@ -60,23 +62,32 @@ def last(context: nova_context.RequestContext, instance: str
             context, instance):
         if action.action in _EVENTS:
             # The latest comes first, also of a build that is tried once more.
-            last = next((
-                event for event
-                in instance_action.InstanceActionEventList.get_by_action(
-                    context, action.id)
-                if event.event in _EVENTS[action.action] and event.host), None)
-            return None if last is None else model.Arrival(
-                str(last.host), _given_up(last))
+            found = [event for event in
+                     instance_action.InstanceActionEventList.get_by_action(
+                         context, action.id)
+                     if event.event in _EVENTS[action.action] and event.host]
+            return model.Arrival(str(found[0].host), _given_up(found)) if (
+                found) else None
     return None
 
 
-def _given_up(event: instance_action.InstanceActionEvent) -> float | None:
-    """Say of what has no service when this one has given it to the next one.
+def _given_up(events: Sequence[instance_action.InstanceActionEvent]
+              ) -> float | None:
+    """Say of what has no service when the last one has given it to the next.
 
-    Where Nova could not have it built elsewhere, this has failed as well.
+    Nova writes the end of an event into any event of that name: that of a
+    second service into the event of the first one. Where Nova could not have a
+    build done elsewhere, the event has failed.
 
+    :param events: the latest first
     :returns: how many seconds ago; None if the service has not
     """
-    return (timeutils.utcnow(with_timezone=True) - event.finish_time
-            ).total_seconds() if (
-                event.event == _BUILDS and event.result == 'Success') else None
+    last = events[0]
+    end = max((event.finish_time for event in events if event.event == _BUILDS
+               and event.result == 'Success'), default=None)
+    # Times are in whole seconds: at the same one, an earlier service may have
+    # given it up.
+    if last.event != _BUILDS or end is None or (
+            last.result is None and end <= last.start_time):
+        return None
+    return float((timeutils.utcnow(with_timezone=True) - end).total_seconds())

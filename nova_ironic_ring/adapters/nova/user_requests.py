@@ -2,6 +2,8 @@
 
 """What was last asked for an instance, as Nova's API has recorded it."""
 
+import datetime
+
 from nova.compute import instance_actions
 from nova.compute import task_states
 from nova import context as nova_context
@@ -15,6 +17,8 @@ _BESIDE = frozenset({instance_actions.LOCK, instance_actions.UNLOCK,
                      *audit.ACTIONS.values()})
 # Among so many is the last one that is none of those.
 _LATEST = 20
+# What Nova also records if Ironic has switched a machine.
+_REPORTED = frozenset({instance_actions.START, instance_actions.STOP})
 #: What was asked for, by the task that it gives an instance.
 _ASKED = dict.fromkeys(
     (*task_states.soft_reboot_states, *task_states.hard_reboot_states),
@@ -56,6 +60,25 @@ def last(context: nova_context.RequestContext, instance: str, task: str
     found = latest(context, instance)
     fitting = [each for each in found if each.action == _ASKED.get(task)]
     return next(iter(fitting or found), None)
+
+
+def asked_at(context: nova_context.RequestContext, instance: str, task: str
+             ) -> datetime.datetime | None:
+    """Return when something was asked for that is done with an instance.
+
+    While Ironic deploys a node or rescues it, it reports each time that it has
+    switched the machine.
+
+    :param context: as above
+    :param instance: its UUID
+    :param task: the task; empty for none
+    :returns: the time with time zone; None if Nova does not know it
+    """
+    wanted = _ASKED.get(task)
+    return next((
+        each.start_time for each in latest(context, instance)
+        if each.action == wanted or (
+            wanted is None and each.action not in _REPORTED)), None)
 
 
 def resume(context: nova_context.RequestContext, instance: str, task: str

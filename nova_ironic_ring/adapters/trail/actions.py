@@ -81,7 +81,7 @@ def ask(context: nova_context.RequestContext, entry: audit.Entry) -> None:
 
 def failed_over(context: nova_context.RequestContext, instance: str, host: str,
                 since: datetime.datetime | None) -> str | None:
-    """Return the dead service that a service has taken an instance over from.
+    """Return from which dead service a service has taken an instance over.
 
     :param context: with the rights of an administrator
     :param instance: the UUID of the instance
@@ -93,7 +93,7 @@ def failed_over(context: nova_context.RequestContext, instance: str, host: str,
     """
     name = audit.ACTIONS[audit.Code.INSTANCE_FAILED_OVER]
     for action in instance_action.InstanceActionList.get_by_instance_uuid(
-            context, instance, limit=_LATEST):
+            context, instance):
         if action.action != name:
             continue
         for event in instance_action.InstanceActionEventList.get_by_action(

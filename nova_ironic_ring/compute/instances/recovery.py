@@ -154,11 +154,7 @@ class Recovery:
                 # This is a step of its recovery.
                 return False
         try:
-            request = user_requests.last(
-                context, instance.uuid, instance.task_state or '')
-            host = actions.failed_over(
-                context, instance.uuid, CONF.host,
-                request and request.start_time)
+            host = left_by(context, instance)
         except Exception as error:
             LOG.warning('Cannot find out whether instance %(instance)s was '
                         'taken over, and was not recovered before this '
@@ -458,6 +454,20 @@ class Recovery:
                           instance.uuid)
             return vm_states.STOPPED
         return vm_states.ACTIVE
+
+
+def left_by(context: nova_context.RequestContext, instance: objects.Instance
+            ) -> str | None:
+    """Return the dead service that has left something under way.
+
+    :param context: with the rights of an administrator
+    :param instance: an instance of this service, with something under way
+    :returns: the name of the service; None if nobody has recorded that this
+        one has taken the instance over since that was asked for
+    """
+    return actions.failed_over(
+        context, instance.uuid, CONF.host, user_requests.asked_at(
+            context, instance.uuid, instance.task_state or ''))
 
 
 def _still_waits(job: _Job, state: str) -> bool:

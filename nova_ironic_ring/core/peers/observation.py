@@ -192,6 +192,18 @@ class Unclaimed:
     host: str | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """A search for builds that no service has claimed.
+
+    :ivar at: when it was, in seconds
+    :ivar waiting: the UUIDs of the instances that no service had
+    """
+
+    at: float = 0.0
+    waiting: frozenset[str] = frozenset()
+
+
 @dataclasses.dataclass
 class Handovers:
     """Builds that may still reach services for nodes they handed over.
@@ -333,8 +345,7 @@ class Memory:
         that they have handed over
     :ivar unclaimed: builds that no service had claimed, at the start or when
         this service searched for such builds
-    :ivar searched: when it searched for them last, in seconds; None if it has
-        not begun
+    :ivar searched: its last search for such builds
     :ivar cleaning: the search for what is left of nodes of dead services
     :ivar pooled: its pools, where it has the pool driver
     :ivar nodes: the instance on each node, as Ironic has listed them last
@@ -373,7 +384,7 @@ class Memory:
     left_builds: tuple[LeftBuild, ...] = ()
     handovers: Handovers = dataclasses.field(default_factory=Handovers)
     unclaimed: tuple[Unclaimed, ...] = ()
-    searched: float | None = None
+    searched: Search = Search()
     cleaning: Cleaning = dataclasses.field(default_factory=Cleaning)
     pooled: Pooled = dataclasses.field(default_factory=Pooled)
     nodes: model.Nodes = dataclasses.field(default_factory=dict)

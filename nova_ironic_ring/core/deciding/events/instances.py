@@ -148,9 +148,10 @@ class BuildEnded(_Ended):
     """A build was ended because its service has died."""
 
     def text(self) -> str:
+        why = (f'the nova-compute {self.host} has died' if self.host else
+               'no nova-compute builds it')
         return (f'The build of instance {self.instance} on node {self.node} '
-                f'has ended, because {_nova_compute(self.host)} has died: '
-                'the instance is in ERROR.')
+                f'has ended, because {why}: the instance is in ERROR.')
 
 
 class UnshelveEnded(_Ended):

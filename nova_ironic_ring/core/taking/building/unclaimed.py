@@ -100,51 +100,65 @@ def look_at_unclaimed(this: one_pass.Pass) -> None:
     kept = list[observation.Unclaimed]()
     for each in left:
         instance = found.get(each.instance)
-        if instance is None or instance.host is not None or (
-                not instance.is_building or each.instance in here):
+        if instance is None or instance.host is not None or not (
+                instance.is_building or instance.is_given_up) or (
+                    each.instance in here):
             continue
         kept.append(each)
         with this.going_on(
                 events.BuildNotEnded, each.node, each.instance, each.host):
-            if not _is_over(this, each):
-                continue
-            if world.nova.end_build(each.instance, each.host, False):
-                this.happened.append(events.BuildEnded(
-                    each.node, each.instance, each.host))
-                world.placement.free(each.instance)
-            kept.remove(each)
+            if _end(this, each, instance):
+                kept.remove(each)
     this.memory.unclaimed = tuple(kept)
+
+
+def _end(this: one_pass.Pass, each: observation.Unclaimed,
+         instance: model.Instance) -> bool:
+    """End a build if no service will claim it.
+
+    :returns: whether nothing is left to do
+    """
+    nova = this.world.nova
+    if not instance.is_given_up:
+        over = _over(this, each)
+        if over is None:
+            return False
+        if not nova.end_build(each.instance, over.host, False):
+            return True
+        this.happened.append(events.BuildEnded(
+            each.node, each.instance, over.host))
+    # If Placement does not answer, the next pass does that.
+    this.world.placement.free(each.instance)
+    return True
 
 
 def search(this: one_pass.Pass, places: Container[str]) -> None:
     """Remember the builds without a service that have a node of this service.
 
-    They end later, unless a service claims them. An error here does not fail
-    the pass: instances may have been taken over.
+    They end later, unless a service claims them. Most builds are claimed soon:
+    Placement is asked about those that had no service in the last search. An
+    error here does not fail the pass: instances may have been taken over.
 
     :param this: the pass
     :param places: the UUIDs of the resource providers of this service's nodes
         or pools
     """
     world, memory, now = this.world, this.memory, this.world.process.now()
-    if memory.searched is None:
-        # What was there at the start is known.
-        memory.searched = now
-    if now - memory.searched < SEARCH_INTERVAL or not (
-            this.standing.is_trusted):
+    before = memory.searched
+    if now - before.at < SEARCH_INTERVAL or not this.standing.is_trusted:
         return
-    known = {each.instance for each in memory.unclaimed}
-    here = world.process.waiting_builds()
     with this.going_on(events.HandoversUnknown):
-        found = [
+        waiting = {uuid for uuid, instance in world.nova.unclaimed().items()
+                   if instance.is_building}
+        known = {each.instance for each in memory.unclaimed}
+        here = world.process.waiting_builds()
+        memory.unclaimed += tuple(
             observation.Unclaimed(uuid, min(chosen), now)
-            for uuid, instance in sorted(world.nova.unclaimed().items())
-            if instance.is_building and uuid not in known
-            and uuid not in here and (chosen := [
+            for uuid in sorted((waiting & before.waiting) - known)
+            if uuid not in here and (chosen := [
                 place for place in world.placement.providers_of(uuid)
-                if place in places])]
-        memory.unclaimed += tuple(found)
-        memory.searched = now
+                if place in places]))
+        memory.searched = observation.Search(now, frozenset(waiting))
 
 
 def _waits_at(nova: ports.Nova, instance: str) -> str | None:
@@ -161,19 +175,32 @@ def _waits_at(nova: ports.Nova, instance: str) -> str | None:
     ) else arrival.host
 
 
-def _is_over(this: one_pass.Pass, each: observation.Unclaimed) -> bool:
-    """Return whether no service will build what none has claimed."""
-    host, waits = each.host, this.world.process.now() - each.since
+@dataclasses.dataclass(frozen=True)
+class _Over:
+    """That no service will claim a build.
+
+    :ivar host: the name of the service that it has died with; None if it was
+        lost on its way
+    """
+
+    host: str | None = None
+
+
+def _over(this: one_pass.Pass, each: observation.Unclaimed) -> _Over | None:
+    """Return why no service will build what none has claimed, if so."""
+    def is_lost(host: str) -> bool:
+        return model.canonical(host) == this.current.me or (
+            looking.at_all_services(this).membership.is_lost(host))
+
+    waits = this.world.process.now() - each.since
     if waits >= LONGEST:
-        return True
-    if waits >= PATIENCE:
-        arrival = this.world.nova.arrived_at(each.instance)
-        if arrival is None:
-            return True
-        if arrival.given_up is not None:
-            return arrival.given_up >= PATIENCE
-        host = arrival.host
-    elif host is None:
-        return False
-    return model.canonical(host) == this.current.me or (
-        looking.at_all_services(this).membership.is_lost(host))
+        return _Over()
+    if waits < PATIENCE and (each.host is None or not is_lost(each.host)):
+        return None
+    # It may have gone to another service since it was found.
+    arrival = this.world.nova.arrived_at(each.instance)
+    if arrival is None:
+        return _Over()
+    if arrival.given_up is not None:
+        return _Over() if arrival.given_up >= PATIENCE else None
+    return _Over(arrival.host) if is_lost(arrival.host) else None

@@ -61,24 +61,38 @@ class ArrivalsTestCase(base.BaseTestCase):
                 self.request, f'compute_{method.__name__}', 'b', INSTANCE):
             self.assertEqual('b', self._last())
 
-    def _give_up(self) -> None:
+    def _give_up(self, host: str = 'a', seconds: float = 0.0) -> None:
         """Have a service give up a build, as Nova's manager does."""
-        self._ask()
         with compute_utils.EventReporter(
-                self.request, 'compute__do_build_and_run_instance', 'a',
+                self.request, 'compute__do_build_and_run_instance', host,
                 INSTANCE):
-            pass
+            if seconds:
+                self.time.advance_time_seconds(seconds)
 
     def test_build_that_is_on_its_way_to_another_service(self):
         now = timeutils.utcnow(with_timezone=True)
-        time = self.useFixture(utils_fixture.TimeFixture(now))
-        self._give_up()
-        time.advance_time_seconds(90)
-        self.assertEqual('a', self._last())
-        self.assertEqual(90, self._given_up())
-        arrivals.note(self.request, INSTANCE, 'b')
-        self.assertEqual('b', self._last())
-        self.assertIsNone(self._given_up())
+        self.time = self.useFixture(utils_fixture.TimeFixture(now))
+        self._ask()
+        for host, following in ('a', 'b'), ('b', 'c'), ('c', 'd'):
+            self._give_up(host, 30)
+            self.assertEqual((host, 0), (self._last(), self._given_up()))
+            self.time.advance_time_seconds(90)
+            self.assertEqual((host, 90), (self._last(), self._given_up()))
+            arrivals.note(self.request, INSTANCE, following)
+            self.assertEqual(following, self._last())
+            self.assertIsNone(self._given_up())
+
+    def test_build_that_has_begun_at_the_next_service(self):
+        self.time = self.useFixture(utils_fixture.TimeFixture())
+        self._ask()
+        self._give_up('a', 30)
+        for host in 'b', 'c':
+            with compute_utils.EventReporter(
+                    self.request, 'compute__do_build_and_run_instance', host,
+                    INSTANCE):
+                self.assertEqual(host, self._last())
+                self.assertIsNone(self._given_up())
+                self.time.advance_time_seconds(30)
 
     def test_build_that_could_not_be_given_up(self):
         self._ask()

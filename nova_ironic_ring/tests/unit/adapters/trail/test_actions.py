@@ -7,7 +7,6 @@ import datetime
 
 import fixtures
 from nova.objects import instance_action
-from oslo_utils import timeutils
 from oslotest import base
 
 from nova_ironic_ring.adapters.trail import actions
@@ -102,31 +101,6 @@ class ActionsTestCase(base.BaseTestCase):
             actions, '_PATIENCE', datetime.timedelta(0)))
         actions.record(self.nova.context(), FAILOVER)
         self.assertEqual(2, len(self._actions()))
-
-    def _failed_over(self, host: str = 'b', since: int | None = None
-                     ) -> str | None:
-        return actions.failed_over(
-            self.nova.context(), INSTANCE, host, None if since is None else
-            timeutils.utcnow(with_timezone=True)
-            + datetime.timedelta(seconds=since))
-
-    def test_dead_service_that_an_instance_was_taken_over_from(self):
-        instance_action.InstanceAction.action_start(
-            self.nova.context(), INSTANCE, 'reboot')
-        self.assertIsNone(self._failed_over())
-        actions.record(self.nova.context(), dataclasses.replace(
-            FAILOVER, code=audit.Code.INSTANCE_TAKEN))
-        self.assertIsNone(self._failed_over())
-        actions.record(self.nova.context(), FAILOVER)
-        self.assertEqual('a', self._failed_over('B', -60))
-        # Something was asked for since then, or another service had it.
-        self.assertIsNone(self._failed_over(since=60))
-        self.assertIsNone(self._failed_over('c'))
-        # Who has asked for it is not in this.
-        actions.ask(self.nova.context(), audit.Entry(
-            audit.Code.SERVICE_FORCED_DOWN, 'b', instance=INSTANCE,
-            author=BY))
-        self.assertEqual('a', self._failed_over())
 
     def test_what_is_recorded_is_read(self):
         instance_action.InstanceAction.action_start(

@@ -223,10 +223,12 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
             if given_up is not None:
                 self.cloud.arrived['new'] = 'a'
                 self.cloud.given_up['new'] = given_up
-            self.run_passes(unclaimed.PATIENCE)
+            self.run_passes(2 * unclaimed.SEARCH_INTERVAL)
+            (found,) = self.me.ring.memory.unclaimed
+            self.assertEqual(('new', self.node), (found.instance, found.node))
             self.assertEqual(('building', 'scheduling'), self.state())
             self.cloud.given_up['new'] = unclaimed.PATIENCE
-            self.run_passes(unclaimed.SEARCH_INTERVAL + 240)
+            self.run_passes(unclaimed.PATIENCE + 120)
             self.assertEqual(('error', None), self.state())
             self.assertEqual(set(), self.cloud.allocations[self.node])
 
@@ -238,34 +240,70 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         self.run_passes(unclaimed.PATIENCE + 240)
         self.assertEqual(('building', 'scheduling'), self.state())
 
-    def test_one_that_comes_late_and_one_of_another_node(self):
+    def test_one_that_has_left_a_peer_before_that_has_died(self):
+        self.build()
+        self.cloud.arrived['new'] = 'a'
+        self.restart()
+        self.cloud.arrived['new'] = 'b'
+        self.nova.change_service('a', forced_down=True)
+        self.run_passes(240)
+        self.assertEqual(('building', 'scheduling'), self.state())
+        self.nova.change_service('b', forced_down=True)
+        self.run_passes(240)
+        self.assertEqual(('error', None), self.state())
+
+    def test_one_of_another_node(self):
         self.restart(())
         self.run_passes(120)
         self.build()
         other = self.cloud.allocations.pop(self.node)
         self.cloud.allocations['of-a-peer'] = other
-        self.run_passes(unclaimed.SEARCH_INTERVAL)
+        self.run_passes(2 * unclaimed.SEARCH_INTERVAL)
         self.assertEqual((), self.me.ring.memory.unclaimed)
-        self.cloud.allocations[self.node] = other
-        self.run_passes(unclaimed.SEARCH_INTERVAL)
-        (found,) = self.me.ring.memory.unclaimed
-        self.assertEqual(('new', self.node), (found.instance, found.node))
+
+    def test_one_that_comes_late(self):
+        self.restart(())
+        self.run_passes(120)
+        self.build()
+        self.run_passes(2 * unclaimed.SEARCH_INTERVAL)
         self.nova.change_instance('new', host='a', node=self.node)
         self.run_passes(120)
         self.assertEqual((), self.me.ring.memory.unclaimed)
 
-    def test_search_without_an_answer(self):
+    def test_one_that_is_claimed_soon(self):
+        self.restart(())
+        self.run_passes(120)
+        with mock.patch.object(
+                self.me.ring.placement.__class__, 'providers_of') as asked:
+            for number in range(4):
+                self.nova.put(f'new-{number}', None, None, task='scheduling',
+                              is_building=True)
+                self.run_passes(unclaimed.SEARCH_INTERVAL)
+                self.nova.change_instance(
+                    f'new-{number}', host='a', node=self.node)
+        asked.assert_not_called()
+
+    def test_without_an_answer(self):
         self.restart(())
         self.run_passes(120)
         self.build()
         with mock.patch.object(
                 self.me.ring.placement.__class__, 'providers_of',
                 side_effect=exception.PlacementAPIConnectFailure()):
-            self.run_passes(unclaimed.SEARCH_INTERVAL)
+            self.run_passes(2 * unclaimed.SEARCH_INTERVAL)
         self.assertEqual((), self.me.ring.memory.unclaimed)
         self.run_passes(120)
         (found,) = self.me.ring.memory.unclaimed
         self.assertEqual('new', found.instance)
+        with mock.patch.object(
+                self.me.ring.placement.__class__, 'free',
+                side_effect=exception.PlacementAPIConnectFailure()):
+            self.run_passes(unclaimed.PATIENCE + 120)
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual({'new'}, self.cloud.allocations[self.node])
+        self.run_passes(60)
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+        self.assertEqual((), self.me.ring.memory.unclaimed)
 
     def test_one_that_waits_nowhere(self):
         self.build()

@@ -735,7 +735,7 @@ class ResumedTestCase(RecoveringTestCase):
 
     def test_nova_does_not_answer(self):
         self.useFixture(fixtures.MockPatchObject(
-            recovery.actions, 'failed_over',
+            recovery, 'left_by',
             side_effect=exception.CellTimeout()))
         self._start('active', 'rescuing')
         self.init.assert_called_once()

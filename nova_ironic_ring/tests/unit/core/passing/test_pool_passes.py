@@ -613,7 +613,7 @@ class LostBuildsTestCase(pool_base.PoolPassTestCase):
         self.run_passes(int(unclaimed.PATIENCE / 60), 60.0)
         self.assertIn('i', self.cloud.allocations[uuid])
         ended = []
-        for _ in range(int(unclaimed.SEARCH_INTERVAL / 60) + 2):
+        for _ in range(int(2 * unclaimed.SEARCH_INTERVAL / 60) + 2):
             self.run_passes(1, 60.0)
             ended += [host for host, each in self.services.items()
                       if each.happened(events.BuildEnded)]
