@@ -79,4 +79,5 @@ def error(instance: objects.Instance, host: str | None
     return exception.BuildAbortException(
         instance_uuid=instance.uuid,
         reason=f'the nova-compute {host} has died while it was to build it'
-        if host else 'no nova-compute has claimed it, or that one has died')
+        if host else 'no nova-compute has claimed it, or its nova-compute has '
+                     'died while it was to build it')

@@ -582,5 +582,5 @@ class SpawnTestCase(LostInstanceTestCase):
     def test_build_that_was_given_up(self):
         self.nova.change_instance('lost', host=None, is_given_up=True)
         error = self.assertRaises(exception.BuildAbortException, self._spawn)
-        self.assertIn('no nova-compute has claimed it, or that', str(error))
+        self.assertIn('no nova-compute has claimed it, or its', str(error))
         self.nova.ironic.get_node.assert_not_called()

@@ -85,7 +85,7 @@ LINES = [
      'The build of instance i1, which its nova-compute has left behind, '
      'cannot be ended yet: no'),
     (events.HandoversUnknown(ERROR), 'WARNING',
-     'former owners of nodes; the next pass tries again: no'),
+     'former owners of nodes, or lost; the next pass tries again: no'),
     (events.LastPassNotSaid(ERROR), 'WARNING',
      'Cannot report to the other services that the passes of this one work: '
      'no'),
