@@ -104,6 +104,8 @@ class Recovery:
         self._builds = builds
         self._lock = threading.Lock()
         self._jobs: list[_Job] = []
+        #: Instances that Nova recovers at the moment, as a step of that.
+        self._at_nova: set[str] = set()
         #: Whether a thread looks at them.
         self._is_busy = False
 
@@ -150,9 +152,11 @@ class Recovery:
                 instance.vm_state not in _UNFINISHED):
             return False
         with self._lock:
-            if any(job.taken.instance == instance.uuid for job in self._jobs):
-                # This is a step of its recovery.
+            if instance.uuid in self._at_nova:
                 return False
+            if any(job.taken.instance == instance.uuid for job in self._jobs):
+                # The first pass comes before Nova's own recovery.
+                return True
         try:
             host = left_by(context, instance)
         except Exception as error:
@@ -400,7 +404,13 @@ class Recovery:
             # Nova would see only that state, and forget the delete.
             instance.vm_state = vm_states.ERROR
         was = instance.task_state
-        upstream.recover(self._source, context, instance)
+        with self._lock:
+            self._at_nova.add(instance.uuid)
+        try:
+            upstream.recover(self._source, context, instance)
+        finally:
+            with self._lock:
+                self._at_nova.discard(instance.uuid)
         if was is None:
             return
         # If it is deleted, this raises, and nothing is left to do.

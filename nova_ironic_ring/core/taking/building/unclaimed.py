@@ -8,7 +8,7 @@ it to the next host that the scheduler chose, minutes later and whether or not
 that host lives. Its node has another service by then, and stays allocated.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
 
 from nova_ironic_ring.core.deciding import events
@@ -132,33 +132,36 @@ def _end(this: one_pass.Pass, each: observation.Unclaimed,
     return True
 
 
-def search(this: one_pass.Pass, places: Container[str]) -> None:
+def search(this: one_pass.Pass,
+           places: Callable[[], Mapping[str, str]]) -> None:
     """Remember the builds without a service that have a node of this service.
 
-    They end later, unless a service claims them. Most builds are claimed soon:
-    Placement is asked about those that had no service in the last search. An
-    error here does not fail the pass: instances may have been taken over.
+    They end later, unless a service claims them. An error here does not fail
+    the pass: instances may have been taken over.
 
     :param this: the pass
-    :param places: the UUIDs of the resource providers of this service's nodes
-        or pools
+    :param places: names the nodes or pools of this service of which something
+        may be allocated, by the UUID of the resource provider; called only if
+        builds wait for long
     """
     world, memory, now = this.world, this.memory, this.world.process.now()
     before = memory.searched
     if now - before.at < SEARCH_INTERVAL or not this.standing.is_trusted:
         return
     with this.going_on(events.HandoversUnknown):
-        waiting = {uuid for uuid, instance in world.nova.unclaimed().items()
-                   if instance.is_building}
-        known = {each.instance for each in memory.unclaimed}
+        waiting = frozenset(
+            uuid for uuid, instance in world.nova.unclaimed().items()
+            if instance.is_building)
         here = world.process.waiting_builds()
-        memory.unclaimed += tuple(
-            observation.Unclaimed(uuid, min(chosen), now)
-            for uuid in sorted((waiting & before.waiting) - known)
-            if uuid not in here and (chosen := [
-                place for place in world.placement.providers_of(uuid)
-                if place in places]))
-        memory.searched = observation.Search(now, frozenset(waiting))
+        # Most builds are claimed soon.
+        left = {uuid for uuid in waiting & before.waiting if uuid not in here}
+        left -= {each.instance for each in memory.unclaimed}
+        found = [
+            observation.Unclaimed(uuid, name, now)
+            for provider, name in (places() if left else {}).items()
+            for uuid in sorted(left & world.placement.consumers(provider))]
+        memory.unclaimed += tuple(found)
+        memory.searched = observation.Search(now, waiting)
 
 
 def _waits_at(nova: ports.Nova, instance: str) -> str | None:

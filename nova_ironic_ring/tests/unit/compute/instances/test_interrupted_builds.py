@@ -274,7 +274,7 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         self.restart(())
         self.run_passes(120)
         with mock.patch.object(
-                self.me.ring.placement.__class__, 'providers_of') as asked:
+                self.me.ring.placement.__class__, 'consumers') as asked:
             for number in range(4):
                 self.nova.put(f'new-{number}', None, None, task='scheduling',
                               is_building=True)
@@ -288,7 +288,7 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         self.run_passes(120)
         self.build()
         with mock.patch.object(
-                self.me.ring.placement.__class__, 'providers_of',
+                self.me.ring.placement.__class__, 'consumers',
                 side_effect=exception.PlacementAPIConnectFailure()):
             self.run_passes(2 * unclaimed.SEARCH_INTERVAL)
         self.assertEqual((), self.me.ring.memory.unclaimed)

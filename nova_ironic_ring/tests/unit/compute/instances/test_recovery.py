@@ -723,6 +723,18 @@ class ResumedTestCase(RecoveringTestCase):
         self._start('active', 'soft-deleting')
         self.me.manager.soft_delete_instance.assert_called_once()
 
+    def test_one_that_the_first_pass_has_taken(self):
+        # Nova lists the nodes before it reads the instances.
+        self.states = ['deploying', 'active']
+        self.nova.vm_states['instance'] = 'building'
+        self.nova.put('instance', NODE, 'me', task='spawning',
+                      is_building=True)
+        with fixtures.MockPatch('threading.Thread'):
+            self.recovery.start([_taken(NODE, 'instance', 'spawning')])
+        self.me.manager._init_instance(
+            'context', self.nova.instance('instance'))
+        self.init.assert_not_called()
+
     def test_nothing_is_under_way(self):
         self._start('active', None)
         self.init.assert_called_once()
