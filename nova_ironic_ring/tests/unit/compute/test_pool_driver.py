@@ -667,15 +667,17 @@ class ReserveTestCase(PoolDriverTestCase):
         # It was frozen when it had read its node, and a peer has finished the
         # delete since.
         instance, node = self.build()
-        seen = self.nova.node(node)
         self.nova.provision_states[node] = 'active'
-        with mock.patch.object(
-                self.driver, '_validate_instance_and_node',
-                return_value=seen):
-            self.cloud.nodes[node].instance = 'another'
-            self.driver.destroy(None, instance, None)
-        self.assertEqual('another', self.cloud.nodes[node].instance)
-        self.assertEqual('active', self.nova.provision_states[node])
+        seen = self.nova.node(node)
+        for other in 'another', None:
+            self.cloud.nodes[node].instance = other
+            with mock.patch.object(
+                    self.driver, '_validate_instance_and_node',
+                    return_value=seen), mock.patch.object(
+                        nova_driver.IronicDriver, '_unprovision') as taken:
+                self.driver.destroy(None, instance, None)
+            # Ironic itself refuses it for a node that is free.
+            self.assertEqual(0 if other else 1, taken.call_count)
         self.assertIn('has instance another now', self.log.output)
 
     def test_clean_up_of_an_instance_that_was_active(self):
