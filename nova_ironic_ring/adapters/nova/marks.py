@@ -76,8 +76,8 @@ def error(instance: objects.Instance, host: str | None
     :param host: the name of the service; None or empty if it is not known any
         more, or if the build was lost on its way
     """
+    name = f'the nova-compute {host}' if host else (
+        'no nova-compute has claimed it, or its nova-compute')
     return exception.BuildAbortException(
         instance_uuid=instance.uuid,
-        reason=f'the nova-compute {host} has died while it was to build it'
-        if host else 'no nova-compute has claimed it, or its nova-compute has '
-                     'died while it was to build it')
+        reason=f'{name} has died while it was to build it')

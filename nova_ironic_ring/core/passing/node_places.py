@@ -115,10 +115,9 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
                   if step.decision.lists}
         _empty_pools(this, pool_return.Own(seen.nodes, rows), expected)
         builds.look_at_givers(this, seen.nodes, listed)
-        unclaimed.search(this, lambda: {
+        unclaimed.settle(this, lambda: {
             node: node for node in this.world.placement.in_use([
                 node for node in rows if seen.nodes.get(node) is None])})
-        unclaimed.look_at_unclaimed(this)
         builds.look_again(this)
         builds.release_ended(this, seen.nodes)
         leftovers.clean(this, pool_return.Own(seen.nodes, rows))

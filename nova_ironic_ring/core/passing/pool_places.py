@@ -127,9 +127,8 @@ class Pools(places.Places[pool_plan.Seen, pool_plan.Plan, PassResult,
                 _settle(this, seen)
         builds.release_ended(this, {
             uuid: node.instance for uuid, node in listed.items()})
-        unclaimed.search(this, lambda: {
+        unclaimed.settle(this, lambda: {
             pool.uuid: pool.name for pool in own.found.values()})
-        unclaimed.look_at_unclaimed(this)
         pool_records.remove(
             this, _replaced(seen, claimed, came.instances))
         counted = {pool.uuid: True for pool in own.found.values()}

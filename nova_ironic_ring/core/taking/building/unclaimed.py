@@ -79,17 +79,25 @@ def end_own(this: one_pass.Pass) -> None:
                 node, current.host, frozenset({uuid})), uuid, instance)
 
 
-def look_at_unclaimed(this: one_pass.Pass) -> None:
-    """End the builds that no service will claim.
+def settle(this: one_pass.Pass,
+           places: Callable[[], Mapping[str, str]]) -> None:
+    """Find the builds without a service, and end those that none will claim.
 
     A build that has come to a peer waits for its turn there: at most a day,
     and as long as the peer is alive. An error here does not fail the pass:
     instances may have been taken over.
 
     :param this: the pass
+    :param places: names the nodes or pools of this service of which something
+        may be allocated, by the UUID of the resource provider; called only if
+        builds wait for long
     """
+    if not this.standing.is_trusted:
+        return
+    if this.world.process.now() - this.memory.searched.at >= SEARCH_INTERVAL:
+        _search(this, places)
     world, left = this.world, this.memory.unclaimed
-    if not left or not this.standing.is_trusted:
+    if not left:
         return
     found: Mapping[str, model.Instance] | None = None
     with this.going_on(events.HandoversUnknown):
@@ -132,29 +140,21 @@ def _end(this: one_pass.Pass, each: observation.Unclaimed,
     return True
 
 
-def search(this: one_pass.Pass,
-           places: Callable[[], Mapping[str, str]]) -> None:
+def _search(this: one_pass.Pass,
+            places: Callable[[], Mapping[str, str]]) -> None:
     """Remember the builds without a service that have a node of this service.
 
-    They end later, unless a service claims them. An error here does not fail
-    the pass: instances may have been taken over.
-
-    :param this: the pass
-    :param places: names the nodes or pools of this service of which something
-        may be allocated, by the UUID of the resource provider; called only if
-        builds wait for long
+    Most builds are claimed soon: those that had no service in the search
+    before are looked at.
     """
-    world, memory, now = this.world, this.memory, this.world.process.now()
-    before = memory.searched
-    if now - before.at < SEARCH_INTERVAL or not this.standing.is_trusted:
-        return
+    world, memory = this.world, this.memory
+    now, before = world.process.now(), memory.searched.waiting
     with this.going_on(events.HandoversUnknown):
         waiting = frozenset(
             uuid for uuid, instance in world.nova.unclaimed().items()
             if instance.is_building)
         here = world.process.waiting_builds()
-        # Most builds are claimed soon.
-        left = {uuid for uuid in waiting & before.waiting if uuid not in here}
+        left = {uuid for uuid in waiting & before if uuid not in here}
         left -= {each.instance for each in memory.unclaimed}
         found = [
             observation.Unclaimed(uuid, name, now)

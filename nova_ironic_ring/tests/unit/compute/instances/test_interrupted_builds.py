@@ -240,6 +240,19 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
         self.run_passes(unclaimed.PATIENCE + 240)
         self.assertEqual(('building', 'scheduling'), self.state())
 
+    def test_one_that_this_service_has_given_up(self):
+        self.build()
+        self.cloud.arrived['new'] = 'me'
+        self.cloud.given_up['new'] = unclaimed.PATIENCE - 1
+        # Not on a node that the service lists.
+        self.restart(())
+        self.assertEqual(('building', 'scheduling'), self.state())
+        # It has never come to another one.
+        self.cloud.given_up['new'] = unclaimed.PATIENCE
+        self.restart(())
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+
     def test_one_that_has_left_a_peer_before_that_has_died(self):
         self.build()
         self.cloud.arrived['new'] = 'a'

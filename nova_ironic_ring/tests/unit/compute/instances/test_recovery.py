@@ -705,7 +705,7 @@ class ResumedTestCase(RecoveringTestCase):
         self.states = ['rescuing', 'rescue']
         self._start('active', 'rescuing')
         self.assertEqual(('rescued', None), self.now)
-        # It is one more step of the recovery, which this one has not begun.
+        # As a step of that recovery, and not before.
         self.init.assert_called_once()
         self.assertIn('was taken over from dead, and not recovered before',
                       self.log.output)
