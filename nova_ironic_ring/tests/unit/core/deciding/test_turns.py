@@ -5,6 +5,7 @@
 import uuid
 
 import ddt
+from hypothesis import example
 from hypothesis import given
 from hypothesis import strategies
 from oslotest import base
@@ -22,6 +23,7 @@ class TurnsTestCase(base.BaseTestCase):
         super().setUp()
         self.turns = turns.Turns(0)
 
+    @example(uuid.UUID('e3e70682-c209-4cac-629f-6fbed82c07cd'), -5885.0, 14.0)
     @given(strategies.uuids(), strategies.floats(-1e6, 1e6),
            strategies.floats(0, 100))
     def test_each_node_has_one_turn_in_an_interval(self, node, began, pause):
