@@ -168,8 +168,8 @@ class Recovery:
         if host is None:
             return False
         LOG.info('Instance %(instance)s was taken over from %(host)s, and not '
-                 'recovered before this service was started: this goes on.', {
-                     'instance': instance.uuid, 'host': host})
+                 'recovered before this service was started: that goes on '
+                 'now.', {'instance': instance.uuid, 'host': host})
         self.start([model.Takeover(
             instance.node, instance.uuid, host, instance.task_state, True)])
         return True
