@@ -8,7 +8,6 @@ turns are spread by the UUIDs of the nodes, so that no pass has a peak.
 
 from collections.abc import Collection
 import hashlib
-import math
 
 # The fraction of its time that a service spends on updates of nodes that have
 # only their turn: with thousands of nodes, others would wait for these.
@@ -111,9 +110,9 @@ class Turns:
         :param intervals: the time, in intervals as configured
         """
         share, phase = _places(node)
-        # A monotonic clock may be negative: int() would count two intervals as
-        # one around zero.
-        return (math.floor(intervals + share) + phase) // self._factor
+        # A monotonic clock may be negative: int() alone would count two
+        # intervals as one around zero.
+        return (int((intervals + share) // 1) + phase) // self._factor
 
     def oldest(self, nodes: Collection[str], now: float) -> float:
         """Return how long ago the oldest update of a node was.
