@@ -18,6 +18,7 @@ from typing import TypeAlias
 import nova.conf
 from nova import context as nova_context
 from oslo_log import log as oslo_logging
+from oslo_utils import timeutils
 
 from nova_ironic_ring.adapters import background
 from nova_ironic_ring.adapters.trail import actions
@@ -94,7 +95,8 @@ class Trail:
         :param fields: as above
         """
         entry = self.write(Code.INSTANCE_MOVED, **fields)
-        self._record(actions.record, context, entry)
+        self._record(functools.partial(
+            actions.record, at=timeutils.utcnow()), context, entry)
 
     def asked(self, context: nova_context.RequestContext, instance: str,
               host: str) -> None:

@@ -8,6 +8,7 @@ its event that Nova's policy has for administrators: ``host`` and
 ``details``.
 """
 
+import dataclasses
 import datetime
 import json
 
@@ -30,6 +31,18 @@ _JUST_NOW = datetime.timedelta(minutes=1)
 _LATEST = 10
 
 
+@dataclasses.dataclass(frozen=True)
+class _Event:
+    """An event of an action.
+
+    :ivar name: its name
+    :ivar at: when it has happened, in UTC
+    """
+
+    name: str
+    at: datetime.datetime
+
+
 def details(entry: audit.Entry) -> str:
     """Return the details of an event, as JSON.
 
@@ -40,7 +53,8 @@ def details(entry: audit.Entry) -> str:
         name: said[name] for name in ('from', 'to', 'node', 'reason', 'by')})
 
 
-def record(context: nova_context.RequestContext, entry: audit.Entry) -> None:
+def record(context: nova_context.RequestContext, entry: audit.Entry,
+           at: datetime.datetime) -> None:
     """Record that an instance is with another service.
 
     Where somebody has asked for a failover, it is that action which ends.
@@ -48,16 +62,17 @@ def record(context: nova_context.RequestContext, entry: audit.Entry) -> None:
     :param context: with the rights of an administrator, and a request of its
         own
     :param entry: what has happened, with one of ``audit.ACTIONS``
+    :param at: when it has happened, in UTC: it may be written minutes later
     """
-    name = audit.ACTIONS[entry.code]
+    event = _Event(audit.ACTIONS[entry.code], at)
     action = _asked(context, entry)
     if action is None:
         # One call for what Nova itself does in two: there may be hundreds.
-        action = _begin(context, entry, name, timeutils.utcnow())
-        _add_event(context, action, name, entry)
+        action = _begin(context, entry, event, finish_time=at)
+        _add_event(context, action, event, entry)
     else:
         context.request_id = action.request_id
-        _add_event(context, action, name, entry)
+        _add_event(context, action, event, entry)
         action.finish()
 
 
@@ -70,13 +85,14 @@ def ask(context: nova_context.RequestContext, entry: audit.Entry) -> None:
     :param context: as above
     :param entry: who has asked, of which instance
     """
+    now = timeutils.utcnow()
     name = audit.ACTIONS[audit.Code.INSTANCE_FAILED_OVER]
     action = _latest(context, entry, name, _JUST_NOW)
     if action is None:
-        action = _begin(context, entry, name)
+        action = _begin(context, entry, _Event(name, now))
     else:
         context.request_id = action.request_id
-    _add_event(context, action, ASKED, entry)
+    _add_event(context, action, _Event(ASKED, now), entry)
 
 
 def failed_over(context: nova_context.RequestContext, instance: str, host: str,
@@ -107,26 +123,24 @@ def failed_over(context: nova_context.RequestContext, instance: str, host: str,
 
 
 def _begin(context: nova_context.RequestContext, entry: audit.Entry,
-           name: str, end: datetime.datetime | None = None
+           event: _Event, **more: datetime.datetime
            ) -> instance_action.InstanceAction:
-    """Make an action, which may be over."""
-    now = timeutils.utcnow()
+    """Make an action; with ``finish_time``, one that is over."""
     action = instance_action.InstanceAction(
-        context, action=name, instance_uuid=str(entry.instance),
+        context, action=event.name, instance_uuid=str(entry.instance),
         request_id=context.request_id, user_id=context.user_id,
-        project_id=context.project_id, start_time=now, updated_at=now,
-        finish_time=end)
+        project_id=context.project_id, start_time=event.at,
+        updated_at=event.at, **{'finish_time': None, **more})
     action.create()
     return action
 
 
 def _add_event(context: nova_context.RequestContext,
-               action: instance_action.InstanceAction, name: str,
+               action: instance_action.InstanceAction, event: _Event,
                entry: audit.Entry) -> None:
-    now = timeutils.utcnow()
     # The other ways to make one write details of failures alone.
     instance_action.InstanceActionEvent(
-        context, event=name, start_time=now, finish_time=now,
+        context, event=event.name, start_time=event.at, finish_time=event.at,
         result='Success', host=entry.host, details=details(entry)).create(
             action.instance_uuid, action.request_id)
 

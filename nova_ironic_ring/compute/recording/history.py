@@ -8,10 +8,12 @@ it.
 """
 
 from collections.abc import Iterable
+import datetime
 import functools
 
 from nova import context as nova_context
 from oslo_log import log as logging
+from oslo_utils import timeutils
 
 from nova_ironic_ring.adapters import background
 from nova_ironic_ring.adapters.trail import actions
@@ -38,18 +40,19 @@ class History:
         :param happened: what has happened
         :param view: how the service sees the others
         """
+        now = timeutils.utcnow()
         for entry in core_audit.entries(happened, view):
             said = audit.write(entry)
             if entry.code in core_audit.ACTIONS:
-                self.background.do(functools.partial(_record, entry))
+                self.background.do(functools.partial(_record, entry, now))
             self.background.do(
                 functools.partial(audit.notify, said, _PUBLISHER))
 
 
-def _record(entry: core_audit.Entry) -> None:
+def _record(entry: core_audit.Entry, at: datetime.datetime) -> None:
     """Record a takeover as an action of the instance."""
     try:
-        actions.record(nova_context.get_admin_context(), entry)
+        actions.record(nova_context.get_admin_context(), entry, at)
     except Exception as error:
         LOG.warning('Cannot record as an instance action that instance '
                     '%(instance)s goes from %(source)s to %(target)s: '

@@ -161,7 +161,7 @@ class CommandTestCase(base.BaseTestCase):
         for name in ('record', 'ask'):
             self.useFixture(fixtures.MockPatch(
                 f'nova_ironic_ring.adapters.trail.actions.{name}',
-                side_effect=lambda context, entry: (
+                autospec=True, side_effect=lambda context, entry, **_: (
                     self.actions.append(entry))))
         self.author = audit.Author('alice', 'controller', 'bob', '')
         self.useFixture(fixtures.MockPatch(

@@ -7,6 +7,8 @@ import datetime
 
 import fixtures
 from nova.objects import instance_action
+from oslo_utils import fixture as utils_fixture
+from oslo_utils import timeutils
 from oslotest import base
 
 from nova_ironic_ring.adapters.trail import actions
@@ -36,9 +38,13 @@ class ActionsTestCase(base.BaseTestCase):
         return list(instance_action.InstanceActionEventList.get_by_action(
             self.nova.context(), action.id))
 
+    def _record(self, entry: audit.Entry) -> None:
+        """Record what has happened just now."""
+        actions.record(self.nova.context(), entry, timeutils.utcnow())
+
     def test_takeover_is_an_action(self):
         for code, name in audit.ACTIONS.items():
-            actions.record(self.nova.context(), audit.Entry(
+            self._record(audit.Entry(
                 code, 'b', node=NODE, instance=INSTANCE, source='a',
                 target='b', reason='CONSENT'))
             action = self._actions()[0]
@@ -61,7 +67,7 @@ class ActionsTestCase(base.BaseTestCase):
             source='a', reason='smoke', author=BY))
         (asked,) = self._actions()
         self.assertIsNone(asked.finish_time)
-        actions.record(self.nova.context(), FAILOVER)
+        self._record(FAILOVER)
         (action,) = self._actions()
         self.assertEqual((asked.request_id, 'ironic_ring_failover'),
                          (action.request_id, action.action))
@@ -70,11 +76,11 @@ class ActionsTestCase(base.BaseTestCase):
             ['ironic_ring_asked', 'ironic_ring_failover'],
             sorted(event.event for event in self._events(action)))
         # The next one is another.
-        actions.record(self.nova.context(), FAILOVER)
+        self._record(FAILOVER)
         self.assertEqual(2, len(self._actions()))
 
     def test_service_that_is_faster_than_who_has_asked(self):
-        actions.record(self.nova.context(), FAILOVER)
+        self._record(FAILOVER)
         actions.ask(self.nova.context(), audit.Entry(
             audit.Code.SERVICE_FORCED_DOWN, 'controller', instance=INSTANCE,
             author=BY))
@@ -90,7 +96,7 @@ class ActionsTestCase(base.BaseTestCase):
         for entry in (dataclasses.replace(FAILOVER, reason='ABSENT'),
                       dataclasses.replace(
                           FAILOVER, code=audit.Code.INSTANCE_TAKEN)):
-            actions.record(self.nova.context(), entry)
+            self._record(entry)
         self.assertEqual(3, len(self._actions()))
 
     def test_failover_that_was_asked_for_long_ago(self):
@@ -99,13 +105,24 @@ class ActionsTestCase(base.BaseTestCase):
             author=BY))
         self.useFixture(fixtures.MockPatchObject(
             actions, '_PATIENCE', datetime.timedelta(0)))
-        actions.record(self.nova.context(), FAILOVER)
+        self._record(FAILOVER)
         self.assertEqual(2, len(self._actions()))
+
+    def test_what_is_recorded_late(self):
+        at = timeutils.utcnow().replace(microsecond=0)
+        self.useFixture(utils_fixture.TimeFixture(
+            at + datetime.timedelta(minutes=2)))
+        actions.record(self.nova.context(), FAILOVER, at)
+        (action,) = self._actions()
+        (event,) = self._events(action)
+        self.assertEqual({at}, {timeutils.normalize_time(time) for time in (
+            action.start_time, action.finish_time,
+            event.start_time, event.finish_time)})
 
     def test_what_is_recorded_is_read(self):
         instance_action.InstanceAction.action_start(
             self.nova.context(), INSTANCE, 'reboot')
-        actions.record(self.nova.context(), FAILOVER)
+        self._record(FAILOVER)
         (found,) = history.History(self.nova.context()).actions()
         self.assertEqual(
             ('ironic_ring_failover', INSTANCE, 'b',

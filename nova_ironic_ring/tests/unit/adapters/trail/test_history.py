@@ -5,6 +5,7 @@
 import datetime
 
 from nova.db.main import models
+from oslo_utils import timeutils
 from oslotest import base
 
 from nova_ironic_ring.adapters.trail import actions
@@ -80,13 +81,15 @@ class HistoryTestCase(base.BaseTestCase):
     def test_actions_since(self):
         for _ in range(2):
             actions.record(self.nova.context(), audit.Entry(
-                audit.Code.INSTANCE_TAKEN, 'b', instance=INSTANCE))
+                audit.Code.INSTANCE_TAKEN, 'b', instance=INSTANCE),
+                timeutils.utcnow())
         first, second = self.past.actions()
         self.assertEqual([second], self.past.actions(second.at))
 
     def test_event_that_somebody_else_has_written(self):
         actions.record(self.nova.context(), audit.Entry(
-            audit.Code.INSTANCE_TAKEN, 'b', instance=INSTANCE))
+            audit.Code.INSTANCE_TAKEN, 'b', instance=INSTANCE),
+            timeutils.utcnow())
         (action,) = self.past.actions()
         self.nova.add(
             models.InstanceActionEvent(

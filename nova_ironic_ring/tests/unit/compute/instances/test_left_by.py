@@ -7,6 +7,7 @@ from nova import objects
 from nova.objects import instance_action
 from oslo_config import fixture as config_fixture
 from oslo_utils import fixture as utils_fixture
+from oslo_utils import timeutils
 from oslotest import base
 
 from nova_ironic_ring.adapters.trail import actions
@@ -37,7 +38,7 @@ class LeftByTestCase(base.BaseTestCase):
         self.time.advance_time_seconds(60)
         actions.record(self.nova.context(), audit.Entry(
             code, host, node=NODE, instance=INSTANCE, source='a',
-            target=host, reason='FORCED_DOWN'))
+            target=host, reason='FORCED_DOWN'), timeutils.utcnow())
 
     def _left_by(self, task: str | None) -> str | None:
         return recovery.left_by(self.nova.context(), objects.Instance(
