@@ -27,6 +27,18 @@ def read(conf: cfg.ConfigOpts) -> settings.Settings:
             '[ironic_ring] listing = shards divides the shards of Ironic, and '
             f'[ironic] shard limits this service to {scope.shard}: unset one '
             'of the two.')
+    if conf.update_resources_interval < 0:
+        raise ValueError(
+            '[DEFAULT] update_resources_interval is '
+            f'{conf.update_resources_interval}, so Nova runs no pass of the '
+            'resource tracker, and this service takes no node: set 0 for one '
+            'a minute, or a number of seconds.')
+    if ours.failover_after and _graceful(conf) == 0:
+        raise ValueError(
+            '[DEFAULT] graceful_shutdown_timeout is 0, so a service that '
+            'shuts down may work without end, and [ironic_ring] '
+            'failover_after is set, which has others take its instances over: '
+            'set the first to a number of seconds, or the second to 0.')
     return settings.Settings(
         host=conf.host,
         down_time=conf.service_down_time,
@@ -66,14 +78,16 @@ def _failover_after(conf: cfg.ConfigOpts) -> float:
     """
     if not conf.ironic_ring.failover_after:
         return 0
+    return max(conf.ironic_ring.failover_after, _graceful(conf))
+
+
+def _graceful(conf: cfg.ConfigOpts) -> float:
+    """Return for how many seconds a service may shut down; 0 without end."""
     # oslo.service registers it when it starts a service.
-    graceful = getattr(conf, 'graceful_shutdown_timeout', 60)
-    return max(conf.ironic_ring.failover_after, graceful)
+    return getattr(conf, 'graceful_shutdown_timeout', 60)
 
 
 def _pass_interval(conf: cfg.ConfigOpts) -> float:
     """Return the seconds between two passes of the resource tracker."""
-    # Zero is the periodic tasks' own default; a negative one means no passes.
-    return (conf.update_resources_interval
-            if conf.update_resources_interval > 0
-            else _DEFAULT_PASS_INTERVAL)
+    # Zero is the periodic tasks' own default.
+    return conf.update_resources_interval or _DEFAULT_PASS_INTERVAL

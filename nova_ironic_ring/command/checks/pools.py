@@ -224,18 +224,23 @@ def records(seen: snapshot.Snapshot) -> Iterator[Finding]:
 
 
 def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Instances in pools that Ironic has on no node.
+    """Instances that Ironic has on no node.
+
+    Another check tells of those whose node Ironic does not show.
 
     :param seen: what was read
     """
     on_nodes = {node.instance for node in seen.nodes.values()}
     for uuid, instance in sorted(seen.instances.items()):
-        if instance.pool is not None and instance.is_idle and (
-                uuid not in on_nodes):
+        if uuid not in on_nodes and instance.is_idle and (
+                instance.pool is not None or instance.node in seen.rows.keys()
+                & seen.nodes.keys()):
+            where = (f'in pool {instance.pool}' if instance.pool is not None
+                     else f'on node {instance.node} for Nova')
             yield Finding(
                 FindingCode.INSTANCE_WITHOUT_NODE, uuid,
-                f'it is in pool {instance.pool}, and Ironic has it on no node '
-                'that Nova may see',
-                'check whether somebody has removed the instance_uuid of its '
-                "node, or Nova's account may not see the node; if neither, "
-                'delete the server', instance.cell)
+                f'it is {where}, and Ironic has it on no node that Nova may '
+                'see',
+                'check whether somebody has undeployed its node, or removed '
+                "its instance_uuid, or Nova's account may not see it; if the "
+                'machine is lost, delete the server', instance.cell)

@@ -25,8 +25,7 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 FindingCode.RECORD_WITHOUT_NODE, node,
                 f'the record of {row.owner} is of a node that '
                 'Ironic does not have',
-                f'delete server {on[node]}, which Nova has there'
-                if node in on else
+                _advice_on_hidden(seen, on[node]) if node in on else
                 'wait for ten passes of the resource tracker, then run '
                 '"nova-ironic-ring clean rows"', row.cell)
     for host in sorted({row.owner for row in seen.rows.values()}):
@@ -34,7 +33,7 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 if row.owner == host and row.node in seen.nodes]
         if not left or seen.state(host).lives:
             continue
-        held = any(seen.nodes[row.node].instance for row in left)
+        held = any(seen.instance_on(seen.nodes[row.node]) for row in left)
         yield Finding(
             FindingCode.INSTANCES_OF_LOST_SERVICE if held
             else FindingCode.RECORDS_OF_LOST_SERVICE, host,
@@ -51,6 +50,18 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
             'wait for a pass of the resource tracker; if this persists, look '
             'for ERROR in the log of the service that "nova-ironic-ring node '
             'show" names')
+
+
+def _advice_on_hidden(seen: snapshot.Snapshot, instance: str) -> str:
+    """Return the advice on a node that Ironic does not show, and Nova uses."""
+    for node in seen.nodes.values():
+        if node.instance == instance:
+            # Nova finds the node of an instance by its instance_uuid.
+            return (f'do not delete server {instance}: Ironic has it on node '
+                    f'{node.uuid} now, and Nova would tear that down')
+    return (f"check whether Nova's account may not see the node; if the node "
+            f'was deleted on purpose, delete server {instance}, which Nova '
+            'has there')
 
 
 def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -100,10 +111,11 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     FindingCode.INSTANCE_NOT_IN_NOVA, node.uuid,
                     f'the node holds instance {node.instance}, which Nova '
                     'does not have',
-                    "Nova's task for deleted instances frees it within "
-                    '[DEFAULT] running_deleted_instance_poll_interval; if '
-                    'the instance was never of this Nova, undeploy the node '
-                    'in Ironic',
+                    'if Nova has deleted it, wait for [DEFAULT] '
+                    'running_deleted_instance_poll_interval, after which '
+                    "Nova's task for deleted instances frees the node; if the "
+                    'node is so still, and nothing but this Nova uses it, '
+                    'undeploy it in Ironic',
                     row.cell if row else None)
             continue
         if instance.host is not None and (

@@ -109,7 +109,8 @@ def _verdict(decision: Decision, why: str | None = None) -> Verdict:
 
 _KEEP = _verdict(Decision.KEEP)
 _HOLD_BUILDING = _verdict(
-    Decision.HOLD, 'free, for another service, and being built on')
+    Decision.HOLD,
+    'free, for another service, and allocated, or being built on')
 _HOLD_TRUST = _verdict(
     Decision.HOLD, 'free, for another service, and not offered while it is '
     'not known who is alive')

@@ -186,6 +186,25 @@ class SettingsTestCase(base.DriverTestCase):
         self.assertIn('listing = shards divides the shards of Ironic, and '
                       '[ironic] shard limits this service to x', str(error))
 
+    def test_no_passes(self):
+        self.nova.conf.config(update_resources_interval=-1)
+        error = self.assertRaises(exception.InvalidConfiguration,
+                                  self.me.begin_pass)
+        self.assertIn('update_resources_interval is -1, so Nova runs no pass',
+                      str(error))
+
+    def test_failover_during_a_shutdown_without_end(self):
+        # A release of Nova may leave the option to oslo.service.
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.adapters.settings._graceful', return_value=0))
+        self.me.begin_pass()
+        self.configure(failover_after=30)
+        with fixtures.FakeLogger('nova_ironic_ring.compute.service') as log:
+            self.me.begin_pass()
+        self.assertIn('graceful_shutdown_timeout is 0, so a service that',
+                      log.output)
+        self.assertEqual(0, self.me.ring.settings.failover_after)
+
     def test_without_a_good_one(self):
         self.configure('ironic', conductor_group='rack1', peer_list=['a'])
         self.assertRaises(exception.InvalidConfiguration, self.me.begin_pass)

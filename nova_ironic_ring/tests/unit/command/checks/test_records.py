@@ -65,6 +65,42 @@ class CheckTestCase(base.BaseTestCase):
                          (finding.kind, finding.subject))
         self.assertEqual('PROVIDER_WITHOUT_NODE', finding.code.name)
 
+    def test_node_with_an_instance_that_ironic_does_not_show(self):
+        seen = make(instances={1: 'a'})
+        gone = seen.nodes[NODES[1]]
+        nodes = {uuid: node for uuid, node in seen.nodes.items()
+                 if uuid != NODES[1]}
+        finding = self._only(dataclasses.replace(seen, nodes=nodes))
+        self.assertEqual('RECORD_WITHOUT_NODE', finding.code.name)
+        self.assertTrue(finding.advice.startswith(
+            "check whether Nova's account may not see the node; if"))
+        # It was enrolled anew, with its instance.
+        new = '99999999-0000-0000-0000-000000000000'
+        (finding,) = (
+            finding for finding in table.find(dataclasses.replace(
+                seen, nodes={**nodes, new: dataclasses.replace(
+                    gone, uuid=new)}))
+            if finding.code.name == 'RECORD_WITHOUT_NODE')
+        self.assertIn('do not delete server instance-1: Ironic has it on node '
+                      + new, finding.advice)
+
+    def test_node_that_is_deployed_without_nova(self):
+        seen = make(instances={1: 'b'}, services=[
+            service('a'), service('b', 61), service('c')])
+        self.assertEqual(
+            ['RECORDS_OF_LOST_SERVICE', 'INSTANCE_NOT_IN_NOVA'],
+            [finding.code.name for finding in table.find(
+                dataclasses.replace(seen, instances={}))])
+
+    def test_instance_whose_node_was_undeployed(self):
+        seen = make(instances={1: 'a'})
+        free = dataclasses.replace(seen.nodes[NODES[1]], instance=None)
+        finding = self._only(dataclasses.replace(
+            seen, nodes={**seen.nodes, NODES[1]: free}))
+        self.assertEqual(('INSTANCE_WITHOUT_NODE', 'instance-1'),
+                         (finding.code.name, finding.subject))
+        self.assertIn(f'on node {NODES[1]} for Nova', finding.what)
+
     def test_provider_of_which_nova_has_no_pool(self):
         seen = deployment.make_pooled()
         left = 'b.CUSTOM_GONE.0123abcd'

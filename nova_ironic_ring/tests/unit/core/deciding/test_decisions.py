@@ -124,7 +124,8 @@ class FreeTestCase(base.BaseTestCase):
                     'is_ending': is_ending}).decision)
 
     @ddt.data(
-        ('other', MINE, {'is_building': True}, 'and being built on'),
+        ('other', MINE, {'is_building': True},
+         'and allocated, or being built on'),
         ('other', MINE, {'trust': BLACKOUT}, 'not offered while'),
         ('me', THEIRS, {'trust': STARTING}, 'only started'),
         ('me', THEIRS, {'is_ending': True}, 'about to end'),
