@@ -211,7 +211,7 @@ moment at which it first saw the last heartbeat of the other, and begins anew
 after it was restarted or could not reach Nova. A service is not dead before it
 is absent. Nor is it dead while it may be finishing its builds during a clean
 shutdown: a value below ``[DEFAULT] graceful_shutdown_timeout`` is raised to
-that, with a WARNING. If that is 0, a shutdown may take any time, and a service
+that, with a WARNING. If that is 0, a shutdown may take any time: a service
 with both does not start. Free nodes of the service do not wait for this.
 
 Related options:

@@ -68,7 +68,7 @@ def record(context: nova_context.RequestContext, entry: audit.Entry,
     action = _asked(context, entry)
     if action is None:
         # One call for what Nova itself does in two: there may be hundreds.
-        action = _begin(context, entry, event, finish_time=at)
+        action = _begin(context, entry, event, is_over=True)
         _add_event(context, action, event, entry)
     else:
         context.request_id = action.request_id
@@ -123,14 +123,14 @@ def failed_over(context: nova_context.RequestContext, instance: str, host: str,
 
 
 def _begin(context: nova_context.RequestContext, entry: audit.Entry,
-           event: _Event, **more: datetime.datetime
+           event: _Event, is_over: bool = False
            ) -> instance_action.InstanceAction:
-    """Make an action; with ``finish_time``, one that is over."""
+    """Make an action that begins with an event, and may end with it."""
     action = instance_action.InstanceAction(
         context, action=event.name, instance_uuid=str(entry.instance),
         request_id=context.request_id, user_id=context.user_id,
         project_id=context.project_id, start_time=event.at,
-        updated_at=event.at, **{'finish_time': None, **more})
+        updated_at=event.at, finish_time=event.at if is_over else None)
     action.create()
     return action
 

@@ -221,26 +221,3 @@ def records(seen: snapshot.Snapshot) -> Iterator[Finding]:
             'restart it, which makes the record again and counts the nodes of '
             'these instances',
             held[0].cell)
-
-
-def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
-    """Instances that Ironic has on no node.
-
-    Another check tells of those whose node Ironic does not show.
-
-    :param seen: what was read
-    """
-    on_nodes = {node.instance for node in seen.nodes.values()}
-    for uuid, instance in sorted(seen.instances.items()):
-        if uuid not in on_nodes and instance.is_idle and (
-                instance.pool is not None or instance.node in seen.rows.keys()
-                & seen.nodes.keys()):
-            where = (f'in pool {instance.pool}' if instance.pool is not None
-                     else f'on node {instance.node} for Nova')
-            yield Finding(
-                FindingCode.INSTANCE_WITHOUT_NODE, uuid,
-                f'it is {where}, and Ironic has it on no node that Nova may '
-                'see',
-                'check whether somebody has undeployed its node, or removed '
-                "its instance_uuid, or Nova's account may not see it; if the "
-                'machine is lost, delete the server', instance.cell)

@@ -19,13 +19,15 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
     :param seen: what was read
     """
     on = {each.node: each.uuid for each in seen.instances.values()}
+    holders = {node.instance: node.uuid for node in seen.nodes.values()}
     for node, row in seen.rows.items():
         if node not in seen.nodes:
             yield Finding(
                 FindingCode.RECORD_WITHOUT_NODE, node,
                 f'the record of {row.owner} is of a node that '
                 'Ironic does not have',
-                _advice_on_hidden(seen, on[node]) if node in on else
+                _advice_on_hidden(on[node], holders.get(on[node]))
+                if node in on else
                 'wait for ten passes of the resource tracker, then run '
                 '"nova-ironic-ring clean rows"', row.cell)
     for host in sorted({row.owner for row in seen.rows.values()}):
@@ -52,14 +54,18 @@ def rows(seen: snapshot.Snapshot) -> Iterator[Finding]:
             'show" names')
 
 
-def _advice_on_hidden(seen: snapshot.Snapshot, instance: str) -> str:
-    """Return the advice on a node that Ironic does not show, and Nova uses."""
-    for node in seen.nodes.values():
-        if node.instance == instance:
-            # Nova finds the node of an instance by its instance_uuid.
-            return (f'do not delete server {instance}: Ironic has it on node '
-                    f'{node.uuid} now, and Nova would tear that down')
-    return (f"check whether Nova's account may not see the node; if the node "
+def _advice_on_hidden(instance: str, holder: str | None) -> str:
+    """Return the advice on a node that Ironic does not show, and Nova uses.
+
+    :param instance: the UUID of the instance that Nova has there
+    :param holder: the UUID of the node that Ironic has it on; None if there is
+        none
+    """
+    if holder is not None:
+        # Nova finds the node of an instance by its instance_uuid.
+        return (f'do not delete server {instance}: Ironic has it on node '
+                f'{holder} now, and Nova would tear that down')
+    return ("check whether Nova's account may not see the node; if the node "
             f'was deleted on purpose, delete server {instance}, which Nova '
             'has there')
 
@@ -138,3 +144,28 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 f'recorded for {row.owner}',
                 f'wait for a pass of {instance.host}; if that is dead, run '
                 f'"nova-ironic-ring failover {instance.host}"', instance.cell)
+
+
+def lost_instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Instances that Ironic has on no node.
+
+    Another check tells of those whose node Ironic does not show.
+
+    :param seen: what was read
+    """
+    on_nodes = {node.instance for node in seen.nodes.values()}
+    for uuid, instance in sorted(seen.instances.items()):
+        if uuid in on_nodes or not instance.is_idle:
+            continue
+        if instance.pool is not None:
+            where = f'in pool {instance.pool}'
+        elif instance.node in seen.rows and instance.node in seen.nodes:
+            where = f'on node {instance.node} for Nova'
+        else:
+            continue
+        yield Finding(
+            FindingCode.INSTANCE_WITHOUT_NODE, uuid,
+            f'it is {where}, and Ironic has it on no node that Nova may see',
+            'check whether somebody has undeployed its node, or removed its '
+            "instance_uuid, or Nova's account may not see it; if the machine "
+            'is lost, delete the server', instance.cell)

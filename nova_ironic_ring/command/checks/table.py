@@ -45,7 +45,7 @@ CHECKS: tuple[Check, ...] = (
     Check('Records of pools', pools.records, True),
     Check('Sizes of pools', pools.counts),
     Check('Instances', records.instances),
-    Check('Instances in pools', pools.instances))
+    Check('Instances without nodes', records.lost_instances))
 
 
 def find(seen: snapshot.Snapshot) -> list[findings.Finding]:

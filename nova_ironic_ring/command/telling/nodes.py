@@ -258,8 +258,9 @@ def _elsewhere(seen: snapshot.Snapshot, node: snapshot.Node,
     :returns: None if Nova has it on this node, with a service of a ring
     """
     if instance is None or instance.host is None:
-        return ('Nova does not have the instance, or it has no service: its '
-                'task for deleted instances will see to it')
+        return ('Nova does not have the instance, or it has no service: if '
+                "Nova has deleted it, Nova's task for deleted instances frees "
+                'the node')
     if not pools.has(instance, node.uuid):
         return (f'Nova has the instance on {instance.node}, with '
                 f'{instance.host}')
