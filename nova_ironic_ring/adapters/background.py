@@ -6,6 +6,7 @@ It is for what a pass must not wait for, such as a notification. What the jobs
 are is not said here.
 """
 
+import collections
 from collections.abc import Callable
 import threading
 import time
@@ -20,10 +21,19 @@ _POLL = 0.01
 class Background:
     """A thread, for as long as there is something to do."""
 
-    def __init__(self) -> None:
-        """Begin with nothing to do."""
+    def __init__(self, what: str = 'jobs', most: int | None = None) -> None:
+        """Begin with nothing to do.
+
+        :param what: what the jobs are, in the plural, for the log
+        :param most: how many may wait; those beyond are dropped, and the log
+            says how many. None for no limit
+        """
         self._lock = threading.Lock()
-        self._calls: list[Callable[[], object]] = []
+        self._what = what
+        self._most = most
+        self._calls: collections.deque[Callable[[], object]] = (
+            collections.deque())
+        self._dropped = 0
         self._is_busy = False
 
     def do(self, call: Callable[[], object]) -> None:
@@ -32,7 +42,13 @@ class Background:
         :param call: does it; an error is logged
         """
         with self._lock:
-            self._calls.append(call)
+            if self._most is None or len(self._calls) < self._most:
+                self._calls.append(call)
+            else:
+                if not self._dropped:
+                    # When those that wait are done.
+                    self._calls.append(self._tell_dropped)
+                self._dropped += 1
             is_idle, self._is_busy = not self._is_busy, True
         if not is_idle:
             return
@@ -63,9 +79,16 @@ class Background:
                 if not self._calls:
                     self._is_busy = False
                     return
-                calls, self._calls = self._calls, []
-            for call in calls:
-                try:
-                    call()
-                except Exception:
-                    LOG.exception('Work in the background has failed.')
+                call = self._calls.popleft()
+            try:
+                call()
+            except Exception:
+                LOG.exception('Work in the background has failed.')
+
+    def _tell_dropped(self) -> None:
+        with self._lock:
+            dropped, self._dropped = self._dropped, 0
+        LOG.warning('%(count)d %(what)s were dropped, because %(most)d '
+                    'waited in the background.', {
+                        'count': dropped, 'what': self._what,
+                        'most': self._most})

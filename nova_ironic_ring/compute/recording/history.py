@@ -4,7 +4,8 @@
 
 The lines are written at once. What needs the message bus, or conductor, is
 written in the background: a takeover neither waits for it nor fails because of
-it.
+it. Actions do not wait for notifications: without an action, this service does
+not know after a restart that it has taken the instance from a dead one.
 """
 
 from collections.abc import Iterable
@@ -24,6 +25,9 @@ from nova_ironic_ring.core.deciding import events
 LOG = logging.getLogger(__name__)
 
 _PUBLISHER = 'nova-compute'
+# So many notifications may wait for a message bus that does not answer. A
+# takeover of all nodes of a service makes thousands at once.
+_MOST = 10000
 
 
 class History:
@@ -31,7 +35,10 @@ class History:
 
     def __init__(self) -> None:
         """Begin with nothing to write."""
-        self.background = background.Background()
+        # Each was a write of conductor's before: they cannot become many if it
+        # does not answer.
+        self._actions = background.Background('instance actions')
+        self._notifications = background.Background('notifications', _MOST)
 
     def write(self, happened: Iterable[events.Event],
               view: core_audit.View) -> None:
@@ -44,9 +51,18 @@ class History:
         for entry in core_audit.entries(happened, view):
             said = audit.write(entry)
             if entry.code in core_audit.ACTIONS:
-                self.background.do(functools.partial(_record, entry, now))
-            self.background.do(
+                self._actions.do(functools.partial(_record, entry, now))
+            self._notifications.do(
                 functools.partial(audit.notify, said, _PUBLISHER))
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until all is written.
+
+        :param seconds: how long at most, for actions and for notifications
+        :returns: whether all is written
+        """
+        return self._actions.wait(seconds) and (
+            self._notifications.wait(seconds))
 
 
 def _record(entry: core_audit.Entry, at: datetime.datetime) -> None:

@@ -50,3 +50,18 @@ class BackgroundTestCase(base.BaseTestCase):
         self.assertTrue(self.background.wait(30))
         self.assertEqual([True], done)
         self.assertIn('ZeroDivisionError', self.log.output)
+
+    def test_too_many_are_dropped_and_counted(self):
+        go, begun, done = threading.Event(), threading.Event(), []
+        few = background.Background('cards', 3)
+        few.do(lambda: (begun.set(), go.wait(30)))
+        self.assertTrue(begun.wait(30))
+        for number in range(10):
+            few.do(lambda number=number: done.append(number))
+        go.set()
+        self.assertTrue(few.wait(30))
+        self.assertEqual([0, 1, 2], done)
+        few.do(lambda: done.append(3))
+        self.assertTrue(few.wait(30))
+        self.assertEqual([0, 1, 2, 3], done)
+        self.assertEqual(1, self.log.output.count('7 cards were dropped'))

@@ -1153,7 +1153,7 @@ class ChangeTestCase(base.DriverTestCase):
             self._start(made)
             self._run_passes()
             self.assertWhole(place)
-            self.assertTrue(self.me.ring.history.background.wait(30))
+            self.assertTrue(self.me.ring.history.wait(30))
             self.assertEqual(
                 [('INSTANCE_FAILED_OVER', 'gone', 'me', 'FORCED_DOWN')],
                 [(entry.code.name, entry.source, entry.target, entry.reason)

@@ -3,6 +3,7 @@
 """Tests of what a service keeps of what changes hands."""
 
 import json
+import threading
 
 import fixtures
 
@@ -34,7 +35,7 @@ class HistoryTestCase(base.DriverTestCase):
 
     def _written(self, code: Code) -> list[dict]:
         """Return the lines with a code, once all is written."""
-        self.assertTrue(self.me.ring.history.background.wait(30))
+        self.assertTrue(self.me.ring.history.wait(30))
         return [said for line in self.lines.output.splitlines()
                 if (said := json.loads(line))['event'] == code.name]
 
@@ -67,8 +68,19 @@ class HistoryTestCase(base.DriverTestCase):
             side_effect=ValueError('no conductor')))
         self.assertIn(node, self.me.run_pass())
         self.assertEqual('me', self.nova.host_of('instance'))
-        self.assertTrue(self.me.ring.history.background.wait(30))
+        self.assertTrue(self.me.ring.history.wait(30))
         self.assertIn('goes from b to me: no conductor', self.log.output)
+
+    def test_actions_do_not_wait_for_notifications(self):
+        answers, recorded = threading.Event(), threading.Event()
+        self.addCleanup(answers.set)
+        self.sent.side_effect = lambda *_: answers.wait(30)
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.adapters.trail.actions.record',
+            side_effect=lambda *_: recorded.set()))
+        self._die()
+        self.me.run_pass()
+        self.assertTrue(recorded.wait(10))
 
     def test_members_and_free_nodes(self):
         self._die()
