@@ -17,6 +17,7 @@ from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
+from nova_ironic_ring.adapters.ironic import states
 from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.looking import changes
@@ -168,7 +169,7 @@ class Ironic:
         said = upstream.find_node(
             self._driver, node, ('uuid', 'provision_state'))
         return said is not None and (
-            said['provision_state'] == ironic_states.AVAILABLE)
+            states.meaning(said['provision_state']) is states.Meaning.FREE)
 
     def is_deleted(self, node: str) -> bool:
         return upstream.is_deleted(self._driver, node)
@@ -267,7 +268,7 @@ class Ironic:
     def free_nodes(self, scope: settings.Scope) -> dict[str, pools.Node]:
         found = upstream.list_nodes(
             self._driver, upstream.node_fields(), associated='false',
-            maintenance='false', provision_state='available',
+            maintenance='false', provision_state=ironic_states.AVAILABLE,
             **self._filters(scope))
         return {node['uuid']: said for node in found
                 if (said := self._described_alone(node)).is_free}
@@ -322,7 +323,8 @@ class Ironic:
         said = upstream.find_node(
             self._driver, node, ('uuid', 'instance_uuid', 'provision_state'))
         if said is not None and said['instance_uuid'] == instance and (
-                said['provision_state'] == ironic_states.AVAILABLE):
+                states.meaning(said['provision_state'])
+                is states.Meaning.FREE):
             self._driver.ironic_connection.update_node(
                 sdk_node.Node.existing(id=node, instance_id=instance),
                 retry_on_conflict=False, instance_id=None)

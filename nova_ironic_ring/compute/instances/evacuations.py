@@ -14,6 +14,7 @@ from nova import exception
 from nova import objects
 from oslo_log import log as logging
 
+from nova_ironic_ring.adapters.ironic import states
 from nova_ironic_ring.adapters.nova import evacuations
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import upstream
@@ -110,14 +111,14 @@ def _end(context: nova_context.RequestContext, instance: objects.Instance
 def _heal(source: upstream.NovaIronicDriver, instance: objects.Instance
           ) -> bool:
     """Set an instance to the state of its machine, if it has one."""
-    try:
-        state = upstream.provision_state(source, instance)
-    except exception.InstanceNotFound:
-        return False
-    if state == 'rescue':
+    state = states.of(source, instance)
+    if state is states.Meaning.RESCUED:
         # Whoever evacuates it has set it to ERROR first, as Masakari does.
         instance.vm_state = vm_states.RESCUED
-    elif state == 'active':
+    elif state is states.Meaning.SERVICED:
+        # Ironic switches its machine off and on meanwhile.
+        instance.vm_state = vm_states.ACTIVE
+    elif state is states.Meaning.RUNS:
         is_off = source.get_info(instance).state == power_state.SHUTDOWN
         instance.vm_state = vm_states.STOPPED if is_off else vm_states.ACTIVE
     else:

@@ -18,6 +18,7 @@ from nova import exception
 from nova import objects
 from oslo_log import log as logging
 
+from nova_ironic_ring.adapters.ironic import states
 from nova_ironic_ring.adapters.nova import marks
 from nova_ironic_ring.adapters.nova import user_requests
 from nova_ironic_ring.adapters.trail import actions
@@ -30,8 +31,8 @@ from nova_ironic_ring.core.values import pools
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
-# Seconds that the resource tracker may take to record a node, and Ironic to
-# finish a rescue. Ironic itself ends a deployment that takes too long.
+# Seconds that the resource tracker may take to record a node. Ironic itself
+# ends what takes it too long.
 _PATIENCE = 1800
 _POLL = 1.0
 # How often to try in a row, and seconds at most between two tries: Nova's
@@ -44,8 +45,6 @@ _THREADS = 8
 _NO_THREAD = ('The recovery of instances of dead services waits until this '
               'process can start a thread: %s')
 
-_RESCUING = frozenset({'rescuing', 'rescue wait', 'unrescuing'})
-_DEPLOYING = frozenset({'deploying', 'wait call-back', 'deploy hold'})
 _SHELVING = frozenset({
     task_states.SHELVING, task_states.SHELVING_OFFLOADING,
     # Never with Nova's ironic driver, which makes no image.
@@ -270,7 +269,7 @@ class Recovery:
             return True
         if instance.task_state in (
                 task_states.RESCUING, task_states.UNRESCUING):
-            if not self._end_rescue(context, instance, job):
+            if not self._end_rescue(context, instance):
                 return False
         if instance.task_state == task_states.SOFT_DELETING:
             # Nova's own recovery does nothing for it.
@@ -302,11 +301,12 @@ class Recovery:
 
         :returns: whether it has come to an end
         """
-        state = self._provision_state(instance)
-        if state == 'deleting':
-            return _still_waits(job, state)
+        state = states.of(self._source, instance)
+        if state.is_under_way:
+            return False
+        has_machine = state is states.Meaning.RUNS
         was_shelved = instance.vm_state == vm_states.SHELVED
-        if not was_shelved and state == 'active' and self._runs(instance):
+        if not was_shelved and has_machine and self._runs(instance):
             _end_task(instance, instance.vm_state)
         elif was_shelved or compute_utils.is_volume_backed_instance(
                 context, instance):
@@ -317,7 +317,7 @@ class Recovery:
         else:
             # Nova does not undeploy one with disks of its own: the ironic
             # driver cannot keep them.
-            _end_task(instance, vm_states.STOPPED if state == 'active'
+            _end_task(instance, vm_states.STOPPED if has_machine
                       else vm_states.ERROR)
         return True
 
@@ -332,10 +332,10 @@ class Recovery:
         if instance.task_state is None:
             upstream.leave_offloaded(self._source, instance)
             return True
-        state = self._provision_state(instance)
-        if state in _DEPLOYING:
+        state = states.of(self._source, instance)
+        if state.is_under_way:
             return False
-        if state == 'active':
+        if state is states.Meaning.RUNS:
             upstream.finish_unshelving(self._source, context, instance)
         else:
             upstream.undo_unshelving(self._source, context, instance)
@@ -353,12 +353,12 @@ class Recovery:
         pool, and the build had not reached that node, others can be built
         there then.
         """
-        state = 'none'
+        state = states.Meaning.NONE
         if instance.task_state == task_states.SPAWNING:
-            state = self._provision_state(instance)
-        if state in _DEPLOYING:
+            state = states.of(self._source, instance)
+        if state.is_under_way:
             return False
-        if state == 'active':
+        if state is states.Meaning.RUNS:
             upstream.finish_build(self._source, context, instance)
             LOG.info('Instance %(instance)s was being built when %(host)s '
                      'died: it is active now.', {
@@ -387,13 +387,6 @@ class Recovery:
                           '%(instance)s, whose build has ended because '
                           '%(host)s has died: delete the instance.', {
                               'instance': instance.uuid, 'host': host})
-
-    def _provision_state(self, instance: objects.Instance) -> str:
-        """Return what Ironic does with the node; ``none`` if it has none."""
-        try:
-            return upstream.provision_state(self._source, instance)
-        except exception.InstanceNotFound:
-            return 'none'
 
     def _recover(self, context: nova_context.RequestContext,
                  instance: objects.Instance) -> None:
@@ -427,19 +420,19 @@ class Recovery:
         return bool(now.state == power_state.RUNNING)
 
     def _end_rescue(self, context: nova_context.RequestContext,
-                    instance: objects.Instance, job: _Job) -> bool:
+                    instance: objects.Instance) -> bool:
         """Look at a rescue, which Nova's recovery leaves alone.
 
         Nova switches the machine off before it asks Ironic for the rescue.
 
         :returns: whether the rescue has come to an end
         """
-        state = self._provision_state(instance)
-        if state in _RESCUING:
-            return _still_waits(job, state)
-        if state == 'rescue':
+        state = states.of(self._source, instance)
+        if state.is_under_way:
+            return False
+        if state is states.Meaning.RESCUED:
             _end_task(instance, vm_states.RESCUED)
-        elif state != 'active':
+        elif state is not states.Meaning.RUNS:
             _end_task(instance, vm_states.ERROR)
         elif instance.task_state == task_states.UNRESCUING:
             _end_task(instance, vm_states.ACTIVE)
@@ -478,19 +471,6 @@ def left_by(context: nova_context.RequestContext, instance: objects.Instance
     return actions.failed_over(
         context, instance.uuid, CONF.host, user_requests.asked_at(
             context, instance.uuid, instance.task_state or ''))
-
-
-def _still_waits(job: _Job, state: str) -> bool:
-    """Return that Ironic has not finished, until the deadline.
-
-    :param job: what waits for that
-    :param state: what Ironic does
-    :returns: False
-    :raises TimeoutError: if it has taken too long
-    """
-    if time.monotonic() > job.deadline:
-        raise TimeoutError(f'Ironic is {state} still')
-    return False
 
 
 def _begin(instance: objects.Instance, job: _Job) -> None:

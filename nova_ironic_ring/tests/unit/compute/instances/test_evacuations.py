@@ -102,10 +102,15 @@ class SettleTestCase(base.BaseTestCase):
         self.source.get_info.return_value.state = power_state.SHUTDOWN
         self.assertTrue(self._settle())
         self.assertBecame('stopped', None, 'accepted')
-        self._become(vm_state='error')
-        self.node.return_value.provision_state = 'rescue'
-        self.assertTrue(self._settle())
-        self.assertBecame('rescued', None, 'accepted')
+        for state, outcome in (
+                ('rescue', 'rescued'), ('service failed', 'stopped'),
+                # Meanwhile Ironic switches it.
+                ('servicing', 'active'), ('service wait', 'active'),
+                ('service hold', 'active')):
+            self.node.return_value.provision_state = state
+            self._become(vm_state='error')
+            self.assertTrue(self._settle(), state)
+            self.assertBecame(outcome, None, 'accepted')
 
     def test_error_that_stays(self):
         launched = timeutils.utcnow()

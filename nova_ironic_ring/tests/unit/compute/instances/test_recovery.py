@@ -442,11 +442,27 @@ class RecoveryTestCase(RecoveringTestCase):
         self._recover('shelved', 'unshelving')
         self.init.assert_called_once()
 
-    def test_rescue_that_does_not_end(self):
-        self.useFixture(fixtures.MockPatchObject(recovery, '_PATIENCE', -1))
-        self.states = ['rescuing']
-        self.assertEqual(('active', 'rescuing'),
-                         self._recover('active', 'rescuing'))
+    def test_server_that_ironic_services(self):
+        # An operator has Ironic at work on the firmware, for instance.
+        busy = ['servicing', 'service wait', 'service hold', 'active']
+        for states in busy, ['service failed']:
+            for was, task, outcome in (
+                    ('active', 'rescuing', 'active'),
+                    ('stopped', 'rescuing', 'stopped'),
+                    ('rescued', 'unrescuing', 'active'),
+                    ('active', 'shelving', 'active')):
+                self.states = list(states)
+                with mock.patch.object(
+                        self.me.driver, 'get_info',
+                        side_effect=self._running) as look:
+                    self.assertEqual((outcome, None),
+                                     self._recover(was, task))
+                self.assertEqual(was == 'active', look.called)
+
+    def _running(self, *_: object, **__: object) -> mock.Mock:
+        """Say that a machine runs, which is no time to look before."""
+        self.assertEqual(1, len(self.states))
+        return mock.Mock(state=power_state.RUNNING)
 
     def test_one_that_fails_is_tried_again(self):
         self.init.side_effect = [ValueError('once'), None]
@@ -635,13 +651,6 @@ class ShelvedTestCase(RecoveringTestCase):
             self.power = power
             self.assertEqual((outcome, None), self._shelve(state))
             self.assertAsBefore()
-
-    def test_machine_that_is_never_undeployed(self):
-        self.useFixture(fixtures.MockPatchObject(recovery, '_PATIENCE', -1))
-        self.useFixture(fixtures.MockPatchObject(recovery, '_ATTEMPTS', 1))
-        self.assertEqual(('active', 'shelving'), self._shelve('deleting'))
-        self.assertAsBefore()
-        self.assertIn('Ironic is deleting still', self.log.output)
 
     def _unshelve(self, *states: str | None, task: str | None = 'spawning'
                   ) -> tuple[str, str | None]:
