@@ -99,9 +99,10 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
         this.happened.append(events.ListingDiffers(
             other_listing, current.by_shards))
     this.happened.extend(_list_differs(was.membership, members))
-    if members.members != was.membership.members:
+    if members.states != was.membership.states:
         # Read the instances again: they may belong to others now.
         memory.instances = {}
+    if members.members != was.membership.members:
         this.happened.append(events.MembersChanged(
             was.membership.members, members))
     if confidence.trust is not was.trust:

@@ -23,30 +23,39 @@ def instances(this: one_pass.Pass, wanted: Mapping[str, str],
     """Find out which services the instances of others belong to.
 
     They are read once, and again if the owner of the node has changed: then
-    the instance may have another service as well. Instances that Nova does not
-    have, or has on another node, are read until that has changed.
+    the instance may have another service as well. An operator may have given
+    one to a third service: each time the instances of one of their services
+    are listed, those that are no longer among them are read again. Instances
+    that Nova does not have, or has on another node, are read until that has
+    changed.
 
     :param this: the pass
     :param wanted: the node of each of them in Ironic
     :param rows: the rows of nodes, as far as they were read
-    :returns: the instances, by UUID, and those of their services that run
-        another driver
+    :returns: the instances, by UUID, those of the service that is to be listed
+        next first; and those of their services that run another driver
     """
-    known = this.memory.instances
-    unknown = [
-        uuid for uuid, node in wanted.items()
-        if (instance := known.get(uuid)) is None
-        or instance.host is None or not pools.has(instance, node)
-        or (node in rows and rows[node].owner != instance.host)]
-    read = this.world.nova.instances(unknown) if unknown else {}
-    hosts = {instance.host for instance in read.values() if instance.host}
-    other_drivers = this.memory.other_drivers - frozenset(
-        map(model.canonical, hosts))
-    if hosts:
-        other_drivers |= this.world.nova.other_drivers(sorted(hosts))
-    gone = set(unknown) - read.keys()
-    return {uuid: read.get(uuid) or known[uuid] for uuid in wanted
-            if uuid not in gone}, other_drivers
+    nova = this.world.nova
+    known = {uuid: instance for uuid, instance in this.memory.instances.items()
+             if (node := wanted.get(uuid)) is not None
+             and instance.host is not None and pools.has(instance, node)
+             and (node not in rows or rows[node].owner == instance.host)}
+    before = {instance.host_name for instance in known.values()}
+    first = next((each.host for each in known.values()), None)
+    if first is not None:
+        there = nova.instances_of(first)
+        # Next time, another service has its turn.
+        known = {uuid: each for uuid, each in sorted(
+            known.items(), key=lambda item: item[1].host == first)
+            if each.host != first or uuid in there}
+    unknown = wanted.keys() - known.keys()
+    found = known | (nova.instances(unknown) if unknown else {})
+    new = sorted({instance.host for instance in found.values()
+                  if instance.host and instance.host_name not in before})
+    other_drivers = this.memory.other_drivers.intersection(before)
+    if new:
+        other_drivers |= nova.other_drivers(new)
+    return found, other_drivers
 
 
 def elsewhere(known: Container[str], nodes: model.Nodes,

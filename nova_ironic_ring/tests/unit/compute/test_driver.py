@@ -224,7 +224,8 @@ class QuietPassTestCase(base.DriverTestCase):
         self.nova.put('theirs', min(self.desired('me', 'a', 'b')), 'b')
         self.nova.put('mine', max(self.desired('me', 'a', 'b')), 'me')
         self.settle()
-        self.assertEqual(self.QUIET, self._asked())
+        # Whose they are may change.
+        self.assertEqual([*self.QUIET, 'instances of host'], self._asked())
 
     def test_instance_on_its_way_is_read_in_each_pass(self):
         node = min(self.desired('me', 'a', 'b'))

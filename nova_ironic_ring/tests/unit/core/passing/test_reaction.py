@@ -176,6 +176,18 @@ class FailoverTestCase(_ReactionTestCase):
         self.assertIn('all_services', self.asked)
         self.assertTaken('theirs')
 
+    def test_service_that_nova_does_not_have(self):
+        # Somebody has changed the database while all live.
+        nodes = sorted(desired('me', 'a', 'b'))[:2]
+        for node, host in zip(nodes, 'ab', strict=True):
+            self.place(node, f'of-{host}', host)
+        self.run_pass()
+        for node, host in zip(nodes, 'ab', strict=True):
+            self.place(node, f'of-{host}', 'gone')
+        # One service has its turn in each look.
+        self.assertEqual({'of-a', 'of-b'}, {
+            each.instance for _ in range(2) for each in self.react().taken})
+
     def test_disabled_and_forced_down(self):
         self.change('b', disabled=True)
         self.run_pass()

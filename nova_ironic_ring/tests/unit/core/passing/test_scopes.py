@@ -616,6 +616,20 @@ class NarrowerTestCase(_ScopesTestCase):
         self.assertTrue(self.cloud.instances['i'].is_given_up)
         self.assertEqual('u', self.cloud.instances['j'].host)
 
+    def test_instance_that_was_given_to_one_that_dies(self):
+        self.start(settings.Scope(), 'v')
+        self.run_passes(8)
+        node = self._node_of('v', 'rack2')
+        self.cloud.nodes[node].instance = 'i'
+        for host in 'u', 'g1':
+            self.cloud.instances['i'] = model.Instance(host, node)
+            self.cloud.rows[node] = clouds.Row(host)
+            self.run_passes(2)
+        self._change('g1', forced_down=True)
+        del self.services['g1']
+        self.run_passes(3)
+        self.assertEqual('v', self.cloud.instances['i'].host)
+
 
 class ListTestCase(_ScopesTestCase):
     """A peer list, which decides, and differs."""
