@@ -249,7 +249,11 @@ class Nova:
             row.host_ip = CONF.my_ip
             row.stats = {
                 **stats.cleaned(row.stats or {}), 'failed_builds': '0',
-                **everywhere, **stats.make(host, rows[row.uuid].made_of)}
+                **everywhere,
+                # No instance is on a free node: the tracker is to count anew,
+                # in the next pass, what the row still counts.
+                **({} if row.running_vms
+                   else stats.make(host, rows[row.uuid].made_of))}
             try:
                 row.save()
             except Exception as error:

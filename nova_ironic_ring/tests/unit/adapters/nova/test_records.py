@@ -7,11 +7,15 @@ import datetime
 from unittest import mock
 
 import fixtures
+from nova.db.main import models
 from nova import exception
 from nova import objects
 from oslotest import base
 
 from nova_ironic_ring.adapters.nova import records
+from nova_ironic_ring.core.deciding import decisions
+from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
@@ -19,6 +23,7 @@ from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.fixtures import fake_nova
+from nova_ironic_ring.tests.fixtures import nova_database
 
 NODE, OTHER = fake_nova.NODES[:2]
 
@@ -386,3 +391,43 @@ class WriteTestCase(RecordsTestCase):
         self.assertFalse(self.nova.end_build('i', 'b'))
         self.assertEqual(model.Instance('b', NODE),
                          self.cloud.instances['i'])
+
+
+class TakeRowsTestCase(base.BaseTestCase):
+    """A row goes to another service, in Nova's own database."""
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(nova_database.NovaDatabase())
+        self.useFixture(fixtures.MockPatch(
+            'nova.rpc.NOTIFIER', mock.Mock(
+                **{'is_enabled.return_value': False})))
+        self.nova = records.Nova(self.database.context(), 'me')
+
+    def _take(self, **counted: object) -> updates.Changes:
+        """Take a row, and return what the next pass is to update."""
+        self.database.add(
+            *(models.Service(id=number, host=host, binary='nova-compute',
+                             topic='compute', report_count=0)
+              for number, host in enumerate(('a', 'me'), 1)),
+            models.ComputeNode(
+                uuid=NODE, host='a', service_id=1, hypervisor_hostname=NODE,
+                hypervisor_type='ironic', hypervisor_version=1, vcpus=0,
+                memory_mb=0, local_gb=0, vcpus_used=0, local_gb_used=0,
+                cpu_info='', **{'memory_mb_used': 0, **counted}))
+        step = planner.Step(decisions.Decision.KEEP, 'so')
+        made_of = updates.made_of('free', step.decision, 'said')
+        self.assertEqual({NODE}, self.nova.take_rows(
+            {NODE: ports.Taking('a', made_of)},
+            ports.Saying(settings.Settings('me'), None)))
+        return updates.find(
+            {NODE: step}, self.nova.rows_of('me'), updates.Circumstances(
+                {NODE: 'free'}, 'said', None, frozenset()))
+
+    def test_row_that_counts_nothing(self):
+        self.assertEqual({NODE}, self._take(running_vms=0).unchanged)
+
+    def test_row_that_counts_an_instance_that_is_gone(self):
+        self.assertEqual({NODE}, self._take(
+            running_vms=1, memory_mb_used=4096,
+            stats='{"num_instances": "1"}').changed)
