@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tries the patches of Nova in ``contrib/nova/patches``."""
+"""Tries the patches in ``contrib``, of Nova and Placement."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tries the patches of Nova in contrib/nova, and installs Nova with them.
+"""Tries the patches in contrib, and installs their projects with them.
 
 ``python3 -m nova_ironic_ring_tools.patches``
 """
@@ -15,12 +15,10 @@ import subprocess
 import sys
 import tempfile
 
-from nova_ironic_ring_tools.patches import patch as nova_patch
+from nova_ironic_ring_tools.patches import patch as patches
 
-#: The release that the patches are for, as pip names it.
-_RELEASE = 'nova==34.*'
-# The files of a patch that are its tests.
-_TESTS = 'nova/tests/*'
+# The releases that the patches are for, as pip names them.
+_RELEASES = {'nova': 'nova==34.*', 'placement': 'openstack-placement==16.*'}
 
 
 class TryError(Exception):
@@ -46,21 +44,21 @@ def _run(argv: Sequence[str], where: pathlib.Path, **more: str) -> str:
 
 
 def fetch(source: str, where: pathlib.Path) -> pathlib.Path:
-    """Copy the source of Nova.
+    """Copy the source of a project.
 
     :param source: a directory, an archive, or what pip can download
     :param where: an empty directory
     :returns: the directory of the copy
     :raises TryError: if the source cannot be copied
     """
-    copy = where / 'nova'
+    copy = where / 'source'
     if os.path.isdir(source):
         shutil.copytree(source, copy, symlinks=True, ignore=(
             shutil.ignore_patterns('.tox', '.stestr', '*.pyc')))
         return copy
     if not os.path.isfile(source):
         _run([sys.executable, '-m', 'pip', 'download', '--quiet', '--no-deps',
-              '--no-binary', 'nova', source], where)
+              '--no-binary', 'nova,openstack-placement', source], where)
         (found,) = where.iterdir()
         source = str(found)
     try:
@@ -72,28 +70,28 @@ def fetch(source: str, where: pathlib.Path) -> pathlib.Path:
     return found
 
 
-def apply(patch: nova_patch.Patch, tree: pathlib.Path, only: str) -> None:
+def apply(patch: patches.Patch, tree: pathlib.Path, only: str) -> None:
     """Apply a part of a patch.
 
     :param patch: the patch
-    :param tree: Nova's source
+    :param tree: the project's source
     :param only: git's option that chooses the part
     :raises TryError: if the patch does not fit
     """
     try:
         _run(['git', 'apply', only, str(patch.path)], tree,
-             # The copy may be below a repository that is not Nova's.
+             # The copy may be below another repository.
              GIT_CEILING_DIRECTORIES=str(tree.parent))
     except TryError as error:
         raise TryError(f'{patch.path.name} does not apply. {error}') from error
 
 
-def outcomes(patch: nova_patch.Patch, tree: pathlib.Path
+def outcomes(patch: patches.Patch, tree: pathlib.Path
              ) -> Mapping[str, bool]:
     """Run the tests that a patch adds.
 
     :param patch: the patch, whose tests are in the tree
-    :param tree: Nova's source
+    :param tree: the project's source
     :returns: whether each test has passed, by its full name
     :raises TryError: if a module cannot be imported, or lacks a test
     """
@@ -115,53 +113,66 @@ def outcomes(patch: nova_patch.Patch, tree: pathlib.Path
     return passed
 
 
-def attempt(patch: nova_patch.Patch, tree: pathlib.Path) -> None:
+def attempt(project: str, patch: patches.Patch, tree: pathlib.Path) -> None:
     """Apply a patch, and check that its tests fail without its other part.
 
+    :param project: the name of its project
     :param patch: the patch
-    :param tree: Nova's source, with the patches before this one
+    :param tree: the project's source, with the patches before this one
     :raises TryError: if one of its tests passes without it, or fails with it
     """
     for only, wanted, word in (
-            (f'--include={_TESTS}', False, 'passes without'),
-            (f'--exclude={_TESTS}', True, 'fails with')):
+            (f'--include={project}/tests/*', False, 'passes without'),
+            (f'--exclude={project}/tests/*', True, 'fails with')):
         apply(patch, tree, only)
         for test, is_passed in outcomes(patch, tree).items():
             if is_passed != wanted:
                 raise TryError(f'{patch.path.name}: {test} {word} the patch.')
             case, name = test.split('.')[-2:]
-            print(f'{patch.path.name[:4]}: {case}.{name} '
+            print(f'{project} {patch.path.name[:4]}: {case}.{name} '
                   f'{"passes with" if wanted else "fails without"} it',
                   flush=True)
 
 
+def _try(project: str, is_installed: bool) -> None:
+    """Try the patches of a project, one after the other.
+
+    :param project: its name
+    :param is_installed: whether to install the project with them
+    :raises TryError: if one does not apply, or does not do what it should
+    :raises PatchError: if one is not well-formed
+    """
+    found = patches.read_all(project)
+    source = os.environ.get(f'{project.upper()}_SOURCE') or _RELEASES[project]
+    with tempfile.TemporaryDirectory(prefix=f'{project}-patched-') as name:
+        tree = fetch(source, pathlib.Path(name))
+        for patch in found:
+            attempt(project, patch, tree)
+        if is_installed:
+            _run([sys.executable, '-m', 'pip', 'install', '--quiet',
+                  str(tree)], tree)
+            print(f'{project} is installed with these patches.', flush=True)
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Try all patches, one after the other, and install Nova with them.
+    """Try all patches, and install their projects with them.
 
     :param arguments: of the command line
     :returns: the exit status: 1 if a patch does not apply, or does not do what
         it should
     """
     parser = argparse.ArgumentParser(
-        'python3 -m nova_ironic_ring_tools.patches', description=__doc__)
-    parser.add_argument(
-        '--source', default=os.environ.get('NOVA_SOURCE') or _RELEASE,
-        help='the source of Nova: a directory, an archive, or what pip can '
-        f'download; by default NOVA_SOURCE, or {_RELEASE}')
+        'python3 -m nova_ironic_ring_tools.patches', description=__doc__,
+        epilog='NOVA_SOURCE and PLACEMENT_SOURCE name another source than '
+        f'{" and ".join(_RELEASES.values())}: a directory, an archive, or '
+        'what pip can download.')
     parser.add_argument('--no-install', action='store_true',
                         help='try the patches, and install nothing')
     chosen = parser.parse_args(arguments)
     try:
-        patches = nova_patch.read_all()
-        with tempfile.TemporaryDirectory(prefix='nova-patched-') as name:
-            tree = fetch(chosen.source, pathlib.Path(name))
-            for patch in patches:
-                attempt(patch, tree)
-            if not chosen.no_install:
-                _run([sys.executable, '-m', 'pip', 'install', '--quiet',
-                      str(tree)], tree)
-                print('Nova is installed with these patches.', flush=True)
-    except (TryError, nova_patch.PatchError) as error:
+        for project in patches.PROJECTS:
+            _try(project, not chosen.no_install)
+    except (TryError, patches.PatchError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

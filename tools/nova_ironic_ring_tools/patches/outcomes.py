@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs tests of the Nova that is on Python's path, in a process of its own.
+"""Runs tests of a project that is on Python's path, in a process of its own.
 
 ``python3 -m nova_ironic_ring_tools.patches.outcomes FILE MODULE NAME...``
 writes to a file which of the tests of a module have passed, as JSON.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The patches of Nova, as ``git format-patch`` writes them."""
+"""The patches of a project, as ``git format-patch`` writes them."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -9,10 +9,12 @@ import email.message
 import pathlib
 import re
 
-#: The directory of the patches.
-PATCHES = pathlib.Path(__file__).parents[3] / 'contrib' / 'nova' / 'patches'
+#: The directory that has patches of each project in ``PROJECT/patches``.
+CONTRIB = pathlib.Path(__file__).parents[3] / 'contrib'
+#: The projects that have patches.
+PROJECTS = 'nova', 'placement'
 
-# Nova's limits for a commit message, and what Nova's tools, or whoever
+# OpenStack's limits for a commit message, and what its tools, or whoever
 # proposes the patch, have to add.
 _SUBJECT, _LINE = 50, 72
 _NOT_INVENTED = re.compile(
@@ -24,7 +26,7 @@ _TEST = re.compile(r'^\+    def (test_\w+)\(', re.MULTILINE)
 
 
 class PatchError(Exception):
-    """A file is no patch that could be proposed to Nova."""
+    """A file is no patch that could be proposed to its project."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Patch:
 
     :ivar path: its file
     :ivar subject: the first line of its commit message
-    :ivar files: the files of Nova that it changes or adds
+    :ivar files: the files of the project that it changes or adds
     :ivar tests: the names of the tests that it adds, by the name of their
         module
     """
@@ -44,23 +46,25 @@ class Patch:
     tests: Mapping[str, tuple[str, ...]]
 
 
-def read_all(directory: pathlib.Path = PATCHES) -> list[Patch]:
-    """Read the patches in the order in which they apply.
+def read_all(project: str, contrib: pathlib.Path = CONTRIB) -> list[Patch]:
+    """Read the patches of a project in the order in which they apply.
 
-    :param directory: where they are
+    :param project: its name, which is that of its package
+    :param contrib: as :data:`CONTRIB`
     :raises PatchError: if one is not well-formed, or a number is missing
     """
-    paths = sorted(directory.glob('*.patch'))
+    paths = sorted((contrib / project / 'patches').glob('*.patch'))
     for number, path in enumerate(paths, 1):
         if not path.name.startswith(f'{number:04}-'):
             raise PatchError(
                 f'{path.name}: its name does not begin with {number:04}-.')
-    return [read(path) for path in paths]
+    return [read(project, path) for path in paths]
 
 
-def read(path: pathlib.Path) -> Patch:
+def read(project: str, path: pathlib.Path) -> Patch:
     """Read a patch.
 
+    :param project: the name of its project
     :param path: its file
     :raises PatchError: if it is not well-formed
     """
@@ -75,7 +79,7 @@ def read(path: pathlib.Path) -> Patch:
              f'its subject is missing, ends with a full stop, or has more '
              f'than {_SUBJECT} characters'),
             (not found or not text.strip(),
-             'its message does not say why Nova needs it'),
+             'its message does not say why it is needed'),
             (any(len(line) > _LINE for line in text.splitlines()),
              f'a line of its message has more than {_LINE} characters'),
             (not path.read_text().isascii(),
@@ -94,7 +98,7 @@ def read(path: pathlib.Path) -> Patch:
         if before != after:
             raise PatchError(f'{path.name}: it renames {before}.')
         files.append(after)
-        if after.startswith('nova/tests/'):
+        if after.startswith(f'{project}/tests/'):
             names = tuple(_TEST.findall(change))
             if names:
                 tests[after.removesuffix('.py').replace('/', '.')] = names

@@ -39,8 +39,8 @@ class TryTestCase(base.BaseTestCase):
             path = self.nova / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        self.patches = self.root / 'patches'
-        self.patches.mkdir()
+        self.patches = self.root / 'nova' / 'patches'
+        self.patches.mkdir(parents=True)
         self.installed = []
         run = program._run
 
@@ -50,7 +50,9 @@ class TryTestCase(base.BaseTestCase):
                 return ''
             return run(argv, where, **more)
         self.useFixture(fixtures.MockPatchObject(program, '_run', runs))
-        self.useFixture(fixtures.EnvironmentVariable('NOVA_SOURCE'))
+        self.useFixture(fixtures.EnvironmentVariable(
+            'NOVA_SOURCE', str(self.nova)))
+        self.useFixture(fixtures.MockPatchObject(patch, 'PROJECTS', ('nova',)))
 
     def _patch(self, number: int = 1, old: str = '', new: str = '') -> None:
         text = test_patch.GOOD
@@ -65,10 +67,9 @@ class TryTestCase(base.BaseTestCase):
                 contextlib.redirect_stderr(output), \
                 mock.patch.object(
                     patch, 'read_all',
-                    side_effect=lambda real=patch.read_all: real(
-                        self.patches)):
-            status = program.main(
-                arguments or ('--source', str(self.nova)))
+                    side_effect=lambda name, real=patch.read_all: real(
+                        name, self.root)):
+            status = program.main(arguments)
         return status, output.getvalue()
 
     def test_patch_that_does_what_it_is_for(self):
@@ -76,9 +77,9 @@ class TryTestCase(base.BaseTestCase):
         status, output = self._main()
         self.assertEqual(0, status, output)
         self.assertEqual([
-            '0001: HostTestCase.test_name fails without it',
-            '0001: HostTestCase.test_name passes with it',
-            'Nova is installed with these patches.'], output.splitlines())
+            'nova 0001: HostTestCase.test_name fails without it',
+            'nova 0001: HostTestCase.test_name passes with it',
+            'nova is installed with these patches.'], output.splitlines())
         ((argv, where),) = self.installed
         self.assertEqual(['install', str(where)], [argv[3], argv[-1]])
         # What it was made of is as it was.
@@ -107,8 +108,7 @@ class TryTestCase(base.BaseTestCase):
 
     def test_nothing_is_installed(self):
         self._patch()
-        self.assertEqual(0, self._main(
-            '--no-install', '--source', str(self.nova))[0])
+        self.assertEqual(0, self._main('--no-install')[0])
         self.assertEqual([], self.installed)
 
     def test_patch_that_does_not_apply(self):
@@ -164,7 +164,8 @@ class TryTestCase(base.BaseTestCase):
     def test_file_that_is_no_archive(self):
         path = self.root / 'nova.txt'
         path.write_text('no')
-        status, output = self._main('--source', str(path))
+        self.useFixture(fixtures.EnvironmentVariable('NOVA_SOURCE', str(path)))
+        status, output = self._main()
         self.assertEqual(1, status)
         self.assertIn('nova.txt is no archive', output)
 
@@ -175,6 +176,7 @@ class TryTestCase(base.BaseTestCase):
                 str(where / 'nova-34.0.0'), 'gztar', self.root, 'nova-1')
             return ''
         self.useFixture(fixtures.MockPatchObject(program, '_run', download))
+        self.useFixture(fixtures.EnvironmentVariable('NOVA_SOURCE'))
         status, output = self._main('--no-install')
         self.assertEqual(0, status, output)
         self.assertEqual(

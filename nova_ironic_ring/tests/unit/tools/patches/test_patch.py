@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The patches of Nova are ones that could be proposed."""
+"""The patches are ones that could be proposed."""
 
 import pathlib
 from typing import Any
@@ -61,25 +61,33 @@ index 0000000..2222222
 
 
 class FilesTestCase(base.BaseTestCase):
-    """Those that are in contrib/nova."""
+    """Those that are in contrib."""
 
     def test_each_is_well_formed(self):
-        found = patch.read_all()
-        self.assertGreaterEqual(len(found), 4)
-        for each in found:
-            for name in each.files:
-                self.assertRegex(name, r'^(nova|releasenotes/notes)/')
-            # What is mended is not in the tests alone.
-            self.assertTrue([
-                name for name in each.files if name.startswith('nova/')
-                and not name.startswith('nova/tests/')], each.path.name)
+        self.assertEqual(sorted(patch.PROJECTS), sorted(
+            each.parent.name for each in patch.CONTRIB.glob('*/patches')))
+        for project in patch.PROJECTS:
+            found = patch.read_all(project)
+            self.assertTrue(found)
+            for each in found:
+                for name in each.files:
+                    self.assertRegex(
+                        name, rf'^({project}|releasenotes/notes)/')
+                # What is mended is not in the tests alone.
+                self.assertTrue([
+                    name for name in each.files
+                    if name.startswith(f'{project}/')
+                    and not name.startswith(f'{project}/tests/')],
+                    each.path.name)
 
     def test_each_names_its_tests(self):
-        for each in patch.read_all():
-            for module, names in each.tests.items():
-                self.assertTrue(module.startswith('nova.tests.'), module)
-                for name in names:
-                    self.assertIn(f'def {name}(', each.path.read_text())
+        for project in patch.PROJECTS:
+            for each in patch.read_all(project):
+                for module, names in each.tests.items():
+                    self.assertTrue(
+                        module.startswith(f'{project}.tests.'), module)
+                    for name in names:
+                        self.assertIn(f'def {name}(', each.path.read_text())
 
     def test_nova_that_they_are_for_is_in_tox(self):
         text = (TOOLS.parent / 'tox.ini').read_text()
@@ -110,7 +118,7 @@ class ReadTestCase(base.BaseTestCase):
     def _read(self, text: str) -> patch.Patch:
         path = self.directory / '0001-host.patch'
         path.write_text(text)
-        return patch.read(path)
+        return patch.read('nova', path)
 
     def _refused(self, *changes: Any, text: str = GOOD) -> str:
         """Return why a patch is refused in which something is replaced."""
@@ -168,11 +176,14 @@ class ReadTestCase(base.BaseTestCase):
             'b/nova/host.py\nindex', 'b/nova/name.py\nindex'))
 
     def test_numbers(self):
+        patches = self.directory / 'nova' / 'patches'
+        patches.mkdir(parents=True)
         for number in 1, 2:
-            (self.directory / f'000{number}-host.patch').write_text(GOOD)
+            (patches / f'000{number}-host.patch').write_text(GOOD)
         self.assertEqual(
             ['0001-host.patch', '0002-host.patch'],
-            [each.path.name for each in patch.read_all(self.directory)])
-        (self.directory / '0004-host.patch').write_text(GOOD)
+            [each.path.name for each in patch.read_all(
+                'nova', self.directory)])
+        (patches / '0004-host.patch').write_text(GOOD)
         self.assertIn('0003-', str(self.assertRaises(
-            patch.PatchError, patch.read_all, self.directory)))
+            patch.PatchError, patch.read_all, 'nova', self.directory)))
