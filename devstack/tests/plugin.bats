@@ -102,6 +102,14 @@ refuses() {
         "ironic_ring metrics_key_file = /etc/nova/key.pem"
 }
 
+@test "post-config has Placement try once" {
+    phase stack post-config
+    [ ! -e "$ROOT/etc/placement.conf" ]
+    ENABLED_SERVICES=n-cpu,placement-api phase stack post-config
+    has "$ROOT/etc/placement.conf" \
+        "placement allocation_conflict_retry_count = 1"
+}
+
 @test "extra starts the services, and makes them known" {
     phase stack extra
     has "$ROOT/calls" \

@@ -422,6 +422,14 @@ class OptionsTestCase(base.BaseTestCase):
             self.assertEqual('ironic_ring.IronicRingDriver',
                              common['compute_driver'])
 
+    def test_placement_tries_once(self):
+        for path in ('kolla/config/placement.conf',
+                     'openstack-ansible/'
+                     'user_variables_nova_ironic_ring.yml',
+                     'openstack-helm/placement.yaml'):
+            self.assertRegex((_DEPLOY / path).read_text(),
+                             r'\ballocation_conflict_retry_count(:| =) 1\n')
+
     def test_files_of_values(self):
         helm = yaml.safe_load(
             (_DEPLOY / 'openstack-helm/nova-ironic-ring.yaml').read_text())
