@@ -256,8 +256,8 @@ SHARED: tuple[Name, ...] = (
     *(Name('nova.exception', name) for name in (
         'AggregateNotFound', 'AllocationUpdateFailed', 'BuildAbortException',
         'ComputeResourcesUnavailable', 'InstanceUnacceptable',
-        'InstanceUpdateConflict', 'InvalidConfiguration', 'NotFound',
-        'NovaException', 'ObjectActionError',
+        'InstanceUpdateConflict', 'InvalidConfiguration', 'NoResourceClass',
+        'NotFound', 'NovaException', 'ObjectActionError',
         'ResourceProviderRetrievalFailed', 'ResourceProviderUpdateFailed',
         'UnexpectedTaskStateError')))
 

@@ -2,14 +2,17 @@
 
 """What both drivers add to the description of a resource provider."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nova.compute import provider_tree
 from nova import exception
+from oslo_log import log as logging
 
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import upstream
+
+LOG = logging.getLogger(__name__)
 
 
 class Providers:
@@ -22,6 +25,26 @@ class Providers:
         """
         self._driver = driver
         self._placement = placement.Placement(driver)
+        #: The nodes that were last seen without a resource class.
+        self.without_class: set[str] = set()
+
+    def offer_nothing(self, tree: provider_tree.ProviderTree, node: str,
+                      listed: Iterable[str]) -> None:
+        """Describe a node without a resource class, and log that it has none.
+
+        Nova's own driver raises an error, which the tracker logs with a
+        traceback in each pass.
+
+        :param tree: the tree
+        :param node: the node's UUID
+        :param listed: the UUIDs of the service's nodes
+        """
+        tree.update_inventory(node, {})
+        if node not in self.without_class:
+            LOG.warning('Node %(node)s has no resource class in Ironic, so '
+                        'nothing is built on it: set one.', {'node': node})
+        self.without_class.intersection_update(listed)
+        self.without_class.add(node)
 
     def keep_used(self, tree: provider_tree.ProviderTree, name: str,
                   before: Mapping[str, Any]) -> None:

@@ -332,8 +332,14 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         :param allocations: as Nova's own driver has it
         """
         with self._completing(provider_tree, nodename):
-            super().update_provider_tree(  # type: ignore[misc]
-                provider_tree, nodename, allocations)
+            providers = self.ring_service.providers
+            with contextlib.suppress(exception.NoResourceClass):
+                super().update_provider_tree(  # type: ignore[misc]
+                    provider_tree, nodename, allocations)
+                providers.without_class.discard(nodename)
+                return
+            providers.offer_nothing(
+                provider_tree, nodename, self.ring_service.nodes)
 
     @contextlib.contextmanager
     def _completing(self, tree: nova_provider_tree.ProviderTree, name: str

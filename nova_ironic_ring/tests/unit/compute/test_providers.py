@@ -132,6 +132,35 @@ class ClassTestCase(RealPlacementTestCase):
         self.assertEqual({CLASS}, self.real.inventories(self.uuid).keys())
 
 
+class NoClassTestCase(RealPlacementTestCase):
+    """Nodes without a resource class, with the ring driver."""
+
+    def setUp(self):
+        super().setUp()
+        self.settle()
+        self.place = self.uuid = min(self.me.run_pass())
+
+    def test_node_without_a_resource_class(self):
+        log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
+        self.track(self.place)
+        self.assertEqual({CLASS}, self.real.inventories(self.uuid).keys())
+        self.cloud.nodes[self.place].kind = None
+        for _ in range(2):
+            self.track(self.place)
+        self.assertEqual({}, self.real.inventories(self.uuid))
+        self.assertEqual(
+            1, log.output.count('has no resource class in Ironic'))
+        self.assertNotIn('Traceback', log.output)
+
+    def test_server_on_a_node_that_has_lost_its_resource_class(self):
+        self.track(self.place)
+        self.assertTrue(self.real.allocate(
+            uuidutils.generate_uuid(), self.uuid, CLASS))
+        self.cloud.nodes[self.place].kind = None
+        self.track(self.place)
+        self.assertEqual({CLASS}, self.real.inventories(self.uuid).keys())
+
+
 class WithPools(base.DriverTestCase):
     """The service alone, with the pool driver."""
 
