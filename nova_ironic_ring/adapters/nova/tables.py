@@ -41,7 +41,7 @@ COMPUTE_NODES = sa.table('compute_nodes', *map(sa.column, (
     'deleted')))
 INSTANCES = sa.table('instances', *map(sa.column, (
     'uuid', 'display_name', 'host', 'node', 'vm_state', 'task_state',
-    'deleted')))
+    'project_id', 'deleted')))
 
 #: By the name of the database: ``api`` or ``main``.
 TABLES: Mapping[str, Sequence[sa.TableClause]] = {
@@ -170,24 +170,27 @@ class Database:
                           table.hypervisor_type, table.stats)
                 .where(table.deleted == 0).order_by(table.id)).all()
 
-    def instances(self, hosts: Iterable[str] = (), uuids: Iterable[str] = ()
-                  ) -> list[sa.Row]:
+    def instances(self, hosts: Iterable[str] = (), uuids: Iterable[str] = (),
+                  names: Iterable[str] = ()) -> list[sa.Row]:
         """Return the instances that are not deleted, or can be restored.
 
         :param hosts: the names of the services whose instances are wanted
         :param uuids: the UUIDs of other wanted instances
+        :param names: the names of other wanted instances
         """
         table = INSTANCES.c
         found = []
         with self._connect() as connection:
-            for column, wanted in ((table.host, hosts), (table.uuid, uuids)):
-                names = sorted(wanted)
-                for first in range(0, len(names), _CHUNK):
+            for column, wanted in ((table.host, hosts), (table.uuid, uuids),
+                                   (table.display_name, names)):
+                values = sorted(wanted)
+                for first in range(0, len(values), _CHUNK):
                     found += connection.execute(sa.select(
                         table.uuid, table.display_name, table.host,
-                        table.node, table.vm_state, table.task_state).where(
+                        table.node, table.vm_state, table.task_state,
+                        table.project_id).where(
                             table.deleted == 0, column.in_(
-                                names[first:first + _CHUNK]))).all()
+                                values[first:first + _CHUNK]))).all()
         return found
 
 

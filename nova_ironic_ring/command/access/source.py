@@ -15,7 +15,7 @@ import functools
 import itertools
 import json
 import threading
-from typing import Generic, TYPE_CHECKING, TypeVar
+from typing import Any, Generic, TYPE_CHECKING, TypeVar
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as keystone_exceptions
@@ -27,6 +27,7 @@ import requests
 from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters.nova import tables
 from nova_ironic_ring.adapters import plain
+from nova_ironic_ring.command.access import allocations
 from nova_ironic_ring.command.access import errors
 from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import sharding
@@ -40,7 +41,8 @@ CONF = cfg.CONF
 
 _T = TypeVar('_T')
 
-_NODE_FIELDS = ('uuid', 'name', 'conductor_group', 'shard', 'instance_uuid')
+_NODE_FIELDS = ('uuid', 'name', 'conductor_group', 'shard', 'instance_uuid',
+                'resource_class', 'provision_state', 'maintenance')
 
 # The import of Nova's own constants would be slow.
 _CELL0 = '00000000-0000-0000-0000-000000000000'
@@ -219,11 +221,26 @@ class Source:
             self.cells()[0].name if self._cell is not None else None)
         of_nodes, of_pools = (
             providing.result() if providing else (None, frozenset[str]()))
-        return dataclasses.replace(
+        seen = dataclasses.replace(
             seen, nodes=nodes if ironic else snapshot.recorded(seen),
             providers=of_nodes, pool_providers=of_pools,
             inventories=counting.result() if counting else {},
             aggregates=placing.result() if placing else found.aggregates)
+        return self._with_allocations(seen) if providers else seen
+
+    def _with_allocations(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        """Ask Placement which allocations fit neither Nova nor Ironic."""
+        def ask(url: str) -> Mapping[str, Any]:
+            return self._ask_placement('GET', url).json()
+
+        allocated = allocations.of_nodes(seen, ask)
+        # A build may have begun since the instances were read.
+        consumers = sorted(frozenset().union(*allocated.values()))
+        return dataclasses.replace(
+            seen, allocated=allocated,
+            unallocated=allocations.lacking(seen, ask),
+            instances={**seen.instances, **self._instances(
+                _Records(), seen.unread, consumers)})
 
     def refresh(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
         """Read Nova's databases again, and nothing else.
@@ -384,12 +401,14 @@ class Source:
             for uuid, each in found.aggregates.items()}
 
     def _instances(self, found: _Records, unread: Collection[str],
-                   uuids: Sequence[str]) -> dict[str, snapshot.Instance]:
+                   uuids: Sequence[str] = (), names: Sequence[str] = ()
+                   ) -> dict[str, snapshot.Instance]:
         """Read the instances of services, and more.
 
         :param found: what was read of services
         :param unread: the names of the cells that are not read
         :param uuids: the UUIDs of other wanted instances
+        :param names: the names of other wanted instances
         """
         instances: dict[str, snapshot.Instance] = {}
         for cell in self.cells():
@@ -399,14 +418,15 @@ class Source:
                      if service.cell == cell.name
                      and service.record.name not in found.others]
             with self._reading(cell) as database:
-                read = database.instances(hosts)
+                read = database.instances(hosts, names=names)
                 known = {instance.uuid for instance in read}
                 read += database.instances(
                     uuids=[uuid for uuid in uuids if uuid not in known])
             instances |= {each.uuid: snapshot.Instance(
                 each.host, each.node, each.vm_state == _BUILDING,
                 each.task_state, uuid=each.uuid,
-                name=each.display_name or '', cell=cell.name)
+                name=each.display_name or '', cell=cell.name,
+                project=each.project_id or '')
                 for each in read}
         return instances
 
@@ -453,9 +473,13 @@ class Source:
         make, fields = _maker(bool(seen.pools))
         # A name that may also be the beginning of a UUID is searched among
         # all.
+        instances = seen.instances.values()
+        if not any(each.name == name for each in instances):
+            # Of a service that has no record.
+            instances = self._instances(
+                _Records(), seen.unread, names=[name]).values()
         server = name if uuidutils.is_uuid_like(name) else None if (
-            snapshot.is_beginning(name)) else (
-                snapshot.named(seen.instances.values(), name))
+            snapshot.is_beginning(name)) else snapshot.named(instances, name)
         with _asking_ironic():
             held = [] if server is None else list(
                 self._ironic.nodes(fields, instance_uuid=server))
@@ -465,7 +489,7 @@ class Source:
             # is none.
             found = {node['uuid']: make(node)
                      for node in self._ironic.nodes(fields)}
-        return snapshot.find(found.values(), name, seen.instances.values())
+        return snapshot.find(found.values(), name, instances)
 
     def place(self, node: str) -> sharding.Place | None:
         """Read the current place of a node of Ironic, and nothing else.
@@ -683,7 +707,10 @@ def _maker(has_pools: bool) -> tuple[
 def _node(node: plain.Node) -> snapshot.Node:
     return snapshot.Node(
         None, node['instance_uuid'], uuid=node['uuid'], name=node['name'],
-        group=node.get('conductor_group') or '', shard=node.get('shard'))
+        group=node.get('conductor_group') or '', shard=node.get('shard'),
+        resource_class=node.get('resource_class'),
+        is_available=node.get('provision_state') == 'available' and (
+            not node.get('maintenance')))
 
 
 @contextlib.contextmanager

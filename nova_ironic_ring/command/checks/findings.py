@@ -54,6 +54,7 @@ class FindingCode(enum.Enum):
     NODE_WITHOUT_RECORD = 'rows', Severity.WARNING
     PROVIDER_WITHOUT_NODE = 'providers', Severity.WARNING
     NODE_WITHOUT_PROVIDER = 'providers', Severity.ERROR
+    NODE_WITHOUT_CLASS = 'providers', Severity.WARNING
     POOL_OF_LOST_SERVICE = 'pools', Severity.WARNING
     POOLS_DIFFER_FROM_IRONIC = 'pools', Severity.WARNING
     NODE_WITHOUT_POOL = 'pools', Severity.WARNING
@@ -63,6 +64,9 @@ class FindingCode(enum.Enum):
     INSTANCE_NOT_IN_NOVA = 'instances', Severity.WARNING
     INSTANCE_ELSEWHERE = 'instances', Severity.ERROR
     INSTANCE_AND_NODE_APART = 'instances', Severity.WARNING
+    TWO_ALLOCATIONS = 'allocations', Severity.ERROR
+    ALLOCATION_LEFT = 'allocations', Severity.WARNING
+    INSTANCE_WITHOUT_ALLOCATION = 'allocations', Severity.WARNING
 
 
 @dataclasses.dataclass(frozen=True)

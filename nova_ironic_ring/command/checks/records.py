@@ -101,6 +101,12 @@ def providers(seen: snapshot.Snapshot) -> Iterator[Finding]:
             'wait for a pass; if this persists, restart '
             f'{seen.rows[uuid].owner} and look for ERROR in its log',
             seen.rows[uuid].cell)
+    for uuid in sorted(seen.rows.keys() & seen.nodes.keys()):
+        if seen.nodes[uuid].resource_class is None:
+            yield Finding(
+                FindingCode.NODE_WITHOUT_CLASS, uuid,
+                'the node has no resource class, so nothing is built on it',
+                'set its resource class in Ironic', seen.rows[uuid].cell)
 
 
 def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -143,7 +149,11 @@ def instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 f'it belongs to {instance.host}, and its node {node.uuid} is '
                 f'recorded for {row.owner}',
                 f'wait for a pass of {instance.host}; if that is dead, run '
-                f'"nova-ironic-ring failover {instance.host}"', instance.cell)
+                f'"nova-ironic-ring failover {instance.host}"'
+                if instance.host_name in seen.hosts else
+                f'Nova has no service {instance.host}: run "nova-ironic-ring '
+                f'move {node.uuid} HOST" with the name of a live service',
+                instance.cell)
 
 
 def lost_instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
@@ -169,3 +179,53 @@ def lost_instances(seen: snapshot.Snapshot) -> Iterator[Finding]:
             'check whether somebody has undeployed its node, or removed its '
             "instance_uuid, or Nova's account may not see it; if the machine "
             'is lost, delete the server', instance.cell)
+
+
+def allocations(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """Allocations of nodes that are of nobody, or of two, and missing ones.
+
+    :param seen: what was read
+    """
+    for node, consumers in sorted(seen.allocated.items()):
+        left = [] if seen.unread else [
+            each for each in sorted(consumers) if not _is_for(
+                seen.instances.get(each), node)]
+        for each in left:
+            yield Finding(
+                FindingCode.ALLOCATION_LEFT, node,
+                f'Placement has an allocation of the node for {each}, which '
+                + ('is a server that is not on it' if each in seen.instances
+                   else 'Nova does not have') + ': nothing is built there',
+                'if this persists for a minute, run "openstack resource '
+                f'provider allocation delete {each}"', seen.rows[node].cell)
+        rest = sorted(consumers.difference(left))
+        if len(rest) > 1:
+            yield Finding(
+                FindingCode.TWO_ALLOCATIONS, node,
+                'Placement has allocations of the node for '
+                f'{" and ".join(rest)}: two builds were sent to it',
+                'one of them is built elsewhere, or ends in ERROR; set '
+                '[placement] allocation_conflict_retry_count = 1 in '
+                'placement.conf, and restart Placement',
+                seen.rows[node].cell)
+    for uuid in sorted(seen.unallocated):
+        instance = seen.instances[uuid]
+        heal = ('run "nova-manage placement heal_allocations --instance '
+                f'{uuid}"')
+        known = seen.nodes.get(instance.node or '')
+        yield Finding(
+            FindingCode.INSTANCE_WITHOUT_ALLOCATION, uuid,
+            f'Placement has no allocation of it, and Nova has it on '
+            f'{instance.node}',
+            heal if known is None else
+            'Placement refuses one (409) while the node is reserved, which '
+            'the next pass does again: run "openstack resource provider '
+            f'inventory set {known.uuid} --amend --resource '
+            f'{known.placement_class}:reserved=0", and at once {heal}',
+            instance.cell)
+
+
+def _is_for(instance: snapshot.Instance | None, node: str) -> bool:
+    """Return whether an instance may have an allocation of a node."""
+    return instance is not None and (
+        instance.node == node or not instance.is_idle)

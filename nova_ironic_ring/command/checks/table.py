@@ -45,7 +45,8 @@ CHECKS: tuple[Check, ...] = (
     Check('Records of pools', pools.records, True),
     Check('Sizes of pools', pools.counts),
     Check('Instances', records.instances),
-    Check('Instances without nodes', records.lost_instances))
+    Check('Instances without nodes', records.lost_instances),
+    Check('Allocations', records.allocations))
 
 
 def find(seen: snapshot.Snapshot) -> list[findings.Finding]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import dataclasses
 import datetime
 import functools
+import re
 from typing import TypeAlias
 
 from nova_ironic_ring.core.deciding import failures
@@ -77,11 +78,13 @@ class Instance(model.Instance):
     :ivar uuid: its UUID
     :ivar name: its name
     :ivar cell: the name of its cell
+    :ivar project: the ID of its project; empty where it was not read
     """
 
     uuid: str
     name: str
     cell: str
+    project: str = ''
 
     @property
     def pool(self) -> str | None:
@@ -100,12 +103,24 @@ class Node(pools.Node):
     :ivar name: its name, if it has one
     :ivar group: its conductor group
     :ivar shard: its shard, if it has one
+    :ivar resource_class: its resource class in Ironic; None if it has none;
+        empty where it was not read
+    :ivar is_available: whether Ironic says that it could be deployed now, but
+        for an instance on it
     """
 
     uuid: str
     name: str | None = None
     group: str = ''
     shard: str | None = None
+    resource_class: str | None = ''
+    is_available: bool = False
+
+    @property
+    def placement_class(self) -> str:
+        """The name of its resource class in Placement; empty for none."""
+        return 'CUSTOM_' + re.sub('[^A-Z0-9]+', '_', (
+            self.resource_class.upper())) if self.resource_class else ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +167,8 @@ class Snapshot:
     :ivar cell: the name of the only cell that is meant; None for all
     :ivar allocated: who has allocations of a node, by the node's UUID; of the
         nodes that Placement was asked for
+    :ivar unallocated: the UUIDs of instances that have no allocation, as far
+        as Placement was asked
     :ivar pools: the records of pools, by the pool's name
     :ivar inventories: what Placement has of the pools that it was asked for,
         by the pool's name
@@ -175,6 +192,7 @@ class Snapshot:
     cell: str | None = None
     allocated: Mapping[str, frozenset[str]] = dataclasses.field(
         default_factory=dict)
+    unallocated: frozenset[str] = frozenset()
     pools: Mapping[str, Row] = dataclasses.field(default_factory=dict)
     inventories: Mapping[str, Inventory] = dataclasses.field(
         default_factory=dict)

@@ -9,6 +9,7 @@ import uuid
 
 from openstack.compute.v2 import server as sdk_server
 
+from nova_ironic_ring.lab import servers
 from nova_ironic_ring.tests.functional import base
 
 
@@ -23,6 +24,86 @@ class _CommandTestCase(base.LabTestCase):
         """Return what the command says of the same."""
         return {line['Host']: (line['Nodes'], line['Desired'])
                 for line in self.read('show')}
+
+
+class AllocationsTestCase(base.LabTestCase):
+    """What "check" says of allocations, and what it advises."""
+
+    def setUp(self):
+        super().setUp()
+        # Nodes come into their aggregates a pass later.
+        self.lab.wait('Nothing to find', lambda: not self._run(
+            *self.lab.nova.ring, 'check').returncode)
+
+    def assertFinds(self, *expected: tuple[str, str]) -> None:
+        """See what is found: codes and subjects."""
+        self.assertEqual(list(expected), [
+            (found['Code'], found['Subject']) for found in self.read(
+                'check', status=int(bool(expected)))])
+
+    def _inventory(self, node: str) -> dict:
+        (found,) = self.cloud.placement.get(
+            f'/resource_providers/{node}/inventories'
+        ).json()['inventories'].items()
+        return {'class': found[0], **found[1]}
+
+    def test_server_without_an_allocation(self):
+        server = self.boot_active('without-allocation')
+        node = self.node_of(server).id
+        self.wait_idle(server)
+        self.lab.wait('A node that is reserved', lambda: (
+            self._inventory(node)['reserved'] == 1))
+        self.assertFinds()
+        held = self.allocations(server)
+        self.cloud.placement.delete(f'/allocations/{server.id}')
+        self.assertFinds(('INSTANCE_WITHOUT_ALLOCATION', server.id))
+        heal = (*self.lab.nova.manage, 'placement', 'heal_allocations',
+                '--instance', server.id)
+        self.assertIn('Failed to update allocations', self._run(*heal).stdout)
+        self.assertEqual({}, self.allocations(server))
+        now = self._inventory(node)
+        provider = self.cloud.placement.get(
+            f'/resource_providers/{node}').json()
+        self.cloud.placement.put(
+            f'/resource_providers/{node}/inventories/{now.pop("class")}',
+            json={**now, 'reserved': 0, 'resource_provider_generation':
+                  provider['generation']}).raise_for_status()
+        self.run_program(*heal)
+        self.assertEqual(held, self.allocations(server))
+        self.assertFinds()
+        servers.delete(self.cloud, [server])
+
+    def test_allocation_that_is_left(self):
+        node, consumer = min(self.lab.owners()), str(uuid.uuid4())
+        url = f'/allocations/{consumer}'
+        self.addCleanup(self.cloud.placement.delete, url)
+        self.cloud.placement.put(url, microversion='1.28', json={
+            'allocations': {node: {'resources': {
+                self._inventory(node)['class']: 1}}},
+            'project_id': uuid.uuid4().hex, 'user_id': uuid.uuid4().hex,
+            'consumer_generation': None}).raise_for_status()
+        self.assertFinds(('ALLOCATION_LEFT', node))
+        self.cloud.placement.delete(url)
+        self.assertFinds()
+
+    def test_node_without_a_resource_class(self):
+        node, owner = min(self.lab.owners().items())
+        baremetal = self.lab.connect('lab-system').baremetal
+        usual = baremetal.get_node(node).resource_class
+        log = self.lab.compute(owner).log
+        before = len(log.read_text())
+        self.addCleanup(baremetal.update_node, node, resource_class=usual)
+        baremetal.update_node(node, resource_class=None)
+        self.lab.wait('No inventory', lambda: not self.cloud.placement.get(
+            f'/resource_providers/{node}/inventories').json()['inventories'])
+        self.wait_for_passes(owner)
+        self.assertFinds(('NODE_WITHOUT_CLASS', node))
+        said = log.read_text()[before:]
+        self.assertEqual(1, said.count('has no resource class in Ironic'))
+        self.assertNotIn('Error updating resources for node', said)
+        baremetal.update_node(node, resource_class=usual)
+        self.lab.wait('Its inventory', lambda: self.cloud.placement.get(
+            f'/resource_providers/{node}/inventories').json()['inventories'])
 
 
 class CommandTestCase(_CommandTestCase):

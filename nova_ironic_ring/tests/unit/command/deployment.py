@@ -47,7 +47,7 @@ def make(*hosts: str, instances: dict[int, str] | None = None,
         'nodes': {node: snapshot.Node(
             None, f'instance-{number}' if number in held else None, uuid=node,
             name=f'node-{number}', group=said.conductor_group or '',
-            shard=said.shard)
+            shard=said.shard, resource_class='baremetal', is_available=True)
             for number, node in enumerate(NODES)},
         'instances': {f'instance-{number}': snapshot.Instance(
             host, NODES[number], uuid=f'instance-{number}',

@@ -342,6 +342,14 @@ class ReadTestCase(SourceTestCase):
             [self.ironic.asked[0], *(
                 asked[2] for asked in self.ironic.asked[1:])])
 
+    def test_server_of_a_service_without_a_record(self):
+        self.add_instance(INSTANCE, 'gone', NODES[0], display_name='web-1')
+        self.ironic.found[0]['instance_uuid'] = INSTANCE
+        for name in 'web-1', INSTANCE:
+            seen, (found,) = self.source.read_nodes([name])
+            self.assertEqual(NODES[0], found.uuid)
+            self.assertEqual('gone', seen.instances[INSTANCE].host)
+
     def test_server_with_the_name_of_the_beginning_of_a_uuid(self):
         self.add_service('a')
         self.add_row(NODES[0], 'a')

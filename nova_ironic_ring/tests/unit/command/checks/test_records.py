@@ -146,5 +146,66 @@ class CheckTestCase(base.BaseTestCase):
         self.assertIn('which Nova does not have', finding.what)
         self.assertEqual('INSTANCE_NOT_IN_NOVA', finding.code.name)
 
+    def test_instance_of_a_service_without_a_record(self):
+        seen = make('a', 'b', instances={1: 'x'})
+        finding = self._only(dataclasses.replace(seen, rows={
+            **seen.rows, NODES[1]: dataclasses.replace(
+                seen.rows[NODES[1]], owner='b')}))
+        # There is nothing to fail over.
+        self.assertIn(f'run "nova-ironic-ring move {NODES[1]} HOST"',
+                      finding.advice)
+
+    def test_node_without_a_resource_class(self):
+        seen = make()
+        finding = self._only(dataclasses.replace(seen, nodes={
+            **seen.nodes, NODES[1]: dataclasses.replace(
+                seen.nodes[NODES[1]], resource_class=None)}))
+        self.assertEqual(('NODE_WITHOUT_CLASS', NODES[1]),
+                         (finding.code.name, finding.subject))
+
+    def test_allocations(self):
+        seen = make(instances={1: 'a'})
+        for number, host, node, is_building in (
+                (2, 'b', NODES[2], True), (3, None, None, True),
+                (4, None, None, False)):
+            uuid = f'instance-{number}'
+            seen = dataclasses.replace(seen, instances={
+                **seen.instances, uuid: snapshot.Instance(
+                    host, node, is_building, uuid=uuid, name='', cell='cell1')
+            })
+        for consumers, expected in (
+                ('', []), ('2', []), ('3', []), ('4', ['ALLOCATION_LEFT']),
+                # It was built, and is deleted.
+                ('9', ['ALLOCATION_LEFT']), ('29', ['ALLOCATION_LEFT']),
+                ('23', ['TWO_ALLOCATIONS']),
+                ('239', ['ALLOCATION_LEFT', 'TWO_ALLOCATIONS'])):
+            allocated = {NODES[2]: frozenset(
+                f'instance-{each}' for each in consumers)}
+            found = table.find(dataclasses.replace(
+                seen, allocated=allocated))
+            self.assertEqual(
+                expected, [finding.code.name for finding in found], consumers)
+            self.assertEqual({NODES[2]} if expected else set(),
+                             {finding.subject for finding in found})
+        # Its instance may be in a cell that does not answer.
+        self.assertEqual([], table.find(dataclasses.replace(
+            seen, allocated=allocated | {NODES[2]: frozenset({'x'})},
+            unread={'cell2': 'away'})))
+
+    def test_instance_without_an_allocation(self):
+        finding = self._only(dataclasses.replace(
+            make(instances={1: 'a'}), unallocated=frozenset({'instance-1'})))
+        self.assertEqual(('INSTANCE_WITHOUT_ALLOCATION', 'instance-1'),
+                         (finding.code.name, finding.subject))
+        self.assertIn(f'{NODES[1]} --amend --resource '
+                      'CUSTOM_BAREMETAL:reserved=0"', finding.advice)
+        self.assertIn('heal_allocations --instance instance-1"',
+                      finding.advice)
+        finding = self._only(dataclasses.replace(
+            deployment.make_pooled(instances={1: 'a'}),
+            unallocated=frozenset({'instance-1'})))
+        # A pool has room.
+        self.assertNotIn('reserved', finding.advice)
+
     def test_without_placement(self):
         self.assertEqual([], table.find(make(providers=None)))
