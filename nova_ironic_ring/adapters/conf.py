@@ -169,6 +169,37 @@ Related options:
 * ``[DEFAULT] update_resources_interval``: the time between two passes
 """)
 
+request_timeout_opt = cfg.IntOpt(
+    'request_timeout',
+    default=30,
+    min=1,
+    help="""
+Seconds for which a request to Ironic or Placement waits for an answer.
+
+This is for a service whose section has no ``timeout``: Nova then waits for
+ever, also for a service that is frozen and accepts connections. Where
+``[ironic] timeout`` or ``[placement] timeout`` is set, that value applies.
+
+What has to wait for it, and not longer, are passes of the resource tracker and
+takeovers. When a request of one has had no answer in time, its others to the
+same service fail at once for as long again. A listing of nodes counts page by
+page, so set this to more than a page takes. ``connect_retries``, if it is set,
+multiplies the time.
+
+Builds, deletes and other requests of users may take four times as long.
+Ironic answers some of these, such as for a port of an instance, only when its
+conductor has finished, or after its own ``rpc_response_timeout`` of a minute.
+Deployments take any time, because Nova asks again and again how far they are.
+
+Requests to nova-conductor wait for ``[DEFAULT] rpc_response_timeout``. The
+service reads this option when it starts.
+
+Related options:
+
+* ``[ironic] timeout``
+* ``[placement] timeout``
+""")
+
 instance_mobility_opt = cfg.StrOpt(
     'instance_mobility',
     default='failover',
@@ -391,6 +422,7 @@ Related options:
 ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
              vanished_nodes_limit_opt, failed_node_wait_opt,
              full_update_interval_opt, changes_interval_opt,
+             request_timeout_opt,
              instance_mobility_opt, failover_after_opt, listing_opt,
              pool_capabilities_opt, pool_traits_opt, pools_limit_opt,
              metrics_listen_opt, metrics_cert_file_opt, metrics_key_file_opt,

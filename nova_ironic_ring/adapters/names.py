@@ -87,6 +87,7 @@ NAMES: tuple[Name, ...] = (
     Name(_MANAGER, 'post_start_hook', replaced=('*',)),
     Name('nova.version', 'version_string', call=()),
     Name('nova.conf.ironic', 'ironic_options'),
+    Name('nova.utils', '_get_auth_and_session', read=('confgrp',)),
     Name(f'{_OPTIONS}.pci', 'report_in_placement'),
     # Instances at a start, and those of others.
     Name(_MANAGER, '_init_instance', call=('context', 'instance'),
@@ -160,6 +161,7 @@ NAMES: tuple[Name, ...] = (
     Name(_MANAGER, '_get_compute_nodes_in_db',
          replaced=('context', 'nodenames', '*')),
     # Placement.
+    Name(_CLIENT, '_client'),
     Name(_CLIENT, '_provider_tree'),
     Name(_CLIENT, 'delete_allocation_for_instance',
          call=('context', 'uuid', 'force='), read=('uuid',)),

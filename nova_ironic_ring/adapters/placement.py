@@ -17,6 +17,7 @@ import os_traits
 from oslo_log import log as logging
 import requests
 
+from nova_ironic_ring.adapters import limits
 from nova_ironic_ring.adapters.nova import evacuations
 from nova_ironic_ring.adapters import several
 from nova_ironic_ring.adapters import upstream
@@ -60,6 +61,7 @@ class Placement:
     @property
     def _client(self) -> report.SchedulerReportClient:
         if self._driver is None:
+            upstream.limit_new_sessions()
             return report.report_client_singleton()
         return upstream.placement(self._driver)
 
@@ -155,8 +157,9 @@ class Placement:
     def tell_status(self, nodes: Collection[str], is_enabled: bool) -> None:
         # Nova's own method compares with its client's cache, and fails where
         # that does not have the provider, as of a node that is not tracked.
-        several.run(functools.partial(self._tell_status, is_enabled),
-                    sorted(nodes))
+        with limits.haste():
+            several.run(functools.partial(self._tell_status, is_enabled),
+                        sorted(nodes))
 
     def _tell_status(self, is_enabled: bool, node: str) -> None:
         try:

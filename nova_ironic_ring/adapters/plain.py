@@ -16,6 +16,8 @@ from keystoneauth1 import exceptions as keystone_exceptions
 from keystoneauth1 import loading
 from oslo_config import cfg
 
+from nova_ironic_ring.adapters import limits
+
 #: A node, by the names that Ironic has for its fields.
 Node: TypeAlias = Mapping[str, Any]
 
@@ -39,10 +41,10 @@ def connect(options: cfg.ConfigOpts, group: str) -> adapter.Adapter:
     :param group: its section on the service
     """
     auth = loading.load_auth_from_conf_options(options, group)
+    session = loading.load_session_from_conf_options(options, group, auth=auth)
+    limits.limit(session, options, is_hasty=True)
     return loading.load_adapter_from_conf_options(
-        options, group, auth=auth,
-        session=loading.load_session_from_conf_options(
-            options, group, auth=auth))
+        options, group, auth=auth, session=session)
 
 
 def connect_cloud(name: str) -> adapter.Adapter:
@@ -192,6 +194,7 @@ class Ironic:
         if self._client is None:
             client = (connect_cloud(self._cloud) if self._cloud
                       else connect(self._options, 'ironic'))
+            limits.limit(client.session, self._options, is_hasty=True)
             data = client.get_endpoint_data()
             if data is None or not data.url:
                 raise keystone_exceptions.EndpointNotFound(

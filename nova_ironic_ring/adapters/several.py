@@ -3,6 +3,7 @@
 """Asks for several things at a time."""
 
 from collections.abc import Callable, Iterable
+import contextvars
 from typing import TypeVar
 
 import futurist
@@ -28,5 +29,7 @@ def run(call: Callable[[_Given], _Found], given: Iterable[_Given]
     if len(values) < 2:
         return [call(value) for value in values]
     with futurist.ThreadPoolExecutor(min(_THREADS, len(values))) as executor:
-        futures = [executor.submit(call, value) for value in values]
+        # Each thread is in haste if this one is.
+        futures = [executor.submit(
+            contextvars.copy_context().run, call, value) for value in values]
     return [future.result() for future in futures]

@@ -44,6 +44,7 @@ from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
+from nova_ironic_ring.adapters import limits
 from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.core.values import bounds
 from nova_ironic_ring.core.values import model
@@ -1028,9 +1029,13 @@ def update_in_turn(source: NovaIronicDriver) -> None:
 
     def in_turn(context: nova_context.RequestContext, nodename: str,
                 startup: bool = False) -> None:
-        utils.synchronized(f'ironic_ring-update-{nodename}')(update)(
-            context, nodename, startup=startup)
+        # While a service is silent, the pass does not wait for each node.
+        with limits.haste():
+            utils.synchronized(f'ironic_ring-update-{nodename}')(update)(
+                context, nodename, startup=startup)
     tracker.update_available_resource = in_turn
+    # Builds come to it as well, and a pass may wait for the tracker's lock.
+    tracker._update = limits.hasty(tracker._update)
 
 
 def track(source: NovaIronicDriver, node: str) -> None:
@@ -1234,6 +1239,29 @@ def placement(source: NovaIronicDriver) -> report.SchedulerReportClient:
     :param source: the driver that the manager has
     """
     return source.virtapi.reportclient
+
+
+@functools.cache
+def limit_new_sessions() -> None:
+    """Limit the requests to Ironic and Placement of Nova's new sessions."""
+    make = utils._get_auth_and_session
+
+    def limited(confgrp: str, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        auth, session = make(confgrp, *args, **kwargs)
+        if confgrp in ('ironic', 'placement'):
+            limits.limit(session, CONF)
+        return auth, session
+    utils._get_auth_and_session = limited
+
+
+def limit_sessions(source: NovaIronicDriver) -> None:
+    """Limit all requests of a nova-compute to Ironic and Placement.
+
+    :param source: the driver that the manager has
+    """
+    limit_new_sessions()
+    # Nova has made this one before it has loaded the driver.
+    limits.limit(placement(source)._client.session, CONF)
 
 
 def aggregates(source: NovaIronicDriver, provider: str) -> set[str] | None:

@@ -22,6 +22,7 @@ from oslo_utils import timeutils
 from nova_ironic_ring.adapters import background
 from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.adapters.ironic import nodes
+from nova_ironic_ring.adapters import limits
 from nova_ironic_ring.adapters.nova import aggregates
 from nova_ironic_ring.adapters.nova import records
 from nova_ironic_ring.adapters.nova import stats
@@ -326,7 +327,8 @@ class Service:
         :raises nova.exception.VirtDriverNotReady: if Ironic does not answer
         """
         self._asked_ironic = self.process.now()
-        return changes.ask(self.ironic, self.settings.scope)
+        with limits.haste():
+            return changes.ask(self.ironic, self.settings.scope)
 
     def change(self, nodes: Sequence[str]) -> Reacted:
         """Return what to update, because nodes have changed in Ironic.

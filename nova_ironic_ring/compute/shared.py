@@ -9,7 +9,6 @@ driver has what only that driver does.
 from collections.abc import Collection, Iterator, Sequence
 import contextlib
 import functools
-import threading
 from typing import Any
 
 from nova.compute import provider_tree as nova_provider_tree
@@ -23,6 +22,7 @@ from oslo_log import log as logging
 from oslo_reports import guru_meditation_report as gmr
 from oslo_utils import excutils
 
+from nova_ironic_ring.adapters import limits
 from nova_ironic_ring.adapters import names
 from nova_ironic_ring.adapters.nova import arrivals
 from nova_ironic_ring.adapters import upstream
@@ -94,7 +94,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         self.ring_changes = changes.Changes(
             self, self.ring_service, self._look_for_changes)
         # If it lacks a node, Nova's driver asks in many threads at once.
-        self.ring_lock = threading.RLock()
+        self.ring_lock = limits.Lock()
 
     def init_host(self, host: str) -> None:
         """Refuse to start if the configuration allows no ring.
@@ -111,6 +111,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         # Not Nova's own init_host, which does nothing but build its own ring.
         ring = self.ring_service
         ring.read_settings()
+        upstream.limit_sessions(self)
         ring.reloader.install()
         gmr.TextGuruMeditation.register_section(
             'Ironic ring',

@@ -925,7 +925,8 @@ class PrivateNamesTestCase(base.BaseTestCase):
                 begun.set()
                 going_on.wait(30)
             done.append((nodename, startup))
-        tracker = types.SimpleNamespace(update_available_resource=update)
+        tracker = types.SimpleNamespace(
+            update_available_resource=update, _update=mock.Mock())
         source = mock.Mock()
         source.virtapi._compute.rt = tracker
         upstream.update_in_turn(source)
