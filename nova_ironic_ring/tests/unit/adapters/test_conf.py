@@ -39,10 +39,10 @@ class OptionsTestCase(base.BaseTestCase):
         self.assertEqual([], registered.ironic.peer_list)
         self.assertTrue(conf.peer_list_opt.mutable)
 
-    def test_all_are_mutable_but_those_of_the_metrics(self):
+    def test_those_that_are_read_only_at_a_start(self):
         self.assertEqual(
-            ['metrics_listen', 'metrics_cert_file', 'metrics_key_file',
-             'metrics_client_ca_file'],
+            ['request_timeout', 'metrics_listen', 'metrics_cert_file',
+             'metrics_key_file', 'metrics_client_ca_file'],
             [option.name for _, options in conf.list_opts()
              for option in options if not option.mutable])
 
