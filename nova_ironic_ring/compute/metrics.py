@@ -7,6 +7,8 @@ nothing is measured without a request.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+import contextlib
+import io
 import ipaddress
 import socket
 import socketserver
@@ -35,6 +37,13 @@ from nova_ironic_ring.core.peers import trust
 LOG = logging.getLogger(__name__)
 
 _PREFIX = 'nova_ironic_ring_'
+# Whoever asks does so in milliseconds. What nobody has answered for so many
+# seconds, however slowly it goes on, and the oldest of more than so many at a
+# time, keep files and threads from what else nova-compute does.
+_DEADLINE = 10.0
+_MOST = 8
+# Bytes of a request; that of Prometheus has some hundred.
+_LARGEST = 16 * 1024
 
 
 class Collector(registry.Collector):
@@ -242,17 +251,29 @@ def address(text: str) -> tuple[str, int]:
 
 class _Handler(simple_server.WSGIRequestHandler):
 
-    #: Seconds to wait for a request: one that never comes keeps no thread.
-    timeout = 10
+    def setup(self) -> None:
+        """Read the request, which has no body."""
+        super().setup()
+        head = b''
+        while line := self.rfile.readline(
+                max(0, _LARGEST - len(head))).strip():
+            head += line + b'\r\n'
+        self.rfile = io.BytesIO(head + b'\r\n')
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""
 
 
 class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
-    """Answers Prometheus, in threads of nova-compute, of either kind."""
+    """Answers Prometheus, in threads of nova-compute, of either kind.
+
+    There are few connections at a time, and each lasts for seconds at most,
+    TLS included: whoever does not go on is cut off.
+    """
 
     daemon_threads = True
+    #: How many wait in the kernel, where they cost no files.
+    request_queue_size = 64
 
     def __init__(self, host: str, port: int,
                  tls: certificates.Certificates | None = None) -> None:
@@ -264,6 +285,10 @@ class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         :raises OSError: if it cannot listen there
         """
         self._tls = tls
+        #: Each connection with a second handle, as TLS takes the first one,
+        #: and the time by which it ends; None if it has been cut off.
+        self._open: dict[Any, tuple[socket.socket, float | None]] = {}
+        self._changed = threading.Condition()
         self.address_family = (socket.AF_INET6 if ':' in host
                                else socket.AF_INET)
         super().__init__((host, port), _Handler)
@@ -275,6 +300,57 @@ class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
             str(self.server_address[0]), int(self.server_address[1]))
         self.setup_environ()
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Begin to answer, once fewer than the most are being answered.
+
+        :param request: the socket
+        :param client_address: whose it is
+        :raises OSError: if there are too many files
+        :raises RuntimeError: if there are too many threads
+        """
+        try:
+            with self._changed:
+                while len(self._open) >= _MOST:
+                    self._cut(1)
+                    self._changed.wait(_DEADLINE)
+                self._open[request] = (
+                    request.dup(), time.monotonic() + _DEADLINE)
+            super().process_request(request, client_address)
+        except (OSError, RuntimeError):
+            self.shutdown_request(request)
+            raise
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection.
+
+        :param request: the socket
+        """
+        super().shutdown_request(request)
+        with self._changed:
+            if request in self._open:
+                self._open.pop(request)[0].close()
+                self._changed.notify()
+
+    def _cut(self, least: int = 0) -> float | None:
+        """Cut off connections that are late, and some of the oldest.
+
+        :param least: how many at least, if there are so many
+        :returns: seconds until the next one is late; None if there is none
+        """
+        with self._changed:
+            for request, (handle, until) in self._open.items():
+                if until is None:
+                    continue
+                left = until - time.monotonic()
+                if left > 0 and not least:
+                    return left
+                least = max(0, least - 1)
+                self._open[request] = handle, None
+                with contextlib.suppress(OSError):
+                    # Its thread gets an end of file, or an error.
+                    handle.shutdown(socket.SHUT_RDWR)
+        return None
+
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Answer one request; called in its own thread.
 
@@ -284,7 +360,6 @@ class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         if self._tls is None:
             super().finish_request(request, client_address)
             return
-        request.settimeout(_Handler.timeout)
         # Here and not on the socket that listens: whoever does not go on
         # would keep all others waiting.
         with self._tls.context().wrap_socket(
@@ -313,7 +388,10 @@ class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         # imported before eventlet's patches stops the whole process.
         while True:
             try:
+                self.socket.settimeout(self._cut())
                 self.process_request(*self.get_request())
+            except TimeoutError:
+                continue
             except (OSError, RuntimeError) as error:
                 # It was closed, or there are too many files or threads.
                 if self.socket.fileno() == -1:

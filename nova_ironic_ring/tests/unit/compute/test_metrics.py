@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from unittest import mock
 import urllib.error
 import urllib.request
@@ -324,7 +325,7 @@ class ServerTestCase(base.DriverTestCase):
               mock.patch.object(metrics.LOG, 'exception') as fault):
             for error in ConnectionResetError('gone'), KeyError('x'):
                 with mock.patch.object(
-                        metrics._Handler, 'handle', side_effect=error):
+                        metrics._Handler, 'setup', side_effect=error):
                     server.process_request_thread(
                         socket.socket(), ('192.0.2.1', 5))
         self.assertEqual('', printed.getvalue())
@@ -341,6 +342,106 @@ class ServerTestCase(base.DriverTestCase):
 
     def test_with_eventlet(self):
         run_with_eventlet(self)
+
+
+class SlowTestCase(base.DriverTestCase):
+    """Clients that are never done, with TLS and without."""
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MockPatchObject(metrics, '_DEADLINE', 0.5))
+        directory = self.useFixture(fixtures.TempDir()).path
+        made = authority.Authority(directory, 'ca')
+        self.context = ssl.create_default_context(cafile=made.path)
+        self.tls = certificates.Certificates(
+            certificates.Paths(*made.issue('server')))
+
+    def _serve(self, tls: certificates.Certificates | None) -> metrics.Server:
+        server = metrics.Server('127.0.0.1', 0, tls)
+        server.set_app(prometheus_client.make_wsgi_app(
+            prometheus_client.CollectorRegistry()))
+        threading.Thread(target=server.run, daemon=True).start()
+        self.addCleanup(server.server_close)
+        return server
+
+    def _connect(self, server: metrics.Server, is_safe: bool = False
+                 ) -> socket.socket:
+        found = socket.create_connection(
+            ('127.0.0.1', server.server_port), 30)
+        if is_safe:
+            found = self.context.wrap_socket(
+                found, server_hostname='127.0.0.1')
+        self.addCleanup(found.close)
+        return found
+
+    def _drip(self, to: socket.socket, said: bytes) -> float:
+        """Send a byte at a time, and return how long that is borne."""
+        begun = time.monotonic()
+        to.settimeout(0.02)
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            while time.monotonic() < begun + 30:
+                to.sendall(said)
+                with contextlib.suppress(TimeoutError):
+                    if not to.recv(1000):
+                        break
+        return time.monotonic() - begun
+
+    def test_who_goes_on_slowly(self):
+        for tls, is_safe, said in (
+                (None, False, b'G'), (self.tls, True, b'G'),
+                # The beginning of a handshake.
+                (self.tls, False, b'\x16\x03\x01\x40\x00')):
+            client = self._connect(self._serve(tls), is_safe)
+            if not is_safe and tls:
+                client.sendall(said)
+                said = b'\x00'
+            self.assertLess(self._drip(client, said), 10)
+
+    def test_who_never_says_anything(self):
+        for tls in None, self.tls:
+            self.assertEqual(b'', self._connect(self._serve(tls)).recv(1))
+
+    def test_who_never_ends_a_request(self):
+        self.useFixture(fixtures.MockPatchObject(metrics, '_DEADLINE', 60))
+        client = self._connect(self._serve(None))
+        with contextlib.suppress(ConnectionError):
+            client.sendall(b'GET /' + b'x' * 20_000)
+            # It waits for no more of that.
+            client.recv(1)
+
+    def test_many(self):
+        # None of them is late.
+        self.useFixture(fixtures.MockPatchObject(metrics, '_DEADLINE', 60))
+        for tls in None, self.tls:
+            server = self._serve(tls)
+            threads = threading.active_count()
+            files = len(os.listdir('/proc/self/fd'))
+            slow = subprocess.Popen(
+                [sys.executable, '-c', _SLOW, str(server.server_port)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self.addCleanup(slow.wait)
+            self.addCleanup(slow.kill)
+            slow.stdout.readline()
+            # Whoever does go on has an answer.
+            client = self._connect(server, tls is not None)
+            client.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
+            self.assertIn(b'200 OK', client.recv(1000))
+            self.assertLess(threading.active_count() - threads, 10)
+            self.assertLess(
+                len(os.listdir('/proc/self/fd')) - files, 30)
+            slow.kill()
+
+
+# As many connections as wait in the kernel, each with one byte.
+_SLOW = """
+import socket, sys
+found = []
+for _ in range(60):
+    found.append(socket.create_connection(('127.0.0.1', int(sys.argv[1]))))
+    found[-1].sendall(b'\\x16')
+print(flush=True)
+sys.stdin.read()
+"""
 
 
 class TLSTestCase(base.DriverTestCase):
@@ -562,12 +663,15 @@ def run_with_eventlet(test: testtools.TestCase, *paths: str) -> None:
             assert opener.open(
                 ('https://' if paths else 'http://') + url,
                 timeout=30).read() == b'metrics'
+        metrics._DEADLINE = 0.5
+        late = socket.create_connection(('127.0.0.1', server.server_port))
+        assert late.recv(1) == b''
         before = len(ticks)
         eventlet.sleep(0.5)
         print(len(ticks) - before)
         """)
     found = subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', script, *paths], timeout=50,
+        [sys.executable, '-W', 'ignore', '-c', script, *paths], timeout=100,
         capture_output=True, text=True, check=False)
     test.assertEqual(0, found.returncode, found.stderr)
     test.assertGreater(int(found.stdout), 5)
