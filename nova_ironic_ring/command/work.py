@@ -54,8 +54,8 @@ class Worker(steps.Changer):
         rest = _others(seen, name)
         if not rest and count:
             raise errors.CommandError(
-                f'No other member of the ring of {host} lives: nobody could '
-                f'take its {plural.of(count, "free node")}.')
+                f'{_no_taker(seen, host)}: nobody could take its '
+                f'{plural.of(count, "free node")}.')
         if instances and held and (
                 name not in seen.profiles
                 or seen.profiles[name].effective_mobility != 'follow'):
@@ -144,8 +144,7 @@ class Worker(steps.Changer):
             free = 0
         if not takers and held + free:
             raise errors.CommandError(
-                f'No other member of the ring of {host} lives: nobody could '
-                'take over from it.')
+                _no_taker(seen, host) + ': nobody could take over from it.')
         if seen.state(host).lives and not alive:
             raise errors.CommandError(
                 f'The nova-compute on {host} is alive, or has died within the '
@@ -345,6 +344,24 @@ def _instances(seen: snapshot.Snapshot, host: str) -> list[str]:
             if model.canonical(instance.host or '') == host and (
                 uuid in on_nodes
                 or (instance.pool is not None and not is_known))]
+
+
+def _no_taker(seen: snapshot.Snapshot, host: str) -> str:
+    """Say why a service has no other member in its ring, for people."""
+    key = seen.key(host) if model.canonical(host) in seen.hosts else None
+    still = []
+    for name, service in sorted(seen.hosts.items()):
+        if name != model.canonical(host) and (
+                seen.state(name) is _State.NOT_WORKING) and (
+                    None in (key, seen.key(name)) or seen.key(name) == key):
+            at = seen.last_pass(name)
+            still.append(f'{service.record.host} ' + (
+                f'(since {at:%Y-%m-%d %H:%M:%S} UTC)' if at
+                else '(for long)'))
+    if not still:
+        return f'No other member of the ring of {host} lives'
+    return (f'The passes of {", ".join(still)} stand still, see their logs, '
+            f'and no other member of the ring of {host} lives')
 
 
 def _others(seen: snapshot.Snapshot, host: str) -> frozenset[str]:

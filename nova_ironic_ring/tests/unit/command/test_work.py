@@ -3,6 +3,7 @@
 """Tests of what becomes of services, on a deployment that only answers."""
 
 import dataclasses
+import datetime
 
 import fixtures
 
@@ -337,3 +338,11 @@ class FailoverTestCase(base.CommandTestCase):
             service('a', 61), service('b', 61)])
         self.run_command('failover', 'b', '--yes', status=2)
         self.assertIn('nobody could take over from it', self.err)
+
+    def test_the_passes_of_the_only_other_member_stand_still(self):
+        self.source.seen = deployment.failing(make('a', 'b', services=[
+            service('a'), service('b', 61)], instances={1: 'b'}), 'a')
+        self.run_command('failover', 'b', '--yes', status=2)
+        at = deployment.NOW - datetime.timedelta(hours=1)
+        self.assertIn(f'The passes of a (since {at:%Y-%m-%d %H:%M:%S} UTC) '
+                      'stand still', self.err)
