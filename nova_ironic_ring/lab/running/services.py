@@ -334,7 +334,7 @@ class Placement(Api):
             'placement': {'allocation_conflict_retry_count': 1},
             'keystone_authtoken': self.context.credentials('placement'),
         })
-        self.serve('placement.wsgi.api',
+        self.serve('nova_ironic_ring.lab.inside.placement',
                    {'OS_PLACEMENT_CONFIG_DIR': str(self.etc)})
 
     def migrations(self) -> list[Sequence[str]]:
@@ -690,8 +690,10 @@ class NovaController(Service):
         self.config = config
 
     def configure(self) -> None:
+        run = [program(self.name)] if self.name != 'nova-conductor' else [
+            sys.executable, '-m', 'nova_ironic_ring.lab.inside.conductor']
         self.process.define([
-            program(self.name), '--config-file', str(self.config.common),
+            *run, '--config-file', str(self.config.common),
             '--config-file', str(self.config.controller)])
 
 

@@ -244,14 +244,31 @@ class FailoverTestCase(_FailoverTestCase):
 class SilenceTestCase(_FailoverTestCase):
     """A service is silent for long, and nobody says that it is dead."""
 
-    def test_silence(self):
+    def setUp(self) -> None:
+        super().setUp()
         for name in self.lab.state.computes:
             self.lab.reconfigure(name, {'ironic_ring': {'failover_after': 12}})
             self.addCleanup(self.lab.reconfigure, name, {})
-        (server,) = self._boot_active('silent')
+        (self.server,) = self._boot_active('silent')
+
+    def _wait_taken(self) -> None:
+        self.lab.wait('Another service for the server', lambda: (
+            self.show(self.server).compute_host != self.dead))
+
+    def test_silence(self):
         self.lab.compute(self.dead).kill()
-        self._wait_taken_over(server)
-        self.assertReboots(server)
+        self._wait_taken_over(self.server)
+        self.assertReboots(self.server)
+
+    def test_silence_of_ironic_as_well(self):
+        ironic = self.lab.state.process('ironic')
+        self.addCleanup(ironic.resume)
+        ironic.pause()
+        self.lab.compute(self.dead).kill()
+        self._wait_taken()
+        ironic.resume()
+        self._wait_taken_over(self.server)
+        self.assertReboots(self.server)
 
 
 class WorkUnderWayTestCase(_FailoverTestCase):

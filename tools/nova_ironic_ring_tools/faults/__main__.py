@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import dataclasses
+import functools
 import re
 import sys
 from typing import Any
@@ -26,6 +27,7 @@ from nova_ironic_ring_tools.faults import handovers
 from nova_ironic_ring_tools.faults import parallel
 from nova_ironic_ring_tools.faults import recoveries
 from nova_ironic_ring_tools.faults import setups
+from nova_ironic_ring_tools.faults import silences
 from nova_ironic_ring_tools import updates
 
 _DRIVERS = {'ring': lab_state.RING_DRIVER, 'nova': lab_state.STOCK_DRIVER,
@@ -75,15 +77,23 @@ class _Table:
     drivers: Sequence[str] = _OF_NODES
 
 
-_TABLES = [
-    _Table(handovers.COLUMNS, events.EVENTS, handovers.measure),
-    _Table(deaths.COLUMNS, deaths.DEATHS, deaths.measure),
-    _Table(recoveries.COLUMNS, recoveries.WORKS, recoveries.measure),
-    _Table(builds.COLUMNS, builds.FAULTS, builds.measure,
-           builds.one_at_a_time, tuple(_DRIVERS)),
-    _Table(parallel.COLUMNS, parallel.FLOODS, parallel.measure,
-           parallel.with_nodes, ('pool',)),
-]
+def _tables(silent: int) -> list[_Table]:
+    """Return all tables.
+
+    :param silent: for how many seconds something is silent at most
+    """
+    return [
+        _Table(handovers.COLUMNS, events.EVENTS, handovers.measure),
+        _Table(deaths.COLUMNS, deaths.DEATHS, deaths.measure),
+        _Table(silences.COLUMNS, silences.SILENCES, functools.partial(
+            silences.measure, longest=silent), drivers=('ring', 'pool')),
+        _Table(recoveries.COLUMNS, recoveries.WORKS, recoveries.measure),
+        _Table(builds.COLUMNS, builds.FAULTS, builds.measure,
+               builds.one_at_a_time, tuple(_DRIVERS)),
+        _Table(parallel.COLUMNS, parallel.FLOODS, parallel.measure,
+               parallel.with_nodes, ('pool',)),
+    ]
+
 
 #: For each table, the outcomes of its rows in order; there are fewer if the
 #: measurement of a row has failed.
@@ -126,6 +136,9 @@ def run(driver: str, tables: Sequence[_Table], interval: int) -> _Results:
         except errors.LabError as error:
             # The table of the results until now is printed all the same.
             print(f'{driver}: {name}: {error}', file=sys.stderr)
+        if any(_failed(table, outcomes)
+               for table, outcomes in zip(tables, results)):
+            print(f'The logs are in {lab.keep_logs()}.', flush=True)
     return results
 
 
@@ -146,6 +159,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument('--crowd', type=int, metavar='N',
                         help='print no tables, but measure how N servers are '
                              'taken over in one pass')
+    parser.add_argument('--silent', type=int, default=silences.LONGEST,
+                        metavar='N', help='for how many seconds something is '
+                        'silent, if not all is taken over before (default: '
+                        '%(default)s)')
     parser.add_argument('--setups', action='store_true',
                         help='print no tables, but compare ways to run '
                              'nova-compute by what a death costs')
@@ -163,7 +180,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     drivers = (list(_OF_NODES) if chosen.driver == 'both'
                else [chosen.driver])
-    tables = [dataclasses.replace(table, rows=rows) for table in _TABLES
+    tables = [dataclasses.replace(table, rows=rows)
+              for table in _tables(chosen.silent)
               if set(drivers) <= set(table.drivers) and (
                   rows := [row for row in table.rows
                            if re.search(chosen.only, row.name)])]

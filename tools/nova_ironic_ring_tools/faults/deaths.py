@@ -16,12 +16,15 @@ from nova_ironic_ring.lab.running import state as lab_state
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring_tools.faults import operators
 
-_HOST = 'compute-2'
+#: The service that dies.
+HOST = 'compute-2'
 _SERVERS = 3
 #: The titles of the columns.
 COLUMNS = ('rebooted after (wanted)', 'lost', 'refused')
 # Seconds of silence after which a service is dead, unless it is forced down.
 _SILENCE = 12
+#: Seconds until the service is absent and dead, and two passes.
+WANTED = services.DOWN_TIME + 2 * services.PASS_INTERVAL + _SILENCE
 # Seconds: far more than the takeover takes.
 _PATIENCE = 90
 
@@ -39,9 +42,8 @@ class Death:
 
     @property
     def wanted(self) -> float:
-        """The seconds until the service is absent and dead, and two passes."""
-        return services.DOWN_TIME + 2 * services.PASS_INTERVAL + (
-            0 if self.forced else _SILENCE)
+        """The seconds that the takeover may take."""
+        return WANTED - (_SILENCE if self.forced else 0)
 
 
 DEATHS = [
@@ -86,40 +88,54 @@ def measure(lab: cloud.Lab, death: Death) -> Outcome:
     :param death: how the service is to die
     """
     link = lab.connect()
-    compute = link.compute
-    with _silence(lab, 0 if death.forced else _SILENCE):
-        # So that all servers have room on its nodes.
-        lab.wait(f'Nodes of {_HOST}', lambda: (
-            list(lab.owners().values()).count(_HOST) > _SERVERS))
-        booted = [servers.wait_active(link, servers.boot(
-            link, f'server-of-dead-{number}', _HOST)).id
-            for number in range(_SERVERS)]
-        lab.compute(_HOST).kill()
+    is_silent = contextlib.nullcontext(lab) if death.forced else (
+        dead_after_silence(lab))
+    with is_silent, booted(lab) as found:
+        lab.compute(HOST).kill()
         start = time.monotonic()
         if death.forced:
-            operators.force_down(lab, _HOST, True)
-        for server in booted:
-            compute.reboot_server(server, 'HARD')
+            operators.force_down(lab, HOST, True)
+        for server in found:
+            link.compute.reboot_server(server, 'HARD')
         over = operators.wait(lambda: all(
-            _is_well(link, each) for each in booted), _PATIENCE)
+            _is_well(link, each) for each in found), _PATIENCE)
         rebooted = time.monotonic() - start if over else None
-        refused = sum(not _reboot(link, each) for each in booted)
-        lost = sum(not _is_well(link, each) for each in booted)
+        refused = sum(not reboot(link, each) for each in found)
+        lost = sum(not _is_well(link, each) for each in found)
         if death.forced:
-            operators.force_down(lab, _HOST, False)
-        lab.start_compute(_HOST)
-        servers.delete(link, [compute.get_server(each) for each in booted])
+            operators.force_down(lab, HOST, False)
+        lab.start_compute(HOST)
     return Outcome(death.wanted, rebooted, lost, refused)
 
 
 @contextlib.contextmanager
-def _silence(lab: cloud.Lab, seconds: int) -> Iterator[None]:
-    """Set the seconds of silence after which a service counts as dead."""
-    if lab.state.driver == lab_state.STOCK_DRIVER or not seconds:
+def booted(lab: cloud.Lab) -> Iterator[list[str]]:
+    """Boot servers on the service that is to die, and delete them in the end.
+
+    :param lab: the lab
+    :returns: their UUIDs
+    """
+    link = lab.connect()
+    # So that all servers have room on its nodes.
+    lab.wait(f'Nodes of {HOST}', lambda: (
+        lab.shares().get(HOST, 0) > _SERVERS))
+    found = [servers.wait_active(link, servers.boot(
+        link, f'server-of-dead-{number}', HOST)) for number in range(_SERVERS)]
+    yield [server.id for server in found]
+    servers.delete(link, found)
+
+
+@contextlib.contextmanager
+def dead_after_silence(lab: cloud.Lab) -> Iterator[None]:
+    """Let a service count as dead after some seconds of silence.
+
+    :param lab: the lab
+    """
+    if lab.state.driver == lab_state.STOCK_DRIVER:
         yield
         return
     for name in lab.state.computes:
-        lab.reconfigure(name, {'ironic_ring': {'failover_after': seconds}})
+        lab.reconfigure(name, {'ironic_ring': {'failover_after': _SILENCE}})
     try:
         yield
     finally:
@@ -134,8 +150,12 @@ def _is_well(link: connection.Connection, server: str) -> bool:
             and found.status == 'ACTIVE')
 
 
-def _reboot(link: connection.Connection, server: str) -> bool:
-    """Reboot a server, and return whether that was done."""
+def reboot(link: connection.Connection, server: str) -> bool:
+    """Reboot a server, and return whether that was done.
+
+    :param link: the cloud
+    :param server: its UUID
+    """
     try:
         link.compute.reboot_server(server, 'HARD')
     except exceptions.HttpException:

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What an operator does to a nova-compute, and a wait for the effects."""
+"""What an operator does to a nova-compute, and the effects that are seen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+import json
+import pathlib
+import subprocess
+import sys
 
 from nova_ironic_ring.lab import cloud
+from nova_ironic_ring.lab import errors
+from nova_ironic_ring.lab.running import process
 from nova_ironic_ring.lab import waiting
 
 _POLL = 0.5
@@ -45,3 +51,23 @@ def wait(done: Callable[[], bool], patience: float) -> bool:
     :returns: False if it is still not true after that time
     """
     return waiting.until(done, patience, _POLL)
+
+
+def findings(lab: cloud.Lab) -> list[str]:
+    """Return what ``nova-ironic-ring check`` finds, a line for each.
+
+    :param lab: the lab
+    :raises LabError: if it does not work
+    """
+    program, *arguments = lab.nova.ring
+    done = subprocess.run(
+        [str(pathlib.Path(sys.prefix, 'bin', program)), *arguments,
+         'check', '-f', 'json'], stdin=subprocess.DEVNULL,
+        capture_output=True, text=True,
+        env=process.environment(lab.state.directory))
+    # With findings, it ends with 1.
+    if done.returncode not in (0, 1) or not done.stdout:
+        raise errors.LabError(
+            f'{program} check ends with {done.returncode}: {done.stderr}')
+    found: list[Mapping[str, str]] = json.loads(done.stdout)
+    return [f'{line["Subject"]}: {line["Found"]}' for line in found]

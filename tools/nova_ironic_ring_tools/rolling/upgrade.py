@@ -2,22 +2,16 @@
 
 """Lets one nova-compute after the other run another release."""
 
-from collections.abc import Iterator, Mapping
 import dataclasses
-import json
-import pathlib
 import re
-import subprocess
-import sys
 
 from openstack.compute.v2 import server as sdk_server
 
 from nova_ironic_ring.lab import cloud
-from nova_ironic_ring.lab import errors
-from nova_ironic_ring.lab.running import process
 from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.lab import waiting
+from nova_ironic_ring_tools.faults import operators
 from nova_ironic_ring_tools.faults import watch
 
 # Seconds: far more than a task of a server takes, and a poll.
@@ -137,7 +131,7 @@ class Upgrade:
         return Step(
             f'{name} runs {release}', len(changes),
             watch.most_for_one_node(changes), active, len(booted),
-            self._build(name), list(self._findings()),
+            self._build(name), operators.findings(self._lab),
             self._errors()[logged:])
 
     def define(self, name: str, program: str) -> None:
@@ -170,25 +164,6 @@ class Upgrade:
         self._lab.wait_settled(self._nodes)
         return ': '.join([found.status, *(
             [found.fault['message']] if found.fault else [])])
-
-    def _findings(self) -> Iterator[str]:
-        """Return what the operator's command finds.
-
-        :raises LabError: if it does not work
-        """
-        program, *arguments = self._lab.nova.ring
-        done = subprocess.run(
-            [str(pathlib.Path(sys.prefix, 'bin', program)), *arguments,
-             'check', '-f', 'json'], stdin=subprocess.DEVNULL,
-            capture_output=True, text=True,
-            env=process.environment(self._lab.state.directory))
-        # With findings, it ends with 1.
-        if done.returncode not in (0, 1) or not done.stdout:
-            raise errors.LabError(
-                f'{program} check ends with {done.returncode}: {done.stderr}')
-        found: list[Mapping[str, str]] = json.loads(done.stdout)
-        for line in found:
-            yield f'{line["Subject"]}: {line["Found"]}'
 
     def _errors(self) -> list[str]:
         """Return the lines at ERROR in the logs of all nova-computes."""

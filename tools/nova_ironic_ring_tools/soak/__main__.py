@@ -168,6 +168,7 @@ def _live(world: worlds.World, story: Story, seconds: float) -> None:
         if said:
             story.tell(said)
         time.sleep(world.chance.uniform(*_PAUSE))
+    world.wait_for_answers()
 
 
 def _bring_back(world: worlds.World, story: Story) -> None:

@@ -15,6 +15,7 @@ from nova_ironic_ring.lab import tenant
 from nova_ironic_ring_tools.faults import operators
 from nova_ironic_ring_tools.soak import backends
 from nova_ironic_ring_tools.soak import owners
+from nova_ironic_ring_tools.soak import troubles
 from nova_ironic_ring_tools.soak import world as worlds
 
 _World = worlds.World
@@ -173,4 +174,6 @@ ACTS = (
     Act('spoil a node', 2, owners.spoil),
     Act('mend a node', 2, owners.mend),
     Act('restart MariaDB', 1, backends.restart_database),
-    Act('lose the queues', 1, backends.lose_queues))
+    Act('lose the queues', 1, backends.lose_queues),
+    Act('silence', 1, troubles.be_silent),
+    Act('lose answers', 1, troubles.lose_answers))

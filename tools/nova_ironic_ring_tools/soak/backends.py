@@ -51,6 +51,7 @@ def _restart(world: worlds.World, restart: Callable[[float], None]
     :raises LabError: if a service does not start
     :returns: the seconds as a text; None if the lab does not come to rest
     """
+    world.wait_for_answers()
     for host in world.lab.state.computes:
         if host not in world.away:
             world.lab.wait_alive(host)

@@ -5,6 +5,7 @@
 from collections.abc import Callable, Iterator
 import dataclasses
 import random
+import threading
 import time
 from typing import Any
 
@@ -119,6 +120,8 @@ class World:
         self.wrong: dict[str, Wrong] = {}
         #: The zone that was asked for, by the name of the server.
         self.zones: dict[str, str] = {}
+        #: Ends the time in which something is silent, or answers are lost.
+        self.trouble = threading.Timer(0, lambda: None)
         #: What is never done with, and the state in which it stays.
         self.stuck: frozenset[tuple[str, str]] = frozenset()
         self._count = 0
@@ -165,6 +168,11 @@ class World:
                 absence.end(self.lab, host)
                 del self.away[host]
                 yield host, absence.what
+
+    def wait_for_answers(self) -> None:
+        """Wait until nothing is silent, and no answers are lost."""
+        if self.trouble.is_alive():
+            self.trouble.join()
 
     def leave(self, host: str, absence: Absence) -> None:
         """Let a service stop its work for a time.

@@ -10,7 +10,7 @@ import fixtures
 from oslotest import base
 
 from nova_ironic_ring.lab import errors
-from nova_ironic_ring_tools.rolling import upgrade
+from nova_ironic_ring_tools.faults import operators
 
 
 class FindingsTestCase(base.BaseTestCase):
@@ -19,11 +19,10 @@ class FindingsTestCase(base.BaseTestCase):
         self.useFixture(fixtures.MockPatchObject(
             subprocess, 'run', return_value=subprocess.CompletedProcess(
                 [], code, said, 'It broke.')))
-        looked = object.__new__(upgrade.Upgrade)
-        looked._lab = mock.Mock()
-        looked._lab.nova.ring = ['nova-ironic-ring']
-        looked._lab.state.directory = pathlib.Path('/none')
-        return list(looked._findings())
+        lab = mock.Mock()
+        lab.nova.ring = ['nova-ironic-ring']
+        lab.state.directory = pathlib.Path('/none')
+        return operators.findings(lab)
 
     def test_findings(self):
         self.assertEqual([], self._findings(0, '[]'))
