@@ -238,8 +238,7 @@ SHARED: tuple[Name, ...] = (
     Name('nova.utils', 'temporary_mutation'),
     Name('nova.rpc', 'NOTIFIER'),
     Name('nova.rpc', 'LEGACY_NOTIFIER'),
-    *(Name('nova.virt.ironic.ironic_states', name) for name in (
-        'AVAILABLE', 'NOSTATE')),
+    Name('nova.virt.ironic.ironic_states', 'AVAILABLE'),
     *(Name('nova.compute.power_state', name) for name in (
         'RUNNING', 'SHUTDOWN')),
     *(Name('nova.compute.vm_states', name) for name in (

@@ -49,6 +49,7 @@ from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.core.values import bounds
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import states
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
@@ -1216,21 +1217,23 @@ def tell_status(source: NovaIronicDriver,
     compute._update_compute_provider_status = told
 
 
-def provision_state(source: NovaIronicDriver,
-                    instance: objects.Instance) -> str:
-    """Return what Ironic is doing with an instance's node.
+def state_of(source: NovaIronicDriver, instance: objects.Instance
+             ) -> states.Meaning:
+    """Return what the provision state of an instance's node means.
 
     :param source: any driver, which asks Ironic
     :param instance: the instance
-    :returns: Ironic's provision state
-    :raises nova.exception.InstanceNotFound: if no node holds it, or another
-        than that which Nova has it on
+    :returns: ``NONE`` if no node holds it, or another than that which Nova has
+        it on
     """
-    node = source._validate_instance_and_node(instance)
+    try:
+        node = source._validate_instance_and_node(instance)
+    except exception.InstanceNotFound:
+        return states.Meaning.NONE
     if not pools.is_pool(instance.node) and instance.node != node.id:
         # The owner of that node has written the instance there.
-        raise exception.InstanceNotFound(instance_id=instance.uuid)
-    return node.provision_state
+        return states.Meaning.NONE
+    return states.meaning(node.provision_state)
 
 
 def placement(source: NovaIronicDriver) -> report.SchedulerReportClient:

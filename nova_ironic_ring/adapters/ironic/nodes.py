@@ -17,7 +17,6 @@ from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
 from oslo_log import log as logging
 
-from nova_ironic_ring.adapters.ironic import states
 from nova_ironic_ring.adapters import plain
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.looking import changes
@@ -27,6 +26,7 @@ from nova_ironic_ring.core.values import kinds
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
+from nova_ironic_ring.core.values import states
 
 LOG = logging.getLogger(__name__)
 

@@ -33,6 +33,7 @@ from nova_ironic_ring.command.telling import snapshot
 from nova_ironic_ring.core.deciding import sharding
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import states
 
 if TYPE_CHECKING:
     from nova_ironic_ring.command.access import writing
@@ -709,8 +710,9 @@ def _node(node: plain.Node) -> snapshot.Node:
         None, node['instance_uuid'], uuid=node['uuid'], name=node['name'],
         group=node.get('conductor_group') or '', shard=node.get('shard'),
         resource_class=node.get('resource_class'),
-        is_available=node.get('provision_state') == 'available' and (
-            not node.get('maintenance')))
+        is_available=not node.get('maintenance') and (
+            states.meaning(node.get('provision_state', ''))
+            is states.Meaning.FREE))
 
 
 @contextlib.contextmanager

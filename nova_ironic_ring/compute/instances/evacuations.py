@@ -14,11 +14,11 @@ from nova import exception
 from nova import objects
 from oslo_log import log as logging
 
-from nova_ironic_ring.adapters.ironic import states
 from nova_ironic_ring.adapters.nova import evacuations
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import states
 
 LOG = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ def _end(context: nova_context.RequestContext, instance: objects.Instance
 def _heal(source: upstream.NovaIronicDriver, instance: objects.Instance
           ) -> bool:
     """Set an instance to the state of its machine, if it has one."""
-    state = states.of(source, instance)
+    state = upstream.state_of(source, instance)
     if state is states.Meaning.RESCUED:
         # Whoever evacuates it has set it to ERROR first, as Masakari does.
         instance.vm_state = vm_states.RESCUED

@@ -18,7 +18,6 @@ from nova import exception
 from nova import objects
 from oslo_log import log as logging
 
-from nova_ironic_ring.adapters.ironic import states
 from nova_ironic_ring.adapters.nova import marks
 from nova_ironic_ring.adapters.nova import user_requests
 from nova_ironic_ring.adapters.trail import actions
@@ -27,6 +26,7 @@ from nova_ironic_ring.compute.instances import evacuations
 from nova_ironic_ring.compute.recording import counters
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
+from nova_ironic_ring.core.values import states
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
@@ -301,7 +301,7 @@ class Recovery:
 
         :returns: whether it has come to an end
         """
-        state = states.of(self._source, instance)
+        state = upstream.state_of(self._source, instance)
         if state.is_under_way:
             return False
         has_machine = state is states.Meaning.RUNS
@@ -332,7 +332,7 @@ class Recovery:
         if instance.task_state is None:
             upstream.leave_offloaded(self._source, instance)
             return True
-        state = states.of(self._source, instance)
+        state = upstream.state_of(self._source, instance)
         if state.is_under_way:
             return False
         if state is states.Meaning.RUNS:
@@ -355,7 +355,7 @@ class Recovery:
         """
         state = states.Meaning.NONE
         if instance.task_state == task_states.SPAWNING:
-            state = states.of(self._source, instance)
+            state = upstream.state_of(self._source, instance)
         if state.is_under_way:
             return False
         if state is states.Meaning.RUNS:
@@ -427,7 +427,7 @@ class Recovery:
 
         :returns: whether the rescue has come to an end
         """
-        state = states.of(self._source, instance)
+        state = upstream.state_of(self._source, instance)
         if state.is_under_way:
             return False
         if state is states.Meaning.RESCUED:

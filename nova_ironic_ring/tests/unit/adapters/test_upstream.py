@@ -44,6 +44,7 @@ from oslotest import base
 
 from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver as ring_driver
+from nova_ironic_ring.core.values import states
 from nova_ironic_ring.tests.fixtures import nova_policy
 
 
@@ -967,19 +968,24 @@ class PrivateNamesTestCase(base.BaseTestCase):
             resource_tracker.ResourceTracker._update_usage
             .__code__.co_names))
 
-    def test_provision_state(self):
+    def test_state_of(self):
         self._method('_validate_instance_and_node').bind(None, 'instance')
         source = mock.Mock()
         source._validate_instance_and_node.return_value = sdk_node.Node(
-            id='node', provision_state='up')
+            id='node', provision_state='active')
         instance = objects.Instance(uuid=uuidsentinel.instance, node='node')
-        self.assertEqual('up', upstream.provision_state(source, instance))
+        self.assertIs(states.Meaning.RUNS,
+                      upstream.state_of(source, instance))
         # In a pool it may be on any node.
         instance.node = 'a.CUSTOM_BAREMETAL.0123abcd'
-        self.assertEqual('up', upstream.provision_state(source, instance))
+        self.assertIs(states.Meaning.RUNS,
+                      upstream.state_of(source, instance))
         instance.node = 'another'
-        self.assertRaises(exception.InstanceNotFound,
-                          upstream.provision_state, source, instance)
+        for found in {}, {'side_effect': exception.InstanceNotFound(
+                instance_id='i')}:
+            source._validate_instance_and_node.configure_mock(**found)
+            self.assertIs(states.Meaning.NONE,
+                          upstream.state_of(source, instance))
 
     def test_api_version(self):
         self._method('_can_send_version').bind(None, '1.46')

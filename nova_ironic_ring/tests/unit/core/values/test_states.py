@@ -8,7 +8,7 @@ from nova.virt.ironic import driver
 from nova.virt.ironic import ironic_states
 from oslotest import base
 
-from nova_ironic_ring.adapters.ironic import states
+from nova_ironic_ring.core.values import states
 
 # Where nodes of a server are that Nova need not have undeployed.
 _NO_SERVER = {states.Meaning.FREE, states.Meaning.NONE}

@@ -8,12 +8,6 @@ later release: such a node counts as being changed.
 
 import enum
 
-from nova import exception
-from nova import objects
-from nova.virt.ironic import ironic_states
-
-from nova_ironic_ring.adapters import upstream
-
 
 class Meaning(enum.Enum):
     """What a provision state means for a server on the node.
@@ -44,7 +38,7 @@ class Meaning(enum.Enum):
 
 
 _STATES = {
-    Meaning.FREE: (ironic_states.AVAILABLE, ironic_states.NOSTATE),
+    Meaning.FREE: ('available', None),
     Meaning.NONE: (
         'enroll', 'verifying', 'manageable', 'inspecting', 'inspect wait',
         'inspect failed', 'deleted', 'cleaning', 'clean wait', 'clean hold',
@@ -69,18 +63,3 @@ def meaning(state: str | None) -> Meaning:
     :param state: as Ironic has it
     """
     return MEANINGS.get(state, Meaning.CHANGES)
-
-
-def of(source: upstream.NovaIronicDriver, instance: objects.Instance
-       ) -> Meaning:
-    """Return what the state of an instance's node means.
-
-    :param source: any driver, which asks Ironic
-    :param instance: the instance
-    :returns: ``NONE`` if no node holds it, or another than that which Nova has
-        it on
-    """
-    try:
-        return meaning(upstream.provision_state(source, instance))
-    except exception.InstanceNotFound:
-        return Meaning.NONE
