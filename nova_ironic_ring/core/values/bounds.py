@@ -10,6 +10,7 @@ Placement.
 
 from collections.abc import Iterable, Mapping
 import dataclasses
+import json
 from typing import Any
 
 #: The largest number that a column of Nova's table ``compute_nodes`` takes: a
@@ -21,10 +22,11 @@ LARGEST = 2 ** 31 - 1
 _MOST = {'memory_mb': 2 ** 28, 'local_gb': 2 ** 24, 'cpus': 2 ** 16}
 _LONGEST_WORD = 255
 _MOST_CAPABILITIES = 100
-# ASCII characters for all capabilities of a node, with escapes for others. As
-# JSON they are a part of a column of 65 535 bytes in MySQL
+# Characters that all capabilities of a node may have in a message of Nova's,
+# which has thousands of rows, and in which a quote is four characters. They
+# are also a part of a column of 65 535 bytes in MySQL
 # (``compute_nodes.stats``).
-_LONGEST_TEXT = 16384
+_LONGEST_TEXT = 4096
 # Statistics that Nova counts itself, in the same column: its scheduler expects
 # numbers, and if one is not a number, it fails for all nodes that a server
 # could have.
@@ -131,7 +133,7 @@ def _capabilities(said: str, complaints: list[str]) -> str:
     for capability in said.split(','):
         name, _, value = capability.partition(':')
         name = name.strip()
-        room -= len(ascii(capability))
+        room -= _weight(name, value)
         if room < 0 or len(kept) >= _MOST_CAPABILITIES:
             complaints.append(
                 f'there are too many capabilities, {len(said)} characters')
@@ -143,6 +145,14 @@ def _capabilities(said: str, complaints: list[str]) -> str:
             complaints.append(_complaint('a capability', capability))
     return said if len(complaints) == before else ','.join(
         f'{name}:{value}' for name, value in kept.items())
+
+
+def _weight(name: str, value: str) -> int:
+    """Return the characters of a capability in a message.
+
+    The message is JSON, as a text in the JSON of its envelope.
+    """
+    return len(json.dumps(json.dumps({name: value})))
 
 
 def _is_word(value: Any) -> bool:

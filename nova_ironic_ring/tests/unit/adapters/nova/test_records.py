@@ -4,18 +4,25 @@
 
 import dataclasses
 import datetime
+import functools
+import json
 from unittest import mock
+import uuid
 
 import fixtures
 from nova.db.main import models
 from nova import exception
 from nova import objects
+from oslo_config import fixture as config_fixture
+from oslo_serialization import jsonutils
 from oslotest import base
 
 from nova_ironic_ring.adapters.nova import records
+from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import updates
+from nova_ironic_ring.core.values import bounds
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
@@ -38,6 +45,74 @@ class RecordsTestCase(base.BaseTestCase):
         self.nova = records.Nova()
         #: The same state, as the core reads it.
         self.core = clouds.Nova(self.cloud, 'me')
+
+
+class LargeTestCase(base.BaseTestCase):
+    """No answer of conductor's is too large for RabbitMQ."""
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.useFixture(nova_database.NovaDatabase())
+        # Nova chooses the regular expressions of filters by it.
+        self.useFixture(config_fixture.Config(records.CONF)).config(
+            connection='sqlite://', group='database')
+        self.nova = records.Nova(self.database.context(), 'me')
+        self.largest = self.messages = 0
+        for owner, name in ((objects.ComputeNodeList, 'get_all_by_uuids'),
+                            (objects.InstanceList, 'get_by_filters')):
+            self.useFixture(fixtures.MockPatchObject(
+                owner, name, functools.partial(
+                    self._answer, getattr(owner, name))))
+
+    def _answer(self, read, *args, **kwargs):
+        found = read(*args, **kwargs)
+        message = jsonutils.dumps({'oslo.message': jsonutils.dumps(
+            found.obj_to_primitive())})
+        self.largest = max(self.largest, len(message))
+        self.messages += 1
+        return found
+
+    def _check(self, wanted, read, most):
+        self.messages = self.largest = 0
+        self.assertEqual(set(wanted), set(read()))
+        self.assertLess(self.largest, most * 2 ** 20)
+
+    def test_rows_with_whatever_owners_write(self):
+        uuids = [str(uuid.uuid4()) for _ in range(1000)]
+        for letter in '"', '\U0001f600':
+            said = bounds.properties({
+                'cpu_arch': letter * 255, 'capabilities': ','.join(
+                    f'{n:02}:{letter * 160}' for n in range(200))}).said
+            row = {'stats': json.dumps({
+                'cpu_arch': said['cpu_arch'],
+                **stats.publish('me', profile.of(settings.Settings('me'))),
+                **dict(each.split(':')
+                       for each in said['capabilities'].split(','))})}
+            with self.database.writing() as session:
+                session.query(models.ComputeNode).delete()
+            self.database.add(*(models.ComputeNode(
+                uuid=uuid, host='me', hypervisor_hostname=uuid, vcpus=1,
+                hypervisor_type='ironic', hypervisor_version=1, cpu_info='',
+                memory_mb=1, local_gb=1, vcpus_used=0, memory_mb_used=0,
+                local_gb_used=0, mapped=1, **row) for uuid in uuids))
+            self._check(uuids, lambda: self.nova.rows(uuids), 4)
+            # A pass that has nothing to do reads as many.
+            self.assertLess(self.messages, 4)
+
+    def test_instances_with_whatever_users_write(self):
+        uuids = [str(uuid.uuid4()) for _ in range(200)]
+        self.database.add(*(models.Instance(
+            uuid=uuid, node='node', vm_state='building', user_data='x' * 65535)
+            for uuid in uuids))
+        for read in (self.nova.unclaimed, self.nova.building,
+                     lambda: self.nova.instances(uuids),
+                     lambda: self.nova.instances_on('node')):
+            self._check(uuids, read, 8)
+        with self.database.writing() as session:
+            session.query(models.Instance).filter_by(node='node').update(
+                {'deleted': models.Instance.id})
+        self._check(
+            uuids, lambda: self.nova.deleted_instances(uuids), 8)
 
 
 class ReadTestCase(RecordsTestCase):
@@ -129,21 +204,6 @@ class ReadTestCase(RecordsTestCase):
         wanted = ['built', 'building', 'ended', 'deleted']
         self.assertEqual(self.core.instances(wanted),
                          self.nova.instances(wanted))
-
-    def test_instances_in_pages(self):
-        uuids = [f'i-{number:04d}' for number in range(1001)]
-        for uuid in uuids:
-            self.fake.put(uuid, None, 'b')
-        pages = []
-
-        def read(context, filters, expected_attrs):
-            pages.append((len(filters['uuid']), expected_attrs))
-            return [self.fake.instance(uuid) for uuid in filters['uuid']]
-        with fixtures.MockPatchObject(
-                objects.InstanceList, 'get_by_filters', side_effect=read):
-            self.assertEqual(set(uuids), self.nova.instances(uuids).keys())
-        # Nobody asks for the metadata of so many.
-        self.assertEqual([(500, []), (500, []), (1, [])], pages)
 
     def test_nothing_is_asked_for_nothing(self):
         self.fake.asked.clear()

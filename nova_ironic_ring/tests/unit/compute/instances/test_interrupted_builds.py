@@ -60,7 +60,7 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
             compute._error_out_instances_whose_build_was_interrupted(
                 nova_context.get_admin_context(), set(), nodes)
 
-    def _building(self, context, filters, expected_attrs=()):
+    def _building(self, context, filters, expected_attrs=(), **_):
         if 'uuid' not in filters and 'host' in filters:
             return self.nova._instances(context, filters)
         filters = {'uuid': self.cloud.instances, **filters}
