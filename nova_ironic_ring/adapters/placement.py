@@ -255,9 +255,12 @@ class Placement:
 
         def put(wanted: _Resources) -> bool:
             # With the consumer's generation: of two that have read the same,
-            # one is refused.
+            # one is refused. An answer that is lost says the same as a
+            # refusal.
             return bool(self._client.put_allocations(context, instance, {
-                **found, 'allocations': {target: {'resources': wanted}}}))
+                **found, 'allocations': {target: {'resources': wanted}}})
+            ) or set(self._client.get_allocs_for_consumer(
+                context, instance)['allocations']) == {target}
         try:
             if put(resources):
                 return True

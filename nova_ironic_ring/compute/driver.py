@@ -138,11 +138,10 @@ class RingMixin(shared.OnNodeMixin):
             # Before the last look: Nova's driver would do so after it.
             self.get_available_nodes()
         with self.ring_lock:
-            taken = self.ring_service.look_at(nodename)
-        if taken is None:
+            is_mine = self.ring_service.look_at(nodename)
+        if not is_mine:
             raise exception.ComputeHostNotFound(
                 host=self.ring_service.settings.host)
-        self.ring_recovery.start(taken)
         resources = super().get_available_resource(  # type: ignore[misc]
             nodename)
         with self.ring_lock:

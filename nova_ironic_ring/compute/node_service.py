@@ -25,7 +25,6 @@ from nova_ironic_ring.core.taking import leftovers
 from nova_ironic_ring.core.taking import new_nodes
 from nova_ironic_ring.core.taking import rows
 from nova_ironic_ring.core.taking import tracking
-from nova_ironic_ring.core.values import model
 
 LOG = logging.getLogger(__name__)
 
@@ -185,9 +184,10 @@ class RingService(service.Service):
             if rows.can_move(step) and each not in self._moved
             and each != node), _MOST_MOVED)]
         try:
-            moved = rows.take(self._between(), rows.Wanted(
-                {each: steps[each] for each in chosen},
-                self._to_be_made_of(chosen)))
+            with self._between() as this:
+                moved = rows.take(this, rows.Wanted(
+                    {each: steps[each] for each in chosen},
+                    self._to_be_made_of(chosen)))
         except Exception as error:
             LOG.warning('Cannot take %(count)d nodes directly; the resource '
                         'tracker takes them, which is slower: %(error)s',
@@ -300,7 +300,7 @@ class RingService(service.Service):
                     each.instance for each in result.taken))
         nodes = self.ironic.for_nova(result.steps)
         self.nodes = {**self.nodes, **nodes}
-        return service.Reacted(result.taken, nodes, list(result.steps))
+        return service.Reacted(nodes, list(result.steps))
 
     def change(self, nodes: Sequence[str]) -> service.Reacted:
         # What has come without the tracker is this service's as well.
@@ -321,9 +321,10 @@ class RingService(service.Service):
             node for node in result.places if node in made])
 
     def is_interrupted(self, instance: str, node: str) -> bool:
-        if unclaimed.is_interrupted(self._between(), observation.Unclaimed(
-                instance, node, self.process.now())):
-            return True
+        with self._between() as this:
+            if unclaimed.is_interrupted(this, observation.Unclaimed(
+                    instance, node, self.process.now())):
+                return True
         LOG.info('Instance %(instance)s is to be built on node %(node)s of '
                  'this service, by this service or by a peer that had the '
                  'node before: this service does not touch it.',
@@ -334,21 +335,18 @@ class RingService(service.Service):
         step = self.result.plan.steps.get(place)
         return step is not None and step.decision.lists
 
-    def look_at(self, node: str) -> Sequence[model.Takeover] | None:
+    def look_at(self, node: str) -> bool:
         """Look at a node once more before the resource tracker records it.
 
         :param node: the node's UUID
-        :returns: instances that have become this service's by it; None if
-            another service has taken the node meanwhile
+        :returns: False if another service has taken the node meanwhile
         """
         step = self.result.plan.steps.get(node)
         if step is None:
-            return ()
-        this = self._between()
-        is_mine = tracking.look(this, tracking.Listed(
-            node, step, self.process.tracks(node), self._new))
-        self._tell(this.happened)
-        return this.taken if is_mine else None
+            return True
+        with self._between() as this:
+            return tracking.look(this, tracking.Listed(
+                node, step, self.process.tracks(node), self._new))
 
     def is_gone(self, node: str) -> bool:
         """Return whether another service has taken a node that is tracked.
@@ -410,13 +408,11 @@ class RingService(service.Service):
 
     def is_deleted(self, node: str) -> bool:
         self.go_on_deleting()
-        this = self._between()
         try:
-            is_gone = leftovers.is_deleted(this, node)
+            with self._between() as this:
+                return leftovers.is_deleted(this, node)
         except Exception as error:
             # Nova would give up the rest of its pass.
             LOG.error('Cannot find out whether node %(node)s is deleted: '
                       '%(error)s', {'node': node, 'error': error})
             return False
-        self._tell(this.happened)
-        return is_gone

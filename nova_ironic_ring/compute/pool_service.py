@@ -97,7 +97,7 @@ class PoolService(service.Service):
         self._sizes = self._read_sizes(changed)
         self.result = changed
         return service.Reacted(
-            result.taken, nodes, sorted(result.found.keys() - before.keys()))
+            nodes, sorted(result.found.keys() - before.keys()))
 
     def ask_for_changes(self) -> list[str]:
         """Ask Ironic which nodes have changed since they were listed.

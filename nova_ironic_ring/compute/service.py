@@ -80,6 +80,9 @@ class Process:
         self.aggregates: Callable[[], Sequence[str] | None] = lambda: None
         #: The nodes of this service that the tracker need not track, by UUID.
         self.untracked: frozenset[str] = frozenset()
+        #: Begins to recover instances.
+        self.recover: Callable[[Sequence[model.Takeover]], None] = (
+            lambda taken: None)
 
     def now(self) -> float:
         return time.monotonic()
@@ -116,6 +119,9 @@ class Process:
     def waiting_builds(self) -> Container[str]:
         return self.builds
 
+    def took(self, taken: model.Takeover) -> None:
+        self.recover([taken])
+
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
@@ -135,14 +141,12 @@ class Ended:
 class Reacted:
     """What a service has done between two passes.
 
-    :ivar taken: the instances that have become this service's
-    :ivar nodes: their nodes, and those that were offered, as Nova's driver
-        wants them, by UUID
+    :ivar nodes: the nodes that have come to this service, or that were
+        offered, as Nova's driver wants them, by UUID
     :ivar places: the compute nodes that the resource tracker is to track by
         it: UUIDs of nodes, or names of pools
     """
 
-    taken: Sequence[model.Takeover] = ()
     nodes: Mapping[str, sdk_node.Node] = dataclasses.field(
         default_factory=dict)
     places: Sequence[str] = ()
@@ -352,9 +356,17 @@ class Service:
         self._tell(result.happened)
         return result
 
-    def _between(self) -> one_pass.Pass:
-        """Return the pass object for work at a node between passes."""
-        return one_pass.Pass(self.world, self.settings, self.memory)
+    @contextlib.contextmanager
+    def _between(self) -> Iterator[one_pass.Pass]:
+        """Give the pass object for work at a node between passes.
+
+        Its events are told even if the work fails.
+        """
+        this = one_pass.Pass(self.world, self.settings, self.memory)
+        try:
+            yield this
+        finally:
+            self._tell(this.happened)
 
     def pause(self) -> float:
         """Return how long to wait until the next look, in seconds."""
@@ -403,12 +415,12 @@ class Service:
         Nova's tracker deletes those of all nodes that are gone, which takes
         seconds for each, before it writes what the others report.
         """
-        node, this = self._work.node, self._between()
+        node = self._work.node
         if node is not None and self._renew(node):
             assert self._work.said is not None
-            with this.going_on(events.LastPassNotSaid):
+            with self._between() as this, this.going_on(
+                    events.LastPassNotSaid):
                 self.world.nova.say_last_pass(node, self._work.said)
-            self._tell(this.happened)
 
     def put_in_aggregates(self, tree: provider_tree.ProviderTree, name: str
                           ) -> None:
@@ -500,9 +512,8 @@ class Service:
 
     def end_own(self) -> None:
         """End what had come to this service before it was started."""
-        this = self._between()
-        unclaimed.end_own(this)
-        self._tell(this.happened)
+        with self._between() as this:
+            unclaimed.end_own(this)
 
     def lists(self, place: str) -> bool:
         """Return whether a compute node is this service's, as decided last.

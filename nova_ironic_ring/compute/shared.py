@@ -82,6 +82,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         #: Finishes what dead services were doing with their instances.
         self.ring_recovery = recovery.Recovery(
             self, self.ring_service.process.builds, self._track_own)
+        self.ring_service.process.recover = (
+            lambda taken: self.ring_recovery.start(taken))
         #: The builds that are for one node.
         self.ring_named_nodes = named_nodes.NamedNodes()
         #: Looks at the other services between two passes.
@@ -294,7 +296,6 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         with self.ring_lock:
             reacted = self.ring_service.react()
             upstream.add_to_cache(self, reacted.nodes)
-        self.ring_recovery.start(reacted.taken)
         return reacted.places
 
     def _look_for_changes(self) -> Sequence[str]:
@@ -318,9 +319,10 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         with self.ring_lock:
             # Unless another thread has run one meanwhile.
             if ring.passes == before:
-                result = ring.run_pass()
+                ring.run_pass()
                 upstream.fill_cache(self, ring.nodes)
-                self.ring_recovery.start(result.taken)
+                # Those for which no thread could be started until now.
+                self.ring_recovery.start(())
             yield
 
     def update_provider_tree(

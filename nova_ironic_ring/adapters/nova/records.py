@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Mapping, Sequence
+import contextlib
 import dataclasses
 
 from nova.compute import task_states
@@ -17,6 +18,7 @@ from nova import servicegroup
 from nova import utils
 from oslo_log import log as logging
 import oslo_messaging
+from oslo_utils import excutils
 
 from nova_ironic_ring.adapters.nova import arrivals
 from nova_ironic_ring.adapters.nova import marks
@@ -261,39 +263,78 @@ class Nova:
                             '%(error)s', {'node': row.uuid, 'error': error})
                 return None
             return row.uuid
-        return frozenset(filter(None, several.run(take, wanted)))
+        taken = frozenset(filter(None, several.run(take, wanted)))
+        left = [row.uuid for row in wanted if row.uuid not in taken]
+        try:
+            return taken | {
+                row.uuid for row in objects.ComputeNodeList.get_all_by_uuids(
+                    self.context, left) if row.host == host
+            } if left else taken
+        except Exception:
+            # The next pass sees it.
+            return taken
 
     def set_instance_host(self, instance: str, expected: ports.Expected
                           ) -> bool:
-        try:
-            found = objects.Instance.get_by_uuid(
-                self.context, instance, expected_attrs=[])
-            if (found.host, found.node) != (expected.host, expected.node):
-                return False
-            found.host = self._host or CONF.host
-            found.save(expected_task_state=[expected.task])
-        except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
-            return False
-        return True
+        found = self._read_expected(instance, expected)
+        return found is not None and self._give(found, expected)
 
     def place_instance(self, instance: str, expected: ports.Expected,
                        place: str) -> bool:
-        host = self._host or CONF.host
         try:
             row = objects.ComputeNode.get_by_uuid(
                 self.context, pools.provider(place))
+        except exception.NotFound:
+            return False
+        found = self._read_expected(instance, expected)
+        if row.host != (self._host or CONF.host) or found is None:
+            return False
+        # Nova wants all three together.
+        found.node = place
+        found.compute_id = row.id
+        return self._give(found, expected)
+
+    def _read_expected(self, instance: str, expected: ports.Expected
+                       ) -> objects.Instance | None:
+        """Read an instance; None if it is not where it is expected."""
+        try:
             found = objects.Instance.get_by_uuid(
                 self.context, instance, expected_attrs=[])
-            if row.host != host or (found.host, found.node) != (
-                    expected.host, expected.node):
-                return False
-            # Nova wants all three together.
-            found.host = host
-            found.node = place
-            found.compute_id = row.id
-            found.save(expected_task_state=[expected.task])
-        except (exception.NotFound, exception.InstanceUpdateConflict):
+        except exception.InstanceNotFound:
+            return None
+        return found if (found.host, found.node) == (
+            expected.host, expected.node) else None
+
+    def _give(self, instance: objects.Instance, expected: ports.Expected
+              ) -> bool:
+        """Save an instance as this service's."""
+        instance.host = self._host or CONF.host
+        return self._write(
+            instance,
+            lambda: instance.save(expected_task_state=[expected.task]),
+            lambda now: (now.host, now.node) == (
+                instance.host, instance.node))
+
+    def _write(self, instance: objects.Instance, save: Callable[[], None],
+               is_done: Callable[[objects.Instance], bool]) -> bool:
+        """Save an instance, and read it again if there is no answer.
+
+        :param instance: the instance
+        :param save: saves it
+        :param is_done: whether what is read then is what was to be
+        :returns: False if it has changed since it was read, or is deleted
+        :raises Exception: if there is no answer, and what was to be is not
+            there, or cannot be read: it may come yet
+        """
+        try:
+            save()
+        except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
             return False
+        except Exception:
+            with excutils.save_and_reraise_exception() as raised:
+                with contextlib.suppress(Exception):
+                    raised.reraise = not is_done(objects.Instance.get_by_uuid(
+                        self.context, instance.uuid, expected_attrs=[]))
         return True
 
     def unclaimed(self) -> dict[str, model.Instance]:
@@ -315,33 +356,36 @@ class Nova:
         try:
             found = objects.Instance.get_by_uuid(
                 self.context, instance, expected_attrs=['system_metadata'])
-            owner = found.host and model.canonical(found.host)
-            if found.vm_state != vm_states.BUILDING or owner not in (
-                    None, host and is_claimed and model.canonical(host)):
-                return False
-            # Nobody has it, and its service's record may be deleted. Nova
-            # wants all three together.
-            found.host = found.node = found.compute_id = None
-            marks.give_up(self.context, found, host)
-        except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
+        except exception.InstanceNotFound:
             return False
-        return True
+        owner = found.host and model.canonical(found.host)
+        if found.vm_state != vm_states.BUILDING or owner not in (
+                None, host and is_claimed and model.canonical(host)):
+            return False
+        # Nobody has it, and its service's record may be deleted. Nova wants
+        # all three together.
+        found.host = found.node = found.compute_id = None
+        return self._write(
+            found, lambda: marks.give_up(self.context, found, host),
+            lambda now: now.host is None and now.vm_state == vm_states.ERROR)
 
     def end_unshelve(self, instance: str) -> bool:
         try:
             found = objects.Instance.get_by_uuid(
                 self.context, instance, expected_attrs=[])
-            task = found.task_state
-            if found.host is not None or not instance_of(
-                    found, False).is_unshelving:
-                return False
-            # As Nova does if the task has no result.
-            found.task_state = None
-            found.save(expected_vm_state=[vm_states.SHELVED_OFFLOADED],
-                       expected_task_state=[task])
-        except (exception.InstanceNotFound, exception.InstanceUpdateConflict):
+        except exception.InstanceNotFound:
             return False
-        return True
+        task = found.task_state
+        if found.host is not None or not instance_of(
+                found, False).is_unshelving:
+            return False
+        # As Nova does if the task has no result.
+        found.task_state = None
+        return self._write(
+            found, lambda: found.save(
+                expected_vm_state=[vm_states.SHELVED_OFFLOADED],
+                expected_task_state=[task]),
+            lambda now: now.host is None and now.task_state is None)
 
     def _with_nodes(self, services: list[objects.Service]
                     ) -> list[tuple[objects.Service, objects.ComputeNode]]:

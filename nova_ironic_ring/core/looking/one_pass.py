@@ -14,6 +14,8 @@ from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import settings
 
 _T = TypeVar('_T')
+# Seconds after which conductor has no request any more that it got.
+_LONGEST = 3600.0
 
 
 class UnansweredError(Exception):
@@ -78,18 +80,21 @@ class Pass:
         return self.memory.standing
 
     @contextlib.contextmanager
-    def asking(self, port: Port) -> Iterator[None]:
+    def asking(self, port: Port | None = None) -> Iterator[None]:
         """End the pass if Nova or Ironic does not answer.
 
         The memory is then as it was before the pass. If Nova does not answer,
         heartbeats may have been missed; if Ironic does not, they have not.
 
-        :param port: which of the two is asked
+        :param port: which of the two is asked; None for all of the pass, of
+            which what has happened is told whatever fails
         :raises UnansweredError: if it did not answer
         """
         before = self.memory.copied()
         try:
             yield
+        except UnansweredError:
+            raise
         except Exception as error:
             self.memory.restore(before)
             if port is Port.NOVA:
@@ -150,11 +155,66 @@ class Pass:
                 return
             yield each
 
-    def take(self, taken: model.Takeover) -> None:
-        """Note that an instance has become this service's.
+    def take(self, taken: model.Takeover, source: str | None = None,
+             node: str | None = None) -> bool:
+        """Make an instance this service's.
 
-        :param taken: the instance
+        If Nova does not answer, nothing is concluded: the next pass, or look
+        between two, sees what has come of it (:meth:`see_what_was_taken`).
+
+        :param taken: the instance, and the task that it must have
+        :param source: the UUID of the node, or the name of the pool, that Nova
+            has it on, if it is to change that too
+        :param node: the UUID of the node that Ironic has it on, if it is taken
+            into a pool
+        :returns: whether it has become this service's now
+        :raises Exception: if Nova does not answer
         """
+        nova, tried, uuid = self.world.nova, self.memory.tried, taken.instance
+        expected = ports.Expected(
+            taken.host, source or taken.node, taken.task)
+        was_tried = uuid in tried
+        # Before the write: nothing can be noted after one without an answer.
+        each = tried[uuid] = observation.Tried(
+            taken, node or taken.node, self.world.process.now())
+        is_done = (nova.set_instance_host(uuid, expected) if source is None
+                   else nova.place_instance(uuid, expected, taken.node))
+        if is_done or not was_tried:
+            # Otherwise the first of the two may have succeeded.
+            del tried[uuid]
+        if is_done:
+            self._took(each)
+        return is_done
+
+    def see_what_was_taken(self) -> None:
+        """See what has come of takeovers that Nova has not answered.
+
+        What is still with its former service is looked at again: conductor may
+        have got the request, and do it yet.
+        """
+        tried = self.memory.tried
+        if not tried:
+            return
+        try:
+            found = self.world.nova.instances(sorted(tried))
+        except Exception:
+            # The pass asks Nova more, and tells what fails.
+            return
+        now = self.world.process.now()
+        for uuid, each in list(tried.items()):
+            instance = found.get(uuid)
+            if instance and (instance.host_name, instance.node) == (
+                    self.current.me, each.taken.node):
+                del tried[uuid]
+                self._took(each)
+            elif instance is None or instance.host != each.taken.host or (
+                    now - each.at >= _LONGEST):
+                del tried[uuid]
+
+    def _took(self, each: observation.Tried) -> None:
+        """Note that an instance has become this service's."""
+        taken = each.taken
         self.taken.append(taken)
         self.happened.append(events.InstanceTaken(
-            taken.node, taken.instance, taken.host, taken.is_dead))
+            each.node, taken.instance, taken.host, taken.is_dead))
+        self.world.process.took(taken)

@@ -143,7 +143,9 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
             plan = planner.decide(seen, this.memory, this.current)
             with this.asking(one_pass.Port.NOVA):
                 plan = takeover.take_over(this, plan, seen)
-            steps = {each.node: plan.steps[each.node] for each in this.taken}
+            taken = {each.node for each in this.taken}
+            steps = {node: step for node, step in plan.steps.items()
+                     if node in taken}
         # A failure now would hide what was taken. Offers can wait.
         if not this.taken:
             steps = _offered(this)

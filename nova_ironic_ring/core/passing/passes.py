@@ -44,13 +44,16 @@ def run(world: ports.Ports, before: observation.Memory,
     :param before: what this service remembers, which is not changed
     :param current: its settings
     :param place: what a place is
-    :raises UnansweredError: if Nova or Ironic did not answer
+    :raises UnansweredError: if Nova or Ironic did not answer, or all else
+        that fails
     """
     this = one_pass.Pass(world, current, before.copied(), before)
-    begun = listing.begin(this)
-    seen = place.look(this, begun)
-    look.at_own_heartbeat(this)
-    result = place.take(this, seen, place.decide(this, seen))
+    with this.asking():
+        this.see_what_was_taken()
+        begun = listing.begin(this)
+        seen = place.look(this, begun)
+        look.at_own_heartbeat(this)
+        result = place.take(this, seen, place.decide(this, seen))
     # Nova refuses to start a new service that names instances.
     return result if begun.is_recorded else dataclasses.replace(
         result, orphans=frozenset())

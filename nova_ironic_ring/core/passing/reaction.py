@@ -45,11 +45,13 @@ def run(world: ports.Ports, before: observation.Memory,
     """
     this = one_pass.Pass(world, current, before.copied(), before)
     seen = None
-    if current.cooperative:
-        look.between_passes(this)
-        listing.at_gained_shards(this)
-        seen = _observe(this)
-    return place.react(this, seen)
+    with this.asking():
+        this.see_what_was_taken()
+        if current.cooperative:
+            look.between_passes(this)
+            listing.at_gained_shards(this)
+            seen = _observe(this)
+        return place.react(this, seen)
 
 
 def change(world: ports.Ports, before: observation.Memory,

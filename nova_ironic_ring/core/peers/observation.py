@@ -156,6 +156,20 @@ class Wait:
             at - self.since >= _MOST_WAITS * timeout)
 
 
+@dataclasses.dataclass(frozen=True)
+class Tried:
+    """A takeover of which it is not known whether it has succeeded.
+
+    :ivar taken: what has become this service's if it has
+    :ivar node: the UUID of the node that Ironic has the instance on
+    :ivar at: when it was tried last, in seconds
+    """
+
+    taken: model.Takeover
+    node: str
+    at: float
+
+
 #: How often to look for a build that is not an instance in Nova yet.
 LOOKS = 10
 
@@ -340,6 +354,8 @@ class Memory:
         last read
     :ivar without_row: since when nodes to be taken over have had no row, in
         seconds
+    :ivar tried: the takeovers that Nova has not answered, by the instance's
+        UUID; all copies share them, because no write is undone by a failure
     :ivar left_builds: what dead services were to build
     :ivar handovers: what live services may still be about to build on nodes
         that they have handed over
@@ -381,6 +397,7 @@ class Memory:
     nowhere: frozenset[str] = frozenset()
     other_drivers: frozenset[str] = frozenset()
     without_row: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    tried: dict[str, Tried] = dataclasses.field(default_factory=dict)
     left_builds: tuple[LeftBuild, ...] = ()
     handovers: Handovers = dataclasses.field(default_factory=Handovers)
     unclaimed: tuple[Unclaimed, ...] = ()
@@ -398,7 +415,7 @@ class Memory:
         default_factory=dict)
 
     def copied(self) -> 'Memory':
-        """Return a copy, which shares nothing that is changed in place."""
+        """Return a copy, which shares nothing changed in place but tried."""
         return dataclasses.replace(
             self, vanished=self.vanished.copied(), kept=set(self.kept),
             handovers=dataclasses.replace(

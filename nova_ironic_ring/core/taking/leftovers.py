@@ -178,7 +178,7 @@ def _end_reserved(this: one_pass.Pass, lost: _Lost, nodes: model.Nodes
         with this.going_on(events.BuildNotEnded, node, uuid, lost.host):
             if instance.task is None:
                 # It has ended except for that.
-                this.world.ironic.release(node, uuid)
+                builds.free(this, uuid, instance)
             # Otherwise the owner of the node may have written it there.
             elif instance.is_unshelving and (
                     uuid in this.world.placement.consumers(node)):
@@ -216,8 +216,7 @@ def _take_unfinished(this: one_pass.Pass, host: str, nodes: model.Nodes
         node, host = str(instance.node), str(instance.host)
         # What was taken before has to be recovered nevertheless.
         with this.going_on(events.InstanceNotTaken, uuid, host):
-            if uuid not in deployed and nova.set_instance_host(
-                    uuid, ports.Expected(host, node, instance.task)):
+            if uuid not in deployed:
                 this.take(model.Takeover(
                     node, uuid, host, instance.task, True))
 

@@ -58,17 +58,19 @@ def remove(this: one_pass.Pass, rows: Mapping[str, model.Row]) -> None:
     :param this: the pass
     :param rows: the records
     """
-    gone, pooled = [], this.memory.pooled
+    gone, tried, pooled = [], list[str](), this.memory.pooled
     for node, row in list(rows.items())[:takeover.MOST]:
         with this.going_on(events.RecordNotRemoved, node, row.owner):
-            if this.world.placement.drop_provider(node) and (
-                    this.world.nova.delete_row(node, row.owner)):
-                gone.append(node)
+            if this.world.placement.drop_provider(node):
+                # Before the row is deleted, whose answer may be lost.
+                tried.append(node)
+                if this.world.nova.delete_row(node, row.owner):
+                    gone.append(node)
     _drop_again(this, pooled.dropped - rows.keys())
     if gone:
         this.happened.append(events.NodesPooled(gone))
     pooled.dropped = frozenset(
-        node for node in gone if rows[node].owner_name != this.current.me)
+        node for node in tried if rows[node].owner_name != this.current.me)
 
 
 def _drop_again(this: one_pass.Pass, nodes: Collection[str]) -> None:

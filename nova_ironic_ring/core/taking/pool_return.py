@@ -151,8 +151,7 @@ def _take_out(this: one_pass.Pass, tried: Collection[model.Takeover],
                     prepared.add(each.node)
                 continue
             pool = str(instance.node)
-            if transfer.make(this, transfer.Transfer(
-                    each.instance, instance,
-                    frozenset(map(pools.uuid_of, {pool, *sources})),
-                    each.node, pool)):
-                this.take(dataclasses.replace(each, task=instance.task))
+            transfer.take(this, transfer.Transfer(
+                each.instance, instance,
+                frozenset(map(pools.uuid_of, {pool, *sources})),
+                each.node, pool), each.node, each.is_dead)

@@ -212,11 +212,10 @@ class _Taking:
             # Where it fails, the next pass sees how far it has come.
             with this.going_on(
                     events.InstanceNotTaken, each.instance, each.host):
-                if transfer.make(this, transfer.Transfer(
+                if self._take(each, transfer.Transfer(
                         each.instance, instance, self._sources | {each.node},
                         name)):
                     self.came.add(each.instance)
-                    self._note(each, name, instance.task)
 
     def _readable(self, wanted: Sequence[pool_plan.Wanted]
                   ) -> list[tuple[pool_plan.Wanted, model.Instance]]:
@@ -238,18 +237,16 @@ class _Taking:
             # The node has it if its service has, or had, the ring driver.
             each.instance in self._this.world.placement.consumers(each.node))
 
-    def _note(self, each: pool_plan.Wanted, name: str, task: str | None
-              ) -> None:
-        """Note that an instance has come into a pool."""
-        this, is_dead = self._this, not each.consents
-        if each.is_own:
-            this.happened.append(
-                events.InstanceMoved(each.instance, each.node, name))
-            return
-        this.taken.append(model.Takeover(
-            name, each.instance, each.host, task, is_dead))
-        this.happened.append(events.InstanceTaken(
-            each.node, each.instance, each.host, is_dead))
+    def _take(self, each: pool_plan.Wanted, made: transfer.Transfer) -> bool:
+        """Transfer an instance into a pool, whoever has it."""
+        this = self._this
+        if not each.is_own:
+            return transfer.take(this, made, each.node, not each.consents)
+        is_moved = transfer.make(this, made)
+        if is_moved:
+            this.happened.append(events.InstanceMoved(
+                each.instance, each.node, made.place))
+        return is_moved
 
 
 def give_back(this: one_pass.Pass, names: Iterable[str],
@@ -432,23 +429,14 @@ def _settle(this: one_pass.Pass, left: Left, uuid: str,
            for node in this.world.ironic.nodes_of([uuid])):
         return
     if instance.is_to_be_finished:
-        if left.is_dead and _take(this.world.nova, left, uuid, instance):
+        if left.is_dead:
+            node = str(instance.node)
             this.take(model.Takeover(
-                left.target or left.pool, uuid, left.host, instance.task,
-                True))
+                left.target or node, uuid, str(instance.host), instance.task,
+                True), node if left.target else None)
     elif instance.needs_no_node:
         # Whoever ended the build ended before this step.
-        this.world.placement.free(uuid)
+        builds.free(this, uuid, instance)
     else:
         builds.end(this, observation.LeftBuild(
             left.pool, left.host, frozenset({uuid})), uuid, instance)
-
-
-def _take(nova: ports.Nova, left: Left, uuid: str, instance: model.Instance
-          ) -> bool:
-    """Take an instance over that Ironic has on no node."""
-    expected = ports.Expected(
-        str(instance.host), str(instance.node), instance.task)
-    if left.target is None:
-        return nova.set_instance_host(uuid, expected)
-    return nova.place_instance(uuid, expected, left.target)

@@ -18,7 +18,6 @@ from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
-from nova_ironic_ring.core.values import ports
 
 #: The most takeovers in a pass: all rely on one look at the services, which
 #: grows old, and each takes some calls.
@@ -87,9 +86,8 @@ def _follow(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
     for each in tried:
         with this.going_on(
                 events.InstanceNotTaken, each.instance, each.host):
-            if this.world.nova.set_instance_host(
-                    each.instance, ports.Expected(each.host, each.node)):
-                this.take(each)
+            # Nothing is being done with it, or the instance stays.
+            this.take(dataclasses.replace(each, task=None))
 
 
 def _fail_over(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
@@ -126,37 +124,32 @@ def _fail_over(this: one_pass.Pass, tried: list[model.Takeover]) -> None:
         # If it fails, the next pass sees how far it has come.
         with this.going_on(
                 events.InstanceNotTaken, each.instance, each.host):
-            instance = _take(nova, each, rows.get(each.node),
-                             found.get(each.instance))
-            if instance is not None:
-                this.take(dataclasses.replace(each, task=instance.task))
+            _take(this, each, rows.get(each.node), found.get(each.instance))
 
 
-def _take(nova: ports.Nova, each: model.Takeover, row: model.Row | None,
-          instance: model.Instance | None) -> model.Instance | None:
+def _take(this: one_pass.Pass, each: model.Takeover, row: model.Row | None,
+          instance: model.Instance | None) -> None:
     """Delete a row and change an instance, unless another was faster.
 
-    :returns: the instance as it was taken; None if it was not
+    If Nova does not say whether the row is deleted, another taker may have
+    deleted it: the next look sees no row, and waits for that one.
     """
+    nova = this.world.nova
     # Before the row is deleted: Ironic's word alone is not enough.
-    if not _is_as_wanted(each, instance):
-        return None
-    if row is not None and not nova.delete_row(each.node, row.owner):
-        return None
-    if _change(nova, each, instance):
-        return instance
-    # A user has asked for something meanwhile. The row is gone: with the next
-    # look, this service would wait for itself.
-    instance = nova.instances([each.instance]).get(each.instance)
-    return instance if _change(nova, each, instance) else None
+    if not _is_as_wanted(each, instance) or (
+            row is not None and not nova.delete_row(each.node, row.owner)):
+        return
+    if not _change(this, each, instance):
+        # A user has asked for something meanwhile. The row is gone: with the
+        # next look, this service would wait for itself.
+        _change(this, each, nova.instances([each.instance]).get(each.instance))
 
 
-def _change(nova: ports.Nova, each: model.Takeover,
+def _change(this: one_pass.Pass, each: model.Takeover,
             instance: model.Instance | None) -> bool:
     """Change an instance, if it still is as it was read."""
     return instance is not None and _is_as_wanted(each, instance) and (
-        nova.set_instance_host(each.instance, ports.Expected(
-            each.host, each.node, instance.task)))
+        this.take(dataclasses.replace(each, task=instance.task)))
 
 
 def _is_as_wanted(each: model.Takeover, instance: model.Instance | None

@@ -82,7 +82,7 @@ def transfer(nova: ports.Nova, placement: ports.Placement, wanted: Transfer
 
 
 def make(this: one_pass.Pass, wanted: Transfer) -> bool:
-    """Transfer an instance in a pass, and log it if that is not possible.
+    """Transfer one of this service's own instances in a pass.
 
     :param this: the pass
     :param wanted: the transfer
@@ -90,9 +90,32 @@ def make(this: one_pass.Pass, wanted: Transfer) -> bool:
     """
     outcome = transfer(this.world.nova, this.world.placement, wanted)
     if outcome is Outcome.NOT_MOVED:
-        this.happened.append(
-            events.AllocationNotMoved(wanted.instance, wanted.place))
+        _tell(this, wanted)
     return outcome is Outcome.DONE
+
+
+def take(this: one_pass.Pass, wanted: Transfer, node: str, is_dead: bool
+         ) -> bool:
+    """Transfer an instance of another service in a pass.
+
+    :param this: the pass
+    :param wanted: the transfer
+    :param node: the UUID of the node that Ironic has the instance on
+    :param is_dead: whether that service is dead; it has consented otherwise
+    :returns: whether the instance is in its place, and this service's
+    """
+    before = wanted.expected
+    if move(this.world.placement, wanted):
+        return this.take(model.Takeover(
+            wanted.place, wanted.instance, str(before.host), before.task,
+            is_dead), str(before.node), node)
+    _tell(this, wanted)
+    return False
+
+
+def _tell(this: one_pass.Pass, wanted: Transfer) -> None:
+    this.happened.append(
+        events.AllocationNotMoved(wanted.instance, wanted.place))
 
 
 def turn_back(placement: ports.Placement, wanted: Transfer) -> bool:

@@ -4,7 +4,8 @@
 
 The driver has real services behind these ports; the simulation and the
 forecast have a world in memory. If a service does not answer, its port raises
-the service's error.
+the service's error. A write that raises an error may have been done, or may be
+done yet: read again before anything is concluded.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping
@@ -580,6 +581,15 @@ class Process(Protocol):
 
     def waiting_builds(self) -> Container[str]:
         """Name the instances whose build waits for its turn here, by UUID."""
+
+    def took(self, taken: model.Takeover) -> None:
+        """Begin to recover an instance that has become this service's.
+
+        It is called at once: whatever fails after it, the instance is this
+        service's.
+
+        :param taken: the instance
+        """
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import dataclasses
 import datetime
 
+from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import provider_check
 from nova_ironic_ring.core.deciding import turns
@@ -30,6 +31,13 @@ from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.values import settings
 
 _SIZE = pools.Size(1024, 10, 1)
+
+#: The calls of ports that write. Each may be done, and answer an error.
+WRITES = frozenset({
+    'delete_row', 'delete_provider', 'drop_provider', 'end_build',
+    'end_unshelve', 'free', 'make_room', 'move', 'place_instance', 'record',
+    'release', 'reserve', 'reserve_all', 'say_last_pass', 'say_settings',
+    'set_instance_host', 'take_rows', 'tell_status', 'write'})
 
 #: When the time of a cloud begins.
 EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
@@ -698,6 +706,9 @@ class Process:
     def waiting_builds(self) -> Container[str]:
         return frozenset(self.waiting)
 
+    def took(self, taken: model.Takeover) -> None:
+        """Do nothing: here, nothing is recovered."""
+
 
 class Tracker:
     """What Nova's resource tracker does with the nodes of a pass."""
@@ -761,33 +772,36 @@ class Tracker:
             self.world.placement.tell_status(
                 wrong.to_tell, not seen.standing.is_disabled(seen.me))
 
-    def look(self, listed: tracking.Listed
-             ) -> Sequence[model.Takeover] | None:
+    def look(self, listed: tracking.Listed) -> bool:
         """Look at a node once more, and remember the result.
 
         :param listed: the node
-        :returns: instances that have become this service's by it; None if
-            another service has taken the node meanwhile
+        :returns: False if another service has taken the node meanwhile
         """
         this = one_pass.Pass(self.world, self.current, self.memory)
-        return this.taken if tracking.look(this, listed) else None
+        try:
+            return tracking.look(this, listed)
+        finally:
+            self.tell(this.happened)
 
-    def take(self, node: str, result: node_places.PassResult
-             ) -> Sequence[model.Takeover]:
+    def tell(self, happened: Sequence[events.Event]) -> None:
+        """Do nothing: here, no event is recorded.
+
+        :param happened: the events of a look
+        """
+
+    def take(self, node: str, result: node_places.PassResult) -> None:
         """Record a listed node for the service, and write what it says there.
 
         :param node: the node's UUID
         :param result: the result of the pass
-        :returns: instances that have become this service's by it
         """
         if not self.is_to_update(node, result) or self.moves(node, result):
-            return ()
+            return
         step = result.plan.steps[node]
         is_tracked = node in self.process.tracked_nodes
-        taken = self.look(tracking.Listed(
-            node, step, is_tracked, self.new))
-        if taken is None:
-            return ()
+        if not self.look(tracking.Listed(node, step, is_tracked, self.new)):
+            return
         if not is_tracked:
             self.record(node)
             self.process.tracked_nodes.add(node)
@@ -805,7 +819,6 @@ class Tracker:
         else:
             self.cloud.kept_away.discard(node)
         self.turns.updated(node, self.process.now())
-        return taken
 
     def change(self, node: str, result: node_places.PassResult) -> None:
         """Update a node that has changed in Ironic since the last pass.

@@ -183,13 +183,23 @@ def end(this: one_pass.Pass, left: observation.LeftBuild, uuid: str,
     this.happened.append((
         events.UnshelveEnded if instance.is_offloaded else events.BuildEnded
     )(left.node, uuid, left.host))
+    free(this, uuid, instance)
+    return True
+
+
+def free(this: one_pass.Pass, uuid: str, instance: model.Instance) -> None:
+    """Free what an instance has whose build, or unshelving, was ended.
+
+    :param this: the pass, or the last look at a node
+    :param uuid: the UUID of the instance
+    :param instance: what was read of it
+    """
     if instance.is_offloaded:
         # A node is reserved for it before the service claims one.
         ironic = this.world.ironic
         for node in ironic.nodes_of([uuid]):
             ironic.release(node, uuid)
     this.world.placement.free(uuid)
-    return True
 
 
 def release_ended(this: one_pass.Pass, nodes: model.Nodes) -> None:
@@ -240,11 +250,8 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
                 if not is_lost():
                     # It may be back, and finish that itself.
                     continue
-                if world.nova.set_instance_host(
-                        uuid, ports.Expected(
-                            instance.host, left.node, instance.task)):
-                    this.taken.append(model.Takeover(
-                        left.node, uuid, instance.host, instance.task, True))
+                this.take(model.Takeover(
+                    left.node, uuid, instance.host, instance.task, True))
             elif instance.is_to_be_built:
                 if instance.host is not None and not is_lost():
                     # It may be back, and build that.
@@ -257,7 +264,7 @@ def _settle(this: one_pass.Pass, left: observation.LeftBuild
                            not end(this, left, uuid, instance)):
                     continue
             elif instance.needs_no_node:
-                world.placement.free(uuid)
+                free(this, uuid, instance)
             consumers.discard(uuid)
     return [dataclasses.replace(left, consumers=frozenset(consumers))] if (
         consumers and left.looks > 0) else []

@@ -247,6 +247,18 @@ class PlacementTestCase(base.BaseTestCase):
             consumer_uuid='i', error='409')
         self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
 
+    def test_allocation_whose_move_is_not_answered(self):
+        put = self._allocate(NODE)
+        put.side_effect = lambda *_: self._allocate(POOL.uuid) and None
+        self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
+        # Nor is it told what has become.
+        put = self._allocate(NODE)
+        put.side_effect = lambda *_: setattr(
+            self.client.get_allocs_for_consumer, 'side_effect',
+            ConnectionError('no answer'))
+        self.assertRaises(ConnectionError, self.placement.move,
+                          'i', {NODE}, POOL.uuid)
+
     def test_provider_without_room(self):
         self._allocate(NODE).return_value = False
         self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))

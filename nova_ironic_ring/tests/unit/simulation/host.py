@@ -22,6 +22,7 @@ import typing
 
 import greenlet
 
+from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import orphans
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.looking import changes
@@ -39,16 +40,14 @@ from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.simulation import builds
 from nova_ironic_ring.tests.unit.simulation import times
+from nova_ironic_ring.tests.unit.simulation import writes
 
 if typing.TYPE_CHECKING:
     from nova_ironic_ring.tests.unit.simulation import world as worlds
 
 
 PLACES = node_places.Nodes()
-
-
-class Unreachable(Exception):
-    """A service cannot reach Nova's database, Ironic or Placement."""
+Unreachable = writes.Unreachable
 
 
 class Port:
@@ -279,6 +278,10 @@ class Process(clouds.Process):
     def tracked(self) -> frozenset[str]:
         return self.untracked.union(self.tracked_nodes)
 
+    def took(self, taken: model.Takeover) -> None:
+        self._service.world.writes.recovered(self._service, taken.instance)
+        self._service.recover(taken.instance)
+
 
 class Tracker(clouds.Tracker):
     """Nova's resource tracker, between the steps of which time passes."""
@@ -310,33 +313,33 @@ class Tracker(clouds.Tracker):
     def memory(self, memory: observation.Memory) -> None:
         self._service.memory = memory
 
-    def look(self, listed: tracking.Listed
-             ) -> Sequence[model.Takeover] | None:
+    def look(self, listed: tracking.Listed) -> bool:
         with self._service.locked():
             return super().look(listed)
 
-    def take(self, node: str, result: node_places.PassResult
-             ) -> Sequence[model.Takeover]:
+    def tell(self, happened: Sequence[events.Event]) -> None:
+        self._service.world.writes.told(self._service, happened)
+
+    def take(self, node: str, result: node_places.PassResult) -> None:
         """Record a listed node for the service, and write what it says there.
 
         :param node: the node's UUID
         :param result: what has come of the pass
-        :returns: instances that have become this service's by it
         """
         if not self.is_to_update(node, result):
-            return super().take(node, result)
+            super().take(node, result)
+            return
         self._service.pause()
         self._service.reach()
         # Nova's tracker writes to Placement first.
         self._service.reach_placement()
         self._service.activity.looked_at = self.cloud.now
-        taken = super().take(node, result)
+        super().take(node, result)
         row = self.cloud.rows.get(node)
         if node == result.work.node and row is not None and (
                 row.owner == self._service.name and row.last_pass is not None):
             self._service.world.rules.said(
                 self._service, row.last_pass.consent, result.memory.standing)
-        return taken
 
     def take_for_build(self, arrival: arrivals.Arrival) -> bool:
         """Take the node of a build, if another service has it by now.
@@ -393,6 +396,7 @@ class Tracker(clouds.Tracker):
         super().record(node)
         rules.row_taken(self._service, node, owner)
         self._service.meet('record', 'after')
+        self._service.world.writes.answer(self._service, 'record')
 
 
 @dataclasses.dataclass
@@ -629,6 +633,8 @@ class Host:
             self.reach()
         answer = method(*args, **kwargs)
         self.meet(name, 'after')
+        if self.world.writes.answer(self, name, args, answer):
+            self.world.work_changed_at = self.world.now
         if needs_nova and self.world.random.random() < 0.2:
             # What was asked for is done, and the answer is on its way.
             self.pause()
@@ -728,12 +734,11 @@ class Host:
                 self.result = passes.run(
                     self.ports, self.memory, current, PLACES)
             except passes.UnansweredError as error:
-                self.memory = error.memory
+                self._fail(error)
                 return
             self.memory = self.result.memory
+        self.world.writes.told(self, self.result.happened)
         self.world.rules.planned(self)
-        for each in self.result.taken:
-            self._recover(each.instance)
         for uuid in self._reaped():
             self.world.rules.check_reaped(self, uuid)
             self.later(1, functools.partial(self._reap, uuid))
@@ -763,14 +768,13 @@ class Host:
                 result = reaction.run(
                     self.ports, self.memory, self.settings, PLACES)
             except passes.UnansweredError as error:
-                self.memory = error.memory
+                self._fail(error)
                 return
             self.memory = result.memory
             self.result = dataclasses.replace(
                 self.result, plan=self.result.plan.having(result.steps))
+        self.world.writes.told(self, result.happened)
         self.activity.steps = result.steps
-        for each in result.taken:
-            self._recover(each.instance)
         for node in result.steps:
             with contextlib.suppress(Unreachable):
                 self.tracker.take(node, dataclasses.replace(
@@ -802,14 +806,23 @@ class Host:
                             steps.get(node),
                             node in self.process.tracked())])
             except passes.UnansweredError as error:
-                self.memory = error.memory
+                self._fail(error)
                 return
             self.memory = result.memory
         for node in result.places:
             with contextlib.suppress(Unreachable):
                 self.tracker.change(node, self.result)
 
-    def _recover(self, uuid: str) -> None:
+    def _fail(self, error: passes.UnansweredError) -> None:
+        """Keep what is known of a pass, or a look, that has failed."""
+        self.memory = error.memory
+        self.world.writes.told(self, error.happened)
+
+    def recover(self, uuid: str) -> None:
+        """Begin to recover an instance.
+
+        :param uuid: its UUID
+        """
         self.later(1, lambda: builds.recover(self, uuid))
 
     def _reaped(self) -> frozenset[str]:
@@ -838,8 +851,7 @@ class Host:
             self._remove(node)
         for node in self.result.listed:
             with contextlib.suppress(Unreachable):
-                for each in self.tracker.take(node, self.result):
-                    self._recover(each.instance)
+                self.tracker.take(node, self.result)
 
     def _remove(self, node: str) -> None:
         """Delete the row of a node that Ironic does not have any more."""
@@ -851,6 +863,7 @@ class Host:
             return
         if not is_gone:
             return
-        if self.ports.nova.delete_row(node, self.name):
-            self.process.tracked_nodes.discard(node)
-            self.ports.placement.delete_provider(node)
+        with contextlib.suppress(Unreachable):
+            if self.ports.nova.delete_row(node, self.name):
+                self.process.tracked_nodes.discard(node)
+                self.ports.placement.delete_provider(node)

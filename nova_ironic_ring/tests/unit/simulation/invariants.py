@@ -616,6 +616,9 @@ class Invariants:
         rings = {group: self._ring(members) for group in groups
                  if (members := self.world.members(group))}
         self._check_elsewhere()
+        owed = self.world.writes.left(self.cloud.instances)
+        if owed is not None:
+            self.world.fail(owed)
         for node, found in self.cloud.nodes.items():
             if self.world.adversary.has(node):
                 continue

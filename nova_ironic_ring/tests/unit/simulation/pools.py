@@ -42,6 +42,7 @@ from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring.tests.unit.simulation import adversary
 from nova_ironic_ring.tests.unit.simulation import times
+from nova_ironic_ring.tests.unit.simulation import writes
 
 _KINDS = (pools.Kind('CUSTOM_GOLD'), pools.Kind('CUSTOM_SILVER'))
 _CLEANING = 6.0
@@ -62,6 +63,7 @@ class World:
     :ivar steps: how many calls of a port there were
     :ivar adversary: the owner of some nodes, who writes what it likes; of none
         until it is given one
+    :ivar writes: what they write, of which answers may be lost
     """
 
     def __init__(self, seed: int) -> None:
@@ -81,6 +83,7 @@ class World:
         self.steps = 0
         self.timeline: list[str] = []
         self.adversary = adversary.Adversary(self.cloud, self.log, seed)
+        self.writes = writes.Writes(self.log, seed)
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._failure: AssertionError | None = None
@@ -242,6 +245,8 @@ class _Port:
             self._service.pause()
             answer = getattr(self._target, name)(*args, **kwargs)
             self._service.pause()
+            self._service.world.writes.answer(
+                self._service, name, args, answer)
             return answer
         return call
 
@@ -334,6 +339,7 @@ class Service:
         self._longest = 0.0
         process = clouds.Process(world.cloud)
         setattr(process, 'longest_gap', self._longest_gap)
+        setattr(process, 'took', self._took)
         self.ports = ports.Ports(*(
             typing.cast(typing.Any, _Port(self, target)) for target in (
                 clouds.Nova(world.cloud, name), _Ironic(world),
@@ -457,15 +463,28 @@ class Service:
                 result = reaction.run(
                     self.ports, self.memory, self.current, self.places)
             except one_pass.UnansweredError as error:
-                self.world.check(False, f'{error.__cause__!r}')
+                self._fail(error)
+                return
             self.memory = result.memory
             self.result = dataclasses.replace(
                 self.result, found=result.found,
                 orphans=self.result.orphans.difference(
                     each.instance for each in result.taken))
-        for each in result.taken:
-            self.world.log(f'{self.name} takes {each.instance} over at once')
-            self.do(functools.partial(self._recover, each.instance))
+        self.world.writes.told(self, result.happened)
+
+    def _fail(self, error: one_pass.UnansweredError) -> None:
+        """Keep what is known of a pass, or a look, that has failed."""
+        self.world.check(
+            isinstance(error.__cause__, writes.Unreachable),
+            f'{error.__cause__!r}')
+        self.memory = error.memory
+        self.world.writes.told(self, error.happened)
+
+    def _took(self, taken: model.Takeover) -> None:
+        """Recover an instance that was taken over."""
+        self.world.log(f'{self.name} takes {taken.instance} over')
+        self.world.writes.recovered(self, taken.instance)
+        self.do(functools.partial(self._recover, taken.instance))
 
     def _look_on(self) -> None:
         while True:
@@ -498,12 +517,11 @@ class Service:
                 self.result = passes.run(
                     self.ports, self.memory, self.current, self.places)
             except one_pass.UnansweredError as error:
-                self.world.check(False, f'{error.__cause__!r}')
+                self._fail(error)
+                return
             self.memory = self.result.memory
             self.recent.end()
-        for each in self.result.taken:
-            self.world.log(f'{self.name} takes {each.instance} over')
-            self.do(functools.partial(self._recover, each.instance))
+        self.world.writes.told(self, self.result.happened)
         for uuid in orphans.believe(self.ports, orphans.Named(
                 {}, {str(uuid): node for node, uuid
                      in self.memory.nodes.items()
@@ -516,9 +534,11 @@ class Service:
 
     def _track(self) -> None:
         """Do what the resource tracker does with the pools."""
-        for name in sorted(pool_places.close_unlisted(
-                self.ports, self.memory,
-                self.ports.nova.pools_of(self.name))):
+        gone: frozenset[str] = frozenset()
+        with contextlib.suppress(writes.Unreachable):
+            gone = pool_places.close_unlisted(
+                self.ports, self.memory, self.ports.nova.pools_of(self.name))
+        for name in sorted(gone):
             cloud, uuid = self.world.cloud, pools.uuid_of(name)
             cloud.rows.pop(uuid, None)
             if not cloud.allocations.get(uuid):
@@ -558,10 +578,15 @@ class Service:
         cloud.instances[uuid] = model.Instance(
             self.name, pool, is_building=True, task='spawning')
         found = self.result.found[pool]
-        node = reservation.reserve(self.ports.ironic, reservation.Wanted(
-            uuid, found.kind, self.recent.untried(
-                reservation.in_turn(found.free, uuid)),
-            rule=self.current.kind_rule), self.current.scope).node
+        node = None
+        try:
+            node = reservation.reserve(self.ports.ironic, reservation.Wanted(
+                uuid, found.kind, self.recent.untried(
+                    reservation.in_turn(found.free, uuid)),
+                rule=self.current.kind_rule), self.current.scope).node
+        except writes.Unreachable:
+            # As Nova does after a build that has failed.
+            self._release(uuid)
         if self._is_ended(uuid):
             self._release(uuid)
             return
@@ -600,8 +625,13 @@ class Service:
             return
         self.world.cloud.instances[uuid] = model.Instance(
             None, None, is_building=True)
-        self.ports.placement.free(uuid)
+        self._free(uuid)
         self.world.boot(tries - 1, uuid)
+
+    def _free(self, uuid: str) -> None:
+        """Free an allocation, as Nova does, which does not ask again."""
+        with contextlib.suppress(writes.Unreachable):
+            self.ports.placement.free(uuid)
 
     def _recover(self, uuid: str) -> None:
         """Bring to order what a dead service has left."""
@@ -639,7 +669,8 @@ class Service:
             self.recent.release(node, pool)
             found = self.result.found.get(pool)
             if found is not None:
-                self.ports.placement.write(
-                    found, found.inventory(self.recent.released(pool)))
+                with contextlib.suppress(writes.Unreachable):
+                    self.ports.placement.write(
+                        found, found.inventory(self.recent.released(pool)))
         self.world.forget(uuid)
-        self.ports.placement.free(uuid)
+        self._free(uuid)

@@ -43,7 +43,7 @@ class Story:
         return [
             self.boot, self.boot, self.boot, self.delete, self.delete,
             self.die, self.die_at_a_call, self.start, self.freeze,
-            self.disable, self.force_down, self.hide]
+            self.disable, self.force_down, self.hide, self.lose_answers]
 
     def play(self) -> None:
         """Tell it."""
@@ -112,9 +112,13 @@ class Story:
         self.world.is_hidden = not self.world.is_hidden
         self.world.log(f'nodes are hidden: {self.world.is_hidden}')
 
+    def lose_answers(self) -> None:
+        self.world.writes.lose(self.random.choice((0, 0.05, 0.2)))
+
     def heal(self) -> None:
         """Bring all back to order, and have one service at least."""
         self.world.log('all is well')
+        self.world.writes.lose(0)
         self.world.adversary.rest()
         self.world.is_hidden = False
         for service in self.world.services.values():
@@ -131,8 +135,9 @@ class Story:
 
     def check(self) -> None:
         """Look at all when it is quiet."""
-        harm = self.world.adversary.has_harmed()
-        self.world.check(harm is None, str(harm))
+        for wrong in (self.world.adversary.has_harmed(),
+                      self.world.writes.left(self.cloud.instances)):
+            self.world.check(wrong is None, str(wrong))
         self._no_instance_is_lost()
         self._each_node_counts_once()
         self._placement_has_what_ironic_has()

@@ -182,6 +182,12 @@ class Machine(BaseMachine):
         self.world.lose_ironic(host, host.has_ironic)
         self._then(seconds)
 
+    @stateful.rule(share=st.sampled_from([0, 0.05, 0.2]), seconds=_SECONDS)
+    def lose_answers(self, share, seconds):
+        """Writes are done, and answer an error."""
+        self.world.lose_answers(share)
+        self._then(seconds)
+
     @stateful.rule(data=st.data(), call=_CALLS, length=_LONG,
                    moment=st.sampled_from(['before', 'after']),
                    what=st.sampled_from(['crash', 'freeze', 'cut_off']),

@@ -23,6 +23,7 @@ from nova_ironic_ring.tests.unit.simulation import builds
 from nova_ironic_ring.tests.unit.simulation import host as hosts
 from nova_ironic_ring.tests.unit.simulation import invariants
 from nova_ironic_ring.tests.unit.simulation import times
+from nova_ironic_ring.tests.unit.simulation import writes
 
 # What is done with an instance, as Nova names it.
 _WORK = 'rebooting'
@@ -40,6 +41,7 @@ class World:
     :ivar stalled_until: until when nobody gets an answer of the database
     :ivar is_hidden: whether Ironic's policy hides all nodes
     :ivar is_placement_down: whether nobody gets an answer of Placement
+    :ivar writes: what they write, of which answers may be lost
     :ivar follows: whether instances go with the ring
     :ivar full_update_interval: seconds after which an unchanged node is
         updated, which chance chooses
@@ -79,6 +81,7 @@ class World:
         self.stalled_until = 0.0
         self.is_hidden = False
         self.is_placement_down = False
+        self.writes = writes.Writes(self.log, seed)
         self.follows = False
         self.full_update_interval = self.random.choice(
             times.FULL_UPDATE_INTERVALS)
@@ -242,6 +245,15 @@ class World:
         self.log(f'Placement is {"down" if is_down else "back"}')
         self.is_placement_down = is_down
         self.work_changed_at = self.now
+
+    def lose_answers(self, share: float) -> None:
+        """Have writes be done and answer an error.
+
+        :param share: how many of them, from 0 to 1
+        """
+        self.writes.lose(share)
+        self.work_changed_at = self.now
+        self._change()
 
     def stall(self, seconds: float) -> None:
         """Have the database stand still for some time.
@@ -486,6 +498,8 @@ class World:
     def heal(self) -> None:
         """Bring all back to order, but for what the adversary has written."""
         self.adversary.rest()
+        if self.writes.share:
+            self.lose_answers(0)
         for host in self.services.values():
             host.traps.clear()
             if host.is_cut_off:

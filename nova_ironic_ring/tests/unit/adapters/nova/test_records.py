@@ -9,11 +9,13 @@ import json
 from unittest import mock
 import uuid
 
+import ddt
 import fixtures
 from nova.db.main import models
 from nova import exception
 from nova import objects
 from oslo_config import fixture as config_fixture
+import oslo_messaging
 from oslo_serialization import jsonutils
 from oslotest import base
 
@@ -453,6 +455,59 @@ class WriteTestCase(RecordsTestCase):
                          self.cloud.instances['i'])
 
 
+@ddt.ddt
+class LostAnswerTestCase(RecordsTestCase):
+    """What is written of an instance is read again without an answer."""
+
+    # What each write is called with, and of which instance.
+    TAKE = ('set_instance_host', ('i', ports.Expected('b', NODE)),
+            {'node': NODE, 'host': 'b'})
+    PLACE = ('place_instance', ('i', ports.Expected('b', NODE), OTHER),
+             {'node': NODE, 'host': 'b'})
+    END = ('end_build', ('i', 'b'), {
+        'node': NODE, 'host': 'b', 'is_building': True, 'task': 'spawning'})
+    UNSHELVE = ('end_unshelve', ('i',), {
+        'node': None, 'host': None, 'is_offloaded': True,
+        'task': 'unshelving'})
+    ALL = TAKE, PLACE, END, UNSHELVE
+
+    def _write(self, case, is_done: bool, is_read: bool = True) -> bool:
+        """Write, without an answer."""
+        call, given, fields = case
+        self.fake.own(OTHER, 'me')
+        self.fake.put('i', **fields)
+        save = objects.Instance.save
+
+        def lose(instance, **expected):
+            if is_done:
+                save(instance, **expected)
+            if not is_read:
+                failing.start()
+            raise oslo_messaging.MessagingTimeout('no answer')
+        failing = mock.patch.object(
+            objects.Instance, 'get_by_uuid', side_effect=ConnectionError())
+        with fixtures.MockPatchObject(objects.Instance, 'save', lose):
+            try:
+                return getattr(self.nova, call)(*given)
+            finally:
+                if not is_read:
+                    failing.stop()
+
+    @ddt.data(*ALL)
+    def test_write_that_is_done(self, case):
+        self.assertTrue(self._write(case, True))
+
+    @ddt.data(*ALL)
+    def test_write_that_may_come_yet(self, case):
+        self.assertRaises(oslo_messaging.MessagingTimeout,
+                          self._write, case, False)
+
+    @ddt.data(*ALL)
+    def test_write_that_is_not_read_again(self, case):
+        self.assertRaises(oslo_messaging.MessagingTimeout,
+                          self._write, case, True, False)
+
+
 class TakeRowsTestCase(base.BaseTestCase):
     """A row goes to another service, in Nova's own database."""
 
@@ -464,17 +519,42 @@ class TakeRowsTestCase(base.BaseTestCase):
                 **{'is_enabled.return_value': False})))
         self.nova = records.Nova(self.database.context(), 'me')
 
-    def _take(self, **counted: object) -> updates.Changes:
-        """Take a row, and return what the next pass is to update."""
+    def test_answer_is_lost(self):
+        """Of two rows one is taken, and conductor answers for neither."""
+        self._add(NODE, OTHER)
+        save = objects.ComputeNode.save
+
+        def commit_and_lose(row):
+            if row.uuid == NODE:
+                save(row)
+            raise oslo_messaging.MessagingTimeout('no answer')
+        self.useFixture(fixtures.MockPatchObject(
+            objects.ComputeNode, 'save', commit_and_lose))
+        taking = {NODE: ports.Taking('a', 'so'), OTHER: ports.Taking(
+            'a', 'so')}
+        said = ports.Saying(settings.Settings('me'), None)
+        with fixtures.MockPatch(
+                'nova_ironic_ring.adapters.several.run',
+                lambda call, given: [call(each) for each in sorted(
+                    given, key=lambda row: row.uuid)]):
+            self.assertEqual({NODE}, self.nova.take_rows(taking, said))
+
+    def _add(self, *nodes: str, **counted: object) -> None:
+        """Add nodes of another service."""
         self.database.add(
             *(models.Service(id=number, host=host, binary='nova-compute',
                              topic='compute', report_count=0)
               for number, host in enumerate(('a', 'me'), 1)),
-            models.ComputeNode(
-                uuid=NODE, host='a', service_id=1, hypervisor_hostname=NODE,
+            *(models.ComputeNode(
+                uuid=node, host='a', service_id=1, hypervisor_hostname=node,
                 hypervisor_type='ironic', hypervisor_version=1, vcpus=0,
                 memory_mb=0, local_gb=0, vcpus_used=0, local_gb_used=0,
-                cpu_info='', **{'memory_mb_used': 0, **counted}))
+                cpu_info='', **{'memory_mb_used': 0, **counted})
+              for node in nodes))
+
+    def _take(self, **counted: object) -> updates.Changes:
+        """Take a row, and return what the next pass is to update."""
+        self._add(NODE, **counted)
         step = planner.Step(decisions.Decision.KEEP, 'so')
         made_of = updates.made_of('free', step.decision, 'said')
         self.assertEqual({NODE}, self.nova.take_rows(

@@ -2,6 +2,11 @@
 
 """What becomes of a pass, and of what is remembered, where a port fails."""
 
+from collections.abc import Callable
+import dataclasses
+from unittest import mock
+
+import ddt
 from oslotest import base
 
 from nova_ironic_ring.core.deciding import events
@@ -10,6 +15,10 @@ from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
+
+
+# What takes an instance, by the place that it is to have.
+_CALLS = (('node', 'set_instance_host'), ('pool', 'place_instance'))
 
 
 class _PassTestCase(base.BaseTestCase):
@@ -114,11 +123,151 @@ class GoingOnTestCase(_PassTestCase):
         self.assertEqual([], self.this.happened)
 
 
-class TakeTestCase(_PassTestCase):
+def _nothing() -> None:
+    pass
 
-    def test_it_is_noted_and_said(self):
-        taken = model.Takeover('node', 'i', 'a', None, True)
-        self.this.take(taken)
-        self.assertEqual([taken], self.this.taken)
+
+@ddt.ddt
+class TakeTestCase(_PassTestCase):
+    """What is taken is recovered and recorded, once, whatever is lost."""
+
+    def setUp(self):
+        super().setUp()
+        nova = self.nova = self.this.world.nova
+        self.write = {place: getattr(nova, call) for place, call in _CALLS}
+        self.recovered: list[model.Takeover] = []
+        setattr(self.this.world.process, 'took', self.recovered.append)
+        self.cloud.rows['pool'] = clouds.Row('me')
+
+    def _take(self, place: str, before: Callable[[], None] = _nothing,
+              after: Callable[[], None] = _nothing) -> bool | None:
+        """Take an instance.
+
+        :param place: where it is to be: on its node, or on another
+        :param before: called before the write
+        :param after: called after it
+        :returns: None if Nova does not answer
+        """
+        def write(*given):
+            before()
+            answer = self.write[place](*given)
+            after()
+            return answer
+        setattr(self.nova, dict(_CALLS)[place], write)
+        found = self.cloud.instances.get('i')
+        taken = model.Takeover(
+            place, 'i', 'a', None if found is None else found.task, True)
+        try:
+            return self.this.take(
+                taken, None if place == 'node' else 'node', 'node')
+        except ConnectionError:
+            return None
+
+    def _lose(self) -> None:
+        raise ConnectionError('no answer')
+
+    def _next(self) -> None:
+        """Begin the next pass, or a look, with what is remembered."""
+        self.this = one_pass.Pass(
+            self.this.world, self.this.current, self.this.memory.copied())
+        self.this.see_what_was_taken()
+
+    def _assert_taken(self, *places: str) -> None:
+        """See that the last pass has handed an instance on, and told of it."""
+        self.assertEqual(list(places), [each.node for each in self.recovered])
+        self.assertEqual(self.recovered, self.this.taken)
+        self.assertEqual(
+            [events.InstanceTaken('node', 'i', 'a', True) for _ in places],
+            self.this.happened)
+        self.recovered.clear()
+
+    @ddt.data('node', 'pool')
+    def test_answer(self, place):
+        self.cloud.instances['i'] = model.Instance('a', 'node', task='t')
+        self.assertTrue(self._take(place))
+        self._assert_taken(place)
+        self.assertEqual(model.Instance('me', place, task='t'),
+                         self.cloud.instances['i'])
+        self._next()
+        self._assert_taken()
+
+    @ddt.data('node', 'pool')
+    def test_answer_is_lost(self, place):
+        self.cloud.instances['i'] = model.Instance('a', 'node', task='t')
+        self.assertIsNone(self._take(place, after=self._lose))
+        self._assert_taken()
+        # Nor can it be read again.
+        with mock.patch.object(self.nova, 'instances', self._lose):
+            self._next()
+        self._assert_taken()
+        # A user has gone on with it.
+        self.cloud.instances['i'] = dataclasses.replace(
+            self.cloud.instances['i'], task='deleting')
+        self._next()
+        self._assert_taken(place)
+        self._next()
+        self._assert_taken()
+
+    def test_write_comes_late(self):
+        """Conductor does it after this service has seen that it is not."""
+        self.cloud.instances['i'] = model.Instance('a', 'node')
+        self.assertIsNone(self._take('node', before=self._lose))
+        self._next()
+        self._assert_taken()
+        # Just before the next try, which is then refused.
+        late = {'i': model.Instance('me', 'node')}
+        self.assertFalse(self._take(
+            'node', lambda: self.cloud.instances.update(late)))
+        self._assert_taken()
+        self._next()
+        self._assert_taken('node')
+
+    def test_next_try_succeeds(self):
+        self.cloud.instances['i'] = model.Instance('a', 'node')
+        self._take('node', before=self._lose)
+        self._next()
+        self.assertTrue(self._take('node'))
+        self._assert_taken('node')
+        self._next()
+        self._assert_taken()
+
+    def test_it_is_noted_whatever_fails_after_it(self):
+        self.cloud.instances['i'] = model.Instance('a', 'node')
+        error = self.assertRaises(
+            one_pass.UnansweredError, self._take_and_fail)
+        self.assertEqual(['i'], [each.instance for each in self.recovered])
         self.assertEqual([events.InstanceTaken('node', 'i', 'a', True)],
-                         self.this.happened)
+                         error.happened)
+        # Nor is forgotten what was only tried.
+        self.recovered.clear()
+        self.cloud.instances['i'] = model.Instance('a', 'node')
+        self.assertRaises(
+            one_pass.UnansweredError, self._take_and_fail, self._lose)
+        self._next()
+        self._assert_taken('node')
+
+    def _take_and_fail(self, after: Callable[[], None] = _nothing) -> None:
+        with self.this.asking():
+            self._take('node', after=after)
+            raise ValueError('anything')
+
+    @ddt.data(None, model.Instance('b', 'node'), model.Instance(None, None),
+              model.Instance('me', 'other'))
+    def test_another_has_it(self, found):
+        for before in _nothing, self._lose:
+            self.cloud.instances.clear()
+            if found is not None:
+                self.cloud.instances['i'] = found
+            self.assertFalse(self._take('node', before))
+            self._next()
+            self._assert_taken()
+            self.assertEqual({}, self.this.memory.tried)
+
+    def test_memory_of_it_ends(self):
+        self.cloud.instances['i'] = model.Instance('a', 'node')
+        self._take('node', before=self._lose)
+        self._next()
+        self.assertEqual({'i'}, self.this.memory.tried.keys())
+        self.cloud.now += 3600
+        self._next()
+        self.assertEqual({}, self.this.memory.tried)

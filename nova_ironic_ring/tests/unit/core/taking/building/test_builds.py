@@ -164,8 +164,11 @@ class BuildsTestCase(base.BaseTestCase):
         # Ironic has torn it down by itself, or was not told to deploy it.
         self._allocate(old=model.Instance('Dead', 'node', **fields))
         settled = self._look()
-        self.assertEqual(_Settled(taken=[model.Takeover(
-            'node', 'old', 'Dead', fields['task'], True)]), settled)
+        self.assertEqual(_Settled(
+            taken=[model.Takeover(
+                'node', 'old', 'Dead', fields['task'], True)],
+            happened=[events.InstanceTaken('node', 'old', 'Dead', True)]),
+            settled)
         self.assertEqual('me', self.cloud.instances['old'].host)
         # Whoever finishes it frees that.
         self.assertEqual({'old'}, self.cloud.allocations['node'])
@@ -279,7 +282,10 @@ class BuildsTestCase(base.BaseTestCase):
             self.assertEqual(
                 [model.Takeover('node', 'old', 'Dead', 'deleting', True)],
                 settled.taken)
-            self.assertEqual(((), []), (settled.left, settled.happened))
+            self.assertEqual((), settled.left)
+            self.assertEqual(
+                [events.InstanceTaken('node', 'old', 'Dead', True)],
+                settled.happened)
             self.assertEqual('me', self.cloud.instances['old'].host)
             self.assertEqual({'old'}, self.cloud.allocations['node'])
 
@@ -398,7 +404,7 @@ class BuildsTestCase(base.BaseTestCase):
         self.assertEqual(['old'], [each.instance for each in settled.taken])
         self.assertEqual([('n2', 9), ('n3', 9)], [
             (each.node, each.looks) for each in settled.left])
-        (event,) = settled.happened
+        _, event = settled.happened
         self.assertEqual(('n2', None), (event.node, event.instance))
 
     def test_build_that_waits_for_its_turn_here(self):
