@@ -10,7 +10,6 @@ Placement.
 
 from collections.abc import Iterable, Mapping
 import dataclasses
-import json
 from typing import Any
 
 #: The largest number that a column of Nova's table ``compute_nodes`` takes: a
@@ -27,6 +26,8 @@ _MOST_CAPABILITIES = 100
 # are also a part of a column of 65 535 bytes in MySQL
 # (``compute_nodes.stats``).
 _LONGEST_TEXT = 4096
+# Characters there that are around a capability, and instead of a letter.
+_AROUND, _ESCAPED = 12, 7
 # Statistics that Nova counts itself, in the same column: its scheduler expects
 # numbers, and if one is not a number, it fails for all nodes that a server
 # could have.
@@ -133,7 +134,7 @@ def _capabilities(said: str, complaints: list[str]) -> str:
     for capability in said.split(','):
         name, _, value = capability.partition(':')
         name = name.strip()
-        room -= _weight(name, value)
+        room -= _weight(capability)
         if room < 0 or len(kept) >= _MOST_CAPABILITIES:
             complaints.append(
                 f'there are too many capabilities, {len(said)} characters')
@@ -147,12 +148,15 @@ def _capabilities(said: str, complaints: list[str]) -> str:
         f'{name}:{value}' for name, value in kept.items())
 
 
-def _weight(name: str, value: str) -> int:
-    """Return the characters of a capability in a message.
+def _weight(capability: str) -> int:
+    """Return the most characters of a capability in a message.
 
-    The message is JSON, as a text in the JSON of its envelope.
+    The message is JSON, as a text in the JSON of its envelope: both escape.
     """
-    return len(json.dumps(json.dumps({name: value})))
+    return _AROUND + sum(
+        1 if letter.isascii() and letter.isprintable() and (
+            letter not in '"\\') else _ESCAPED if letter < '\U00010000'
+        else 2 * _ESCAPED for letter in capability)
 
 
 def _is_word(value: Any) -> bool:
