@@ -33,6 +33,8 @@ LOG = logging.getLogger(__name__)
 # Ironic's API versions that brought the filters.
 _CONDUCTOR_GROUP_VERSION = '1.46'
 _SHARD_VERSION = '1.82'
+# The fields that say who divides a node; an older Ironic does not have them.
+_SINCE = {'conductor_group': _CONDUCTOR_GROUP_VERSION, 'shard': _SHARD_VERSION}
 # Fields that do not describe the node, and may change at any time.
 _NOT_FOR_NOVA = frozenset(('shard', 'conductor_group', 'links'))
 _FINGERPRINT_LENGTH = 12
@@ -86,12 +88,13 @@ class Ironic:
               shards: Collection[str] | None = None
               ) -> dict[str, str | None]:
         filters = self._filters(scope)
-        fields = upstream.node_fields()
+        fields = upstream.node_fields() + tuple(
+            field for field, version in _SINCE.items()
+            if upstream.has_api_version(self._driver, version))
         if shards is None:
             listed = upstream.list_nodes(self._driver, fields, **filters)
         else:
             self._require(_SHARD_VERSION, '[ironic_ring] listing = shards')
-            fields += ('shard',)
             listed = itertools.chain(
                 upstream.list_nodes(
                     self._driver, fields, sharded='false', **filters),
@@ -147,7 +150,11 @@ class Ironic:
 
     def places(self, nodes: Iterable[str]) -> dict[str, str]:
         return {node: shard for node in nodes
-                if (shard := self.found[node]['shard']) is not None}
+                if (shard := self.found[node].get('shard')) is not None}
+
+    def groups(self, nodes: Iterable[str]) -> dict[str, str]:
+        return {node: (self.found[node].get('conductor_group') or '').lower()
+                for node in nodes}
 
     def uuids(self, scope: settings.Scope) -> frozenset[str]:
         return frozenset(node['uuid'] for node in upstream.list_nodes(

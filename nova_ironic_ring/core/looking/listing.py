@@ -7,6 +7,7 @@ this module chooses.
 """
 
 import dataclasses
+import itertools
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.looking import look
@@ -57,15 +58,30 @@ def begin(this: one_pass.Pass) -> Beginning:
     listed = (_list_all if this.standing.ring.deal is None
               else _list_shards)(this)
     _look_at_scope(this, listed.nodes)
-    with this.asking(Port.IRONIC):
-        narrowed = frozenset(
-            node for scope in this.standing.membership.narrower
-            for node in this.world.ironic.uuids(scope))
     this.memory.nodes = listed.nodes
     # The pass sees all changes until then.
     this.memory.changed = ()
     return Beginning(
-        is_recorded, listed.nodes, listed.mine, narrowed, listed.unasked)
+        is_recorded, listed.nodes, listed.mine, _narrowed(this, listed.nodes),
+        listed.unasked)
+
+
+def _narrowed(this: one_pass.Pass, nodes: model.Nodes) -> frozenset[str]:
+    """Return the nodes that services divide with a narrower scope.
+
+    :param nodes: those that were listed
+    """
+    # There may be thousands of groups: none is compared with each node.
+    scopes = {(each.conductor_group and each.conductor_group.lower(),
+               each.shard or None)
+              for each in this.standing.membership.narrower}
+    if not scopes:
+        return frozenset()
+    ironic = this.world.ironic
+    groups, shards = ironic.groups(nodes), ironic.places(nodes)
+    return frozenset(
+        node for node, group in groups.items() if not scopes.isdisjoint(
+            itertools.product((None, group), (None, shards.get(node)))))
 
 
 def _look_at_scope(this: one_pass.Pass, nodes: model.Nodes) -> None:

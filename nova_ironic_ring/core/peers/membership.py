@@ -534,16 +534,6 @@ def state(service: model.Service, current: settings.Settings,
     return State.NARROWER_SCOPE if found is State.MEMBER else found
 
 
-def _widest(scopes: Iterable[model.Scope]) -> frozenset[model.Scope]:
-    """Leave out the scopes that lie within another."""
-    found: list[model.Scope] = []
-    for scope in scopes:
-        if not any(each.covers(scope) for each in found):
-            found = [each for each in found if not scope.covers(each)]
-            found.append(scope)
-    return frozenset(found)
-
-
 def _state_of_peer(service: model.Service, current: settings.Settings,
                    watch: Watch, work: WorkWatch) -> State:
     """Say what a service is that may be a member."""
@@ -581,7 +571,7 @@ def assess(services: Iterable[model.Service], current: settings.Settings,
         frozenset(host for host, each in states.items()
                   if each is State.MEMBER),
         states, {host: watch.silence(host) for host in states},
-        narrower=_widest(
+        narrower=frozenset(
             service.scope for service in services if service.scope is not None
             and states[service.name] is State.NARROWER_SCOPE),
         silent=frozenset(

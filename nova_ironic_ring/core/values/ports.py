@@ -318,10 +318,17 @@ class Ironic(Protocol):
         :returns: by UUID, of those that are in one
         """
 
-    def uuids(self, scope: settings.Scope) -> frozenset[str]:
-        """Return the nodes that other services divide.
+    def groups(self, nodes: Iterable[str]) -> dict[str, str]:
+        """Return the conductor groups of nodes that were listed last.
 
-        :param scope: which nodes these are
+        :param nodes: their UUIDs
+        :returns: by UUID, in lower case
+        """
+
+    def uuids(self, scope: settings.Scope) -> frozenset[str]:
+        """Return all nodes of a scope, with those that were not listed.
+
+        :param scope: the scope
         """
 
     def nodes_of(self, instances: Iterable[str]) -> dict[str, str | None]:

@@ -496,6 +496,10 @@ class Ironic:
         return {node: shard for node in nodes if node in self.cloud.nodes
                 and (shard := self.cloud.nodes[node].shard) is not None}
 
+    def groups(self, nodes: Iterable[str]) -> dict[str, str]:
+        return {node: found.group.lower() for node in nodes
+                if (found := self.cloud.nodes.get(node)) is not None}
+
     def uuids(self, scope: settings.Scope) -> frozenset[str]:
         return frozenset(self._listed(scope))
 

@@ -428,6 +428,15 @@ class OthersTestCase(IronicTestCase):
         self.assertEqual({NODE}, self.ironic.uuids(settings.Scope('rack')))
         self.assertIn(OTHER, self.ironic.found)
 
+    def test_groups_as_they_were_listed(self):
+        self.cloud.nodes[NODE].group = 'Rack'
+        found = self.ironic.nodes(settings.Scope())
+        self.fake.asked.clear()
+        groups = self.ironic.groups(found)
+        self.assertEqual('rack', groups.pop(NODE))
+        self.assertEqual({''}, {*groups.values()})
+        self.assertEqual([], self.fake.asked)
+
 
 class ShardsTestCase(IronicTestCase):
     """The nodes of some shards."""
@@ -515,6 +524,7 @@ class ShardsTestCase(IronicTestCase):
     def test_all_nodes_have_no_shard_to_an_old_ironic(self):
         self.ironic.nodes(settings.Scope(), ['x'])
         self.fake.ironic.get.reset_mock()
+        self.fake.lacking.add('1.82')
         self.ironic.nodes(settings.Scope())
         (call,) = self.fake.ironic.get.call_args_list
         self.assertNotIn('shard', call.kwargs['params']['fields'])
@@ -597,7 +607,7 @@ class ClientTestCase(base.BaseTestCase):
     def test_nodes_are_those_of_the_client(self):
         # As Nova's driver lists them.
         theirs = {node.id: node for node in self.client.nodes(
-            fields=upstream.node_fields())}
+            fields=upstream.node_fields() + ('conductor_group', 'shard'))}
         found = self._list()
         ours = self.ironic.for_nova(found)
         self.assertEqual(theirs.keys(), ours.keys())
@@ -688,7 +698,7 @@ class ClientTestCase(base.BaseTestCase):
         found = self._list()
         self.assertEqual(9, len(found))
         self.assertEqual(5, len(self.api.asked))
-        self.assertEqual({'1.46'}, self.api.versions)
+        self.assertEqual({'1.82'}, self.api.versions)
 
     def test_shards(self):
         found = self._list(['x'])
@@ -739,7 +749,8 @@ class LatestTestCase(base.BaseTestCase):
         self._latest()
         (asked,) = self.api.asked
         self.assertEqual({
-            'fields': ','.join(upstream.node_fields()),
+            'fields': ','.join(
+                upstream.node_fields() + ('conductor_group', 'shard')),
             'sort_key': 'updated_at', 'sort_dir': 'desc', 'limit': '2'},
             dict(parse.parse_qsl(parse.urlsplit(asked).query)))
 

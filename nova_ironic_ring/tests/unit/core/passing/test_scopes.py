@@ -577,6 +577,28 @@ class NarrowerTestCase(_ScopesTestCase):
         self.assert_divided('rack1', 'g1', 'g2')
         self.assertEqual({}, self.moves)
 
+    def test_listings_of_ironic_do_not_grow_with_groups(self):
+        def listings() -> int:
+            with mock.patch.object(
+                    clouds.Ironic, '_listed', autospec=True,
+                    side_effect=clouds.Ironic._listed) as listed:
+                self.run_passes(1, ['u'])
+            return listed.call_count
+        before = listings()
+        shards = [f's{number}' for number in range(10)]
+        for node, shard in zip(RACKS['rack2'], shards):
+            self.cloud.nodes[node].shard = shard
+        for shard in shards[:8]:
+            self.start(settings.Scope(
+                'RACK2' if shard < 's4' else None, shard), shard)
+        self.run_passes(8)
+        self.assertEqual(before, listings())
+        owners = self._owners()
+        self.assertEqual(
+            [*shards[:8], 'u', 'u'],
+            [owners[node] for node in RACKS['rack2'][:10]])
+        self.assert_settled()
+
     def test_one_of_the_group_dies(self):
         self._change('g1', forced_down=True)
         del self.services['g1']

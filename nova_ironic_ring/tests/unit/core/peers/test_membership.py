@@ -273,7 +273,7 @@ class ScopeTestCase(base.BaseTestCase):
             for state in (State.NOT_WORKING, State.NARROWER_SCOPE))
         self.assertIs(State.NOT_WORKING, now.working_as(before).state('a'))
 
-    def test_widest_of_the_narrower_ones(self):
+    def test_narrower_scopes(self):
         shard = settings.Scope(None, 'one')
         services = [
             _service(host, is_asked=True, scope=scope)
@@ -282,7 +282,9 @@ class ScopeTestCase(base.BaseTestCase):
                 ('c', settings.Scope('RACK1')), ('d', shard), ('e', None),
                 ('f', settings.Scope('rack2')))]
         services[-1] = dataclasses.replace(services[-1], forced_down=True)
-        self.assertEqual({self.MINE, shard}, membership.assess(
+        self.assertEqual({
+            settings.Scope('rack1', 'one'), self.MINE,
+            settings.Scope('RACK1'), shard}, membership.assess(
             services, ME, Watch().look(services, 0)).narrower)
 
     def test_this_one_has_its_settings(self):
