@@ -251,9 +251,10 @@ class TrackerTestCase(CloudTestCase):
         tracker = clouds.connect(cloud, settings.Settings('me'))
         tracker.memory = observation.Memory(
             standing=observation.Standing(trust=trust.Trust.FULL))
-        taken = tracker.take('node', _result('node', planner.Step(
+        taken = []
+        tracker.process.took = taken.append
+        tracker.take('node', _result('node', planner.Step(
             Decision.TAKE_ABANDONED, 'taken',
             claim=planner.Claim(None, True, 'dead', is_abandoned=True))))
-        self.assertEqual(['instance'],
-                         [each.instance for each in taken])
+        self.assertEqual(['instance'], [each.instance for each in taken])
         self.assertEqual('me', cloud.instances['instance'].host)
