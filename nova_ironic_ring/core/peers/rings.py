@@ -178,7 +178,8 @@ class Rings:
         :returns: how long each may need to hand over a node, in seconds
         """
         said = self._peers[host].profile
-        if said is None or not said.handover_timeout:
+        if said is None or not said.handover_timeout or (
+                said.handover != 'cooperative'):
             return {}
         return self._work.too_slow(members, settings.Settings(
             host, handover_timeout=said.handover_timeout))

@@ -40,6 +40,8 @@ def recover(driver: Any, *taken: model.Takeover) -> None:
 class DriverTestCase(base.BaseTestCase):
     """The service me, with the driver; its peers a and b only have records."""
 
+    HANDOVER = 'cooperative'
+
     def setUp(self):
         super().setUp()
         self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
@@ -48,6 +50,7 @@ class DriverTestCase(base.BaseTestCase):
         self.nova = self.useFixture(fake_nova.FakeNova())
         self.cloud = self.nova.cloud
         self.nova.conf.config(host='me')
+        self.configure(handover=self.HANDOVER)
         self.nova.add_service('me', 'a', 'b')
         self.me = self.start()
         self.driver = self.me.driver
