@@ -104,6 +104,11 @@ class Ironic:
         found = {node['uuid']: node for node in listed}
         with self._replacing:
             self.found = found
+        # What is known of a node is forgotten with the node. Builds add to it
+        # meanwhile.
+        for known in self._described, self._complained, self._failed:
+            for uuid in known.copy().keys() - found.keys():
+                known.pop(uuid, None)
         self._fields = fields
         return _instances(found)
 
@@ -237,13 +242,6 @@ class Ironic:
     def describe(self, nodes: Iterable[str]) -> dict[str, pools.Node]:
         listed = self.found
         found = {uuid: listed[uuid] for uuid in nodes}
-        # Builds add to it meanwhile. Lost entries are made again.
-        self._described = {uuid: known for uuid, known
-                           in self._described.copy().items() if uuid in found}
-        # Errors of a node are forgotten with the node.
-        for said in self._complained, self._failed:
-            for uuid in said.keys() - listed.keys():
-                said.pop(uuid, None)
         return {uuid: self._described_alone(node)
                 for uuid, node in found.items()}
 

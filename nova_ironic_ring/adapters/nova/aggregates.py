@@ -2,7 +2,7 @@
 
 """Nova's host aggregates, read through conductor."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 import dataclasses
 
 import nova.conf
@@ -22,6 +22,9 @@ CONF = nova.conf.CONF
 
 # The number of seconds for which the list of other aggregates is valid.
 _OTHERS_FRESH = 300.0
+# The number of seconds after which all providers have left what the host has
+# left: all are updated in the pass after that.
+_LEAVING = 21600.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,12 +33,24 @@ class _Said:
 
     :ivar at: when, in seconds
     :ivar own: the UUIDs of its aggregates; None if that could not be read yet
-    :ivar left: the UUIDs of those that it was in before
+    :ivar left: the UUIDs of those that it was in before, and when it was last,
+        in seconds
     """
 
     at: float
     own: frozenset[str] | None = None
-    left: frozenset[str] = frozenset()
+    left: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def followed_by(self, at: float, own: frozenset[str]) -> '_Said':
+        """Return what is known after the aggregates were read again.
+
+        :param at: when, in seconds
+        :param own: the UUIDs of those that it is in
+        """
+        return _Said(at, own, {
+            uuid: last for uuid, last in {
+                **self.left, **dict.fromkeys(self.own or (), self.at)}.items()
+            if uuid not in own and at - last < _LEAVING})
 
 
 class Aggregates:
@@ -86,11 +101,10 @@ class Aggregates:
         :param of_first: the UUIDs of those that this one is in
         """
         node, before = self._of_first or ('', _Said(0.0))
-        left: frozenset[str] = frozenset()
-        if node == first:
-            left = (before.left | (before.own or frozenset())) - of_first
-        self._of_first = first, _Said(self._now(), of_first, left)
-        return aggregates.wanted(found, of_first, found & left)
+        said = (before if node == first else _Said(0.0)).followed_by(
+            self._now(), of_first)
+        self._of_first = first, said
+        return aggregates.wanted(found, of_first, found & said.left.keys())
 
     def own(self, current: settings.Settings) -> frozenset[str] | None:
         """Return the aggregates of this service's host.
@@ -125,9 +139,7 @@ class Aggregates:
             self._complaint = str(error)
         else:
             self._complaint = ''
-            self._said = _Said(
-                self._now(), own,
-                (before.left | (before.own or frozenset())) - own)
+            self._said = before.followed_by(self._now(), own)
         return self._said
 
     def _is_of_another(self, uuid: str, members: Container[str]) -> bool:
@@ -142,7 +154,10 @@ class Aggregates:
                         'it stays as it is in Placement: %(error)s',
                         {'uuid': uuid, 'error': error})
             is_so = False
-        self._others[uuid] = self._now(), is_so
+        now = self._now()
+        self._others = {
+            each: (at, so) for each, (at, so) in self._others.items()
+            if now - at < _OTHERS_FRESH} | {uuid: (now, is_so)}
         return is_so
 
     def _has_service(self, uuid: str, members: Container[str]) -> bool:

@@ -245,7 +245,8 @@ class _Planner:
                  for node, step in steps.items() if step.decision.forces},
                 {node for node, step in steps.items()
                  if step.decision.lists and step.offer is None}),
-            frozenset() if self.is_known else self.before.in_use, consent)
+            frozenset() if self.is_known
+            else self.before.in_use.intersection(self.seen.nodes), consent)
 
     def _with_consents(self) -> Mapping[str, model.Row]:
         """Return the rows, with the offers of consents by ring."""

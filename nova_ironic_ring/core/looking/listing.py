@@ -59,6 +59,7 @@ def begin(this: one_pass.Pass) -> Beginning:
               else _list_shards)(this)
     _look_at_scope(this, listed.nodes)
     this.memory.nodes = listed.nodes
+    this.standing.ring.forget(len(listed.nodes))
     # The pass sees all changes until then.
     this.memory.changed = ()
     return Beginning(

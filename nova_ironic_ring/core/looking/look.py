@@ -65,6 +65,9 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
         own = world.nova.service(current.host)
         services = services + ([own] if own else [])
     ended = _follow_settings(this)
+    if not current.cooperative:
+        # Then all services of Nova are never read.
+        memory.forget_services_but(service.name for service in services)
     was, work_watch = memory.standing, memory.work_watch
     watch = memory.watch.look(services, world.process.now())
     confidence = trust.look(memory.confidence, trust.Heartbeat(
@@ -175,6 +178,7 @@ def read_all_services(this: one_pass.Pass) -> Sequence[model.Service]:
     """Read all services of Nova, and watch their heartbeats.
 
     Those that were lost when the pass began, and are back, are lost no more.
+    Those that Nova has no longer are forgotten.
 
     :param this: the pass, which may have begun long before
     """
@@ -182,6 +186,7 @@ def read_all_services(this: one_pass.Pass) -> Sequence[model.Service]:
     this.services_read_at = this.world.process.now()
     memory.watch = memory.watch.look(
         services, memory.watch.at, this.services_read_at)
+    memory.forget_services_but(service.name for service in services)
     members = membership.assess(services, this.current, memory.watch)
     this.alive = frozenset(host for host, state in members.states.items()
                            if not state.is_lost and host != this.current.me)

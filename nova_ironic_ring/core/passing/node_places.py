@@ -79,7 +79,7 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         with this.asking(one_pass.Port.IRONIC):
             look.at_missing_nodes(
                 this, look.Had(pools.rows_of_nodes(rows)), begun.nodes)
-        memory.kept -= begun.nodes.keys()
+        memory.kept &= rows.keys() - begun.nodes.keys()
         with this.asking(one_pass.Port.NOVA):
             seen = _observe(this, observation.Observation(
                 world.process.now(), memory.standing, begun.nodes, rows,

@@ -92,12 +92,13 @@ class Disputes:
 
     :ivar taken: the former owners of the nodes that it took, by the node
     :ivar excused: the nodes that a third service had once after that, or a
-        former owner that is taken for lost
+        former owner that is taken for lost, and until when that counts, in
+        seconds
     :ivar back_offs: by the canonical name of the other service
     """
 
     taken: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    excused: frozenset[str] = frozenset()
+    excused: Mapping[str, float] = dataclasses.field(default_factory=dict)
     back_offs: Mapping[str, _BackOff] = dataclasses.field(
         default_factory=dict)
 
@@ -198,12 +199,13 @@ def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
              if reason is not None and before.back_offs[host].is_found]
     back_offs = {host: back_off for host, back_off in before.back_offs.items()
                  if ends[host] is None}
+    excused = {node: until for node, until in before.excused.items()
+               if at < until}
     if not before.taken:
-        return Looked([], ended, dataclasses.replace(
-            before, back_offs=back_offs))
+        return Looked([], ended, Disputes({}, excused, back_offs))
     found: dict[str, list[str]] = {}
     parties: set[str] = set()
-    kept, excused = dict(before.taken), set(before.excused)
+    kept, longest = dict(before.taken), _BACK_OFF * handover_timeout
     for node, former in before.taken.items():
         row = seen.rows.get(node)
         if row is not None and node in seen.tracked:
@@ -218,7 +220,7 @@ def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
                 # And a service that is back takes what it had before its first
                 # heartbeat, perhaps at this very moment. Both are excused
                 # once.
-                excused.add(node)
+                excused[node] = at + longest
         if node not in seen.mine:
             del kept[node]
     known = {host for host, back_off in back_offs.items() if back_off.is_found}
@@ -226,9 +228,8 @@ def look(before: Disputes, seen: Evidence, at: float, handover_timeout: float
            for host, nodes in sorted(found.items()) if host not in known]
     for host in parties:
         last = back_offs.get(host)
-        seconds = 2 * last.seconds if last else _BACK_OFF * handover_timeout
+        seconds = 2 * last.seconds if last else longest
         back_offs[host] = _BackOff(
             seen.members.state(host), seconds, at + seconds,
             host in found or host in known)
-    return Looked(new, ended, Disputes(
-        kept, frozenset(excused), back_offs))
+    return Looked(new, ended, Disputes(kept, excused, back_offs))

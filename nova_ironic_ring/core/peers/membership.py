@@ -167,6 +167,14 @@ class Watch:
             host: heard if host in but else _Heard(heard.last_seen, at)
             for host, heard in self._heard.items()})
 
+    def among(self, hosts: Container[str]) -> 'Watch':
+        """Return the watch over some of the services.
+
+        :param hosts: their canonical names
+        """
+        return Watch(self.at, {host: heard for host, heard
+                               in self._heard.items() if host in hosts})
+
     def last_seen(self, host: str) -> datetime.datetime | None:
         """Return the last heartbeat of a service that was looked at.
 
@@ -325,6 +333,15 @@ class WorkWatch:
         """
         return dataclasses.replace(
             self, _watch=self._watch.restarted(self._watch.at, but))
+
+    def among(self, hosts: Container[str]) -> 'WorkWatch':
+        """Return the watch over some of the services.
+
+        :param hosts: their canonical names
+        """
+        return WorkWatch(self.cycle, self._watch.among(hosts), {
+            host: cycle for host, cycle in self._cycles.items()
+            if host in hosts})
 
     def unanswered(self, at: float) -> 'WorkWatch':
         """Return the watch after Nova did not answer.

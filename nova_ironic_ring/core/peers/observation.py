@@ -2,7 +2,7 @@
 
 """What a service sees in a pass, and what it remembers for the next one."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 import dataclasses
 import datetime
 
@@ -438,6 +438,15 @@ class Memory:
         self.instances = {
             uuid: instance for uuid, instance in self.instances.items()
             if uuid not in uuids}
+
+    def forget_services_but(self, hosts: Iterable[str]) -> None:
+        """Forget the services that Nova has no longer.
+
+        :param hosts: the canonical names of all others
+        """
+        names = frozenset(hosts)
+        self.watch = self.watch.among(names)
+        self.work_watch = self.work_watch.among(names)
 
     def fail(self, at: float) -> None:
         """Note that Nova did not answer.

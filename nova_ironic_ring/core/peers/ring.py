@@ -10,6 +10,9 @@ from tooz import hashring
 
 from nova_ironic_ring.core.peers import shards
 
+# So many other names, such as those of pools, are asked for.
+_OTHERS = 100
+
 
 @functools.lru_cache(maxsize=2)
 def _hashed(members: frozenset[str], partitions: int
@@ -127,6 +130,14 @@ class Ring:
             (found,) = self._ring.get_nodes(name.encode())
             self._owners[name] = found
         return found
+
+    def forget(self, nodes: int) -> None:
+        """Forget the answers if most of them are for nodes that have gone.
+
+        :param nodes: how many nodes there are
+        """
+        if len(self._owners) > 2 * nodes + _OTHERS:
+            self._owners.clear()
 
     def successors(self, node: str) -> Iterator[str]:
         """Return the services that the node would go to, one after the other.

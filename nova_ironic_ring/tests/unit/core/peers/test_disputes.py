@@ -125,6 +125,14 @@ class DisputesTestCase(base.BaseTestCase):
         self.assertEqual(
             [disputes.Dispute('a', ['1'])], self._have_taken_back(1))
 
+    def test_service_that_is_back_once_and_once_again_long_after(self):
+        self.states['a'] = State.ABSENT
+        for at in 0, 60 * 86400:
+            self.assertEqual([], self._have_taken_back(at))
+        self.rows.clear()
+        self._look(120 * 86400)
+        self.assertEqual(disputes.Disputes(), self.known)
+
     def test_end_of_what_was_not_said(self):
         self._take(n1='a')
         self.rows['1'] = 'b'
