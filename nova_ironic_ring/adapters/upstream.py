@@ -779,9 +779,12 @@ def watch_builds(source: NovaIronicDriver, here: set[str],
     def come(given: _Given) -> None:
         here.add(given['instance'].uuid)
         note(given['context'], given['instance'].uuid)
-    _around(compute, 'build_and_run_instance', before=come)
-    _around(compute, '_do_build_and_run_instance',
-            after=lambda given: here.discard(given['instance'].uuid))
+
+    def go(given: _Given) -> None:
+        here.discard(given['instance'].uuid)
+    # It may find no thread for the build.
+    _around(compute, 'build_and_run_instance', before=come, failed=go)
+    _around(compute, '_do_build_and_run_instance', after=go)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -982,8 +985,12 @@ _Given: TypeAlias = Mapping[str, Any]
 
 def _around(owner: object, name: str,
             before: Callable[[_Given], object] = lambda given: None,
-            after: Callable[[_Given], object] = lambda given: None) -> None:
-    """Make a method of an object call something before and after it."""
+            after: Callable[[_Given], object] = lambda given: None,
+            failed: Callable[[_Given], object] = lambda given: None) -> None:
+    """Make a method of an object call something before and after it.
+
+    :param failed: called as well if the method raises
+    """
     method = getattr(owner, name)
     parameters = inspect.signature(method)
 
@@ -993,6 +1000,9 @@ def _around(owner: object, name: str,
         before(given)
         try:
             return method(*args, **kwargs)
+        except Exception:
+            failed(given)
+            raise
         finally:
             after(given)
     setattr(owner, name, called)

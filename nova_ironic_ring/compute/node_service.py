@@ -85,8 +85,8 @@ class RingService(service.Service):
             len(self.result.listed), self.settings.full_update_interval,
             self.process.now())
         self._in_turn = {}
-        self._wrote = {node: said for node, said in self._wrote.copy().items()
-                       if node in self.result.listed}
+        for node in self._wrote.copy().keys() - self.result.listed.keys():
+            self._wrote.pop(node, None)
         self._new = new_nodes.NewNodes(self.result.plan.steps.values())
         self.turns.failed(*self._checks.run(self.result.changes))
         # Whether the tracker tracks them or not: it may still drop some, if
@@ -245,8 +245,9 @@ class RingService(service.Service):
         :param is_good: whether the update has succeeded
         """
         self.updated += 1
-        at_once = len(self._in_turn)
         begun = self._in_turn.pop(node, None)
+        # Other threads begin and end such updates meanwhile.
+        at_once = len(self._in_turn) + 1
         if is_good:
             # Each pass tries a failed one again, whatever that takes.
             if begun is not None:

@@ -7,7 +7,6 @@ import dataclasses
 import threading
 import time
 
-import futurist
 from nova.compute import power_state
 from nova.compute import task_states
 from nova.compute import utils as compute_utils
@@ -39,8 +38,11 @@ _POLL = 1.0
 # databases and queues may have died with the service, and be back in minutes.
 _ATTEMPTS = 30
 _LONGEST_WAIT = 60
-# How many at a time.
+# How many at a time; not counting those, up to another number, that have been
+# looked at for so many seconds, because a machine does not do what it is to.
 _THREADS = 8
+_HELD = 60
+_MOST_HELD = 56
 
 _NO_THREAD = ('The recovery of instances of dead services waits until this '
               'process can start a thread: %s')
@@ -69,7 +71,7 @@ class _Job:
     :ivar deadline: until when to wait for others, in seconds
     :ivar due: when to look at it, in seconds
     :ivar attempts: how often it has failed in a row
-    :ivar look: the look at it that is under way, or was the last one
+    :ivar begun: when the look at it has begun that is under way, in seconds
     :ivar is_done: whether nothing is left to do
     """
 
@@ -77,15 +79,16 @@ class _Job:
     deadline: float
     due: float = 0.0
     attempts: int = 0
-    look: futurist.Future | None = None
+    begun: float | None = None
     is_done: bool = False
 
 
 class Recovery:
     """Recovers instances that were taken over, as a restart would.
 
-    It uses few threads, and none of them waits: it looks again at what is not
-    finished.
+    It uses few threads, which do not wait: it looks again at what is not
+    finished. Nova itself may wait for a machine for ever, and then others go
+    on.
     """
 
     def __init__(self, source: upstream.NovaIronicDriver,
@@ -177,43 +180,63 @@ class Recovery:
         """Look at all that is due, until nothing is left."""
         while True:
             try:
-                # Its threads never end by themselves, and a failover is rare.
-                with futurist.ThreadPoolExecutor(_THREADS) as executor:
-                    while jobs := self._left():
-                        self._submit(executor, jobs)
-                        time.sleep(_POLL)
+                while job := self._next():
+                    self._begin(job)
             except RuntimeError as error:
-                # The executor counts a thread that could not be started for
-                # ever, so a new executor is needed.
                 LOG.error(_NO_THREAD, error)
                 time.sleep(_LONGEST_WAIT)
+            time.sleep(_POLL)
             with self._lock:
+                self._jobs = [job for job in self._jobs if not job.is_done]
                 self._is_busy = bool(self._jobs)
                 if not self._is_busy:
                     return
 
-    def _left(self) -> list[_Job]:
-        """Return what is still to be done."""
-        with self._lock:
-            self._jobs = [job for job in self._jobs if not job.is_done]
-            return list(self._jobs)
+    def _next(self) -> _Job | None:
+        """Choose an instance to look at now.
 
-    def _submit(self, executor: futurist.ThreadPoolExecutor,
-                jobs: Iterable[_Job]) -> None:
-        """Submit the jobs that are due and not being looked at."""
+        :returns: None if none is due, or if so many are looked at that this
+            one has to wait
+        """
         now = time.monotonic()
-        for job in jobs:
-            # The look may have ended since these jobs were listed. In this
-            # order: a look says what comes next before its own end.
-            if (job.look is None or job.look.done()) and (
-                    job.due <= now and not job.is_done):
-                job.look = executor.submit(self._try, job)
+        with self._lock:
+            begun = [job.begun for job in self._jobs if job.begun is not None]
+            held = sum(now - each >= _HELD for each in begun)
+            if len(begun) - min(held, _MOST_HELD) >= _THREADS:
+                return None
+            job = min((job for job in self._jobs if job.begun is None
+                       and job.due <= now and not job.is_done),
+                      key=lambda job: job.due, default=None)
+            if job is not None:
+                job.begun = now
+            return job
+
+    def _begin(self, job: _Job) -> None:
+        """Look at an instance, and then at others, in a thread of its own.
+
+        :raises RuntimeError: if no thread could be started
+        """
+        try:
+            threading.Thread(
+                target=self._work, args=(job,), daemon=True).start()
+        except RuntimeError:
+            job.begun = None
+            raise
+
+    def _work(self, job: _Job | None) -> None:
+        """Look at one instance after the other."""
+        while job is not None:
+            try:
+                self._try(job)
+            finally:
+                job.begun = None
+            job = self._next()
 
     def _try(self, job: _Job) -> None:
         """Look at an instance, and retry later if that fails."""
         try:
             job.is_done = self._look(job)
-            job.attempts = 0
+            job.attempts, job.due = 0, time.monotonic() + _POLL
         except exception.InstanceNotFound:
             job.is_done = True
         except Exception:

@@ -81,10 +81,12 @@ class Turns:
 
         :param nodes: the UUIDs of those
         """
-        # Replaced as a whole: others may add to them meanwhile.
-        self._at = {node: at for node, at in self._at.copy().items()
-                    if node in nodes}
-        self._failed = self._failed.copy() & set(nodes)
+        # Others may add to them meanwhile.
+        kept = set(nodes)
+        for node in self._at.copy().keys() - kept:
+            self._at.pop(node, None)
+        for node in self._failed - kept:
+            self._failed.discard(node)
 
     def has(self, node: str, now: float, interval: float) -> bool:
         """Return whether a node is to be updated, changed or not.

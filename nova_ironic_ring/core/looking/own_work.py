@@ -20,6 +20,8 @@ from nova_ironic_ring.core.values import settings
 # The most rows without a report to write in a pass: a service that had Nova's
 # own driver may have thousands that are no longer listed.
 _MOST_SILENT = 20
+# A clock that was so far ahead was wrong.
+_FAR = datetime.timedelta(hours=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +191,10 @@ def _choose(nodes: Collection[str], rows: Mapping[str, model.Row],
 
 def _next(last: datetime.datetime | None, now: datetime.datetime
           ) -> datetime.datetime:
-    """Return the time of a good pass, which never goes back."""
+    """Return the time of a good pass, which does not go back.
+
+    But if a clock was far ahead, nobody could tell how old the last one is.
+    """
     now = now.replace(microsecond=0)
-    return max(now, last + datetime.timedelta(seconds=1)) if last else now
+    return now if last is None or last - now > _FAR else max(
+        now, last + datetime.timedelta(seconds=1))

@@ -390,7 +390,7 @@ class WorkWatch:
         have stood still since then. Of a service that says it in no row, one
         look tells nothing: the row that said it may just have become another
         service's. Nor does it of a time to come: the service's clock was ahead
-        once, and what it says never goes back.
+        once, and what it says does not go back for an hour.
 
         :param services: the records of the services, with what they say of
             their passes

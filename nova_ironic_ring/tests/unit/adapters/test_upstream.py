@@ -739,7 +739,8 @@ class PrivateNamesTestCase(base.BaseTestCase):
         here, begins = set(), mock.Mock()
         compute._do_build_and_run_instance = functools.partial(
             manager.ComputeManager._do_build_and_run_instance, compute)
-        note = mock.Mock()
+        note = mock.Mock(side_effect=lambda context, uuid: (
+            self.assertEqual({uuid}, here)))
         upstream.watch_builds(source, here, note)
         upstream.watch_claims(source, begins)
         instance = objects.Instance(uuid=uuidsentinel.instance)
@@ -752,10 +753,12 @@ class PrivateNamesTestCase(base.BaseTestCase):
             'context', instance, 'node', {}, limits=None)
         begins.assert_called_once_with(uuidsentinel.instance, 'node')
         self.assertEqual(set(), here)
-        # Nova refuses it, for it lacks much; it has come all the same.
+        # Nova refuses it, for it lacks much; it had come all the same. So it
+        # is where Nova finds no thread.
         self.assertRaises(TypeError, compute.build_and_run_instance,
                           'context', instance, 'image')
-        self.assertEqual({uuidsentinel.instance}, here)
+        self.assertEqual(set(), here)
+        here.add(uuidsentinel.instance)
         note.assert_called_once_with('context', uuidsentinel.instance)
         # Whatever becomes of it.
         self.assertIn('self._do_build_and_run_instance(', inspect.getsource(

@@ -474,6 +474,17 @@ class MovesTestCase(WatchedTestCase):
             # One of two at a time.
             self.assertEqual(30000 * 0.02 * is_good, ring.turns._cost)
 
+    def test_turn_that_begins_while_another_update_ends(self):
+        class Late(dict):
+            """Where another thread comes just after it was looked at."""
+
+            def __len__(self):
+                return 0
+        ring, node = self.me.ring, min(self.own)
+        ring._in_turn, before = Late({node: ring.process.now()}), ring.updated
+        ring.note_update(node, True)
+        self.assertEqual(before + 1, ring.updated)
+
     def test_turns_of_nodes_that_have_come(self):
         self.configure(full_update_interval=600)
         now = self.me.ring.process.now()

@@ -9,7 +9,6 @@ import time
 from unittest import mock
 
 import fixtures
-import futurist
 from nova.compute import manager
 from nova.compute import power_state
 from nova import exception
@@ -73,18 +72,6 @@ class RecoveringTestCase(base.BaseTestCase):
             return 'deleted', None
         now = self.nova.instance('instance')
         return now.vm_state, now.task_state
-
-    def test_look_that_ends_while_jobs_are_listed(self):
-        look = futurist.Future()
-        look.set_result(None)
-        job = recovery._Job(_taken(NODE, 'instance'), 0.0, look=look)
-        executor = mock.Mock()
-        job.is_done = True
-        self.recovery._submit(executor, [job])
-        executor.submit.assert_not_called()
-        job.is_done = False
-        self.recovery._submit(executor, [job])
-        executor.submit.assert_called_once_with(self.recovery._try, job)
 
     def test_task_belongs_to_the_request_of_the_user(self):
         # Also where Nova is to continue with another task.
@@ -151,17 +138,38 @@ class RecoveryTestCase(RecoveringTestCase):
         self.useFixture(fixtures.MockPatchObject(
             recovery, '_LONGEST_WAIT', 0))
         self.nova.put('instance', NODE, 'me')
-        submit = futurist.ThreadPoolExecutor.submit
+        start = threading.Thread.start
+        # The second is the first one for an instance.
         with mock.patch.object(
-                futurist.ThreadPoolExecutor, 'submit', autospec=True,
-                side_effect=lambda *given: submit(*given) if (
-                    tried.call_count > 1) else self._refuse()) as tried:
+                threading.Thread, 'start', autospec=True,
+                side_effect=lambda thread: start(thread) if (
+                    tried.call_count != 2) else self._refuse()) as tried:
             self.recovery.start([_taken(NODE, 'instance')])
             self._wait()
         self.init.assert_called_once()
+        self.assertIn("can't start new thread", self.log.output)
 
     def _refuse(self) -> None:
         raise RuntimeError("can't start new thread")
+
+    def test_machines_that_do_not_do_what_they_are_to(self):
+        self.useFixture(fixtures.MockPatchObject(recovery, '_HELD', 0.1))
+        end = threading.Event()
+        self.addCleanup(end.set)
+        names = [f'held-{number}' for number in range(20)]
+        for name in *names, 'instance':
+            self.nova.put(name, NODE, 'me')
+        self.init.side_effect = lambda context, instance: (
+            instance.uuid == 'instance' or end.wait(60))
+        self.recovery.start([_taken(NODE, name) for name in names])
+        self.recovery.start([_taken(NODE, 'instance')])
+        deadline = time.monotonic() + 30
+        while self.recovery.pending > len(names):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        end.set()
+        self._wait()
+        self.assertEqual(len(names) + 1, self.init.call_count)
 
     def test_evacuation_that_nobody_has_refused(self):
         self.nova.evacuated.add('instance')

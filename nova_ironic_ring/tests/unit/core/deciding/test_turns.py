@@ -118,6 +118,16 @@ class TurnsTestCase(base.BaseTestCase):
         self.assertFalse(self.turns.has(NODE, 101, 1e9))
         self.assertEqual(101, self.turns.oldest([NODE], 101))
 
+    def test_update_that_fails_meanwhile(self):
+        turns_of = self.turns
+
+        class Listed(list):
+            def __iter__(self):
+                turns_of.failed(NODE)
+                return super().__iter__()
+        self.turns.keep(Listed([NODE]))
+        self.assertTrue(self.turns.has(NODE, 1, 1e9))
+
     def test_oldest(self):
         self.turns.updated(NODE, 100)
         self.assertEqual(20, self.turns.oldest([NODE], 120))

@@ -219,6 +219,19 @@ class NotWorkingTestCase(base.PassTestCase):
         self._pass('a', 'b')
         self.assertGreater(max(self._shown().values()), before)
 
+    def test_clock_that_was_far_ahead(self):
+        now = self.tracker.process.wall_time
+        ahead = datetime.timedelta(days=300)
+        self.tracker.process.wall_time = lambda: now() + ahead
+        self._pass('a', 'b')
+        self.assertGreater(max(self._shown().values()), now())
+        self.tracker.process.wall_time = now
+        for _ in range(3):
+            self._pass('a', 'b')
+            self.assertEqual(
+                now().replace(microsecond=0), max(self._shown().values()))
+            self.assertFalse(self.memory.own_work.is_failing)
+
     def test_nodes_that_are_not_listed(self):
         before = max(self._shown().values())
         self.cloud.nodes.clear()
