@@ -266,10 +266,8 @@ class Nova:
         taken = frozenset(filter(None, several.run(take, wanted)))
         left = [row.uuid for row in wanted if row.uuid not in taken]
         try:
-            return taken | {
-                row.uuid for row in objects.ComputeNodeList.get_all_by_uuids(
-                    self.context, left) if row.host == host
-            } if left else taken
+            return taken | {row.uuid for row in _find_rows(self.context, left)
+                            if row.host == host}
         except Exception:
             # The next pass sees it.
             return taken

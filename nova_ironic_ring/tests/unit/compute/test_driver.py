@@ -10,6 +10,7 @@ import threading
 import types
 from unittest import mock
 
+import ddt
 import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
 import nova.conf
@@ -19,6 +20,7 @@ from nova.virt import driver as virt_driver
 from nova.virt.ironic import driver as nova_driver
 from openstack.baremetal.v1 import node as sdk_node
 from openstack import exceptions as sdk_exceptions
+import oslo_messaging
 
 from nova_ironic_ring.adapters.nova import records
 from nova_ironic_ring.adapters.nova import stats
@@ -508,6 +510,7 @@ class LastLookTestCase(base.DriverTestCase):
         self.assertTrue(self.me.update(self.node))
 
 
+@ddt.ddt
 class TakeoverTestCase(base.DriverTestCase):
     """What a dead service has left behind, through Nova's objects."""
 
@@ -535,6 +538,45 @@ class TakeoverTestCase(base.DriverTestCase):
         self.assertEqual([(self.node, 'theirs')], self._recovered())
         # Once.
         self.assertIn(self.node, self.me.run_pass())
+        self.assertEqual([(self.node, 'theirs')], self._recovered())
+
+    @ddt.data(0, 1)
+    def test_answer_is_lost(self, unread):
+        """The instance is recovered, and told of, all the same.
+
+        :param unread: how often the instance cannot be read again
+        """
+        save, read = objects.Instance.save, objects.Instance.get_by_uuid
+        failing: list[Exception] = []
+
+        def commit_and_lose(instance, *args, **kwargs):
+            save(instance, *args, **kwargs)
+            failing.extend([oslo_messaging.MessagingTimeout()] * unread)
+            raise oslo_messaging.MessagingTimeout()
+
+        def read_again(*args, **kwargs):
+            if failing:
+                raise failing.pop()
+            return read(*args, **kwargs)
+        self._die()
+        with fixtures.MockPatchObject(
+                objects.Instance, 'save', commit_and_lose), (
+                fixtures.MockPatchObject(
+                    objects.Instance, 'get_by_uuid', read_again)):
+            self.me.run_pass()
+        self.assertEqual('me', self.nova.host_of('theirs'))
+        for _ in range(2):
+            self.driver._look_between_passes()
+            self.assertEqual([(self.node, 'theirs')], self._recovered())
+            self.assertEqual(1, self.log.output.count(
+                f'Instance theirs on node {self.node} is taken over from b'))
+        self.assertIn(self.node, self.me.run_pass())
+
+    def test_recovery_comes_before_all_that_may_fail(self):
+        self._die()
+        with fixtures.MockPatchObject(
+                self.driver.ring_service, '_tell', side_effect=ValueError()):
+            self.assertRaises(ValueError, self.me.run_pass)
         self.assertEqual([(self.node, 'theirs')], self._recovered())
 
     def test_another_service_is_faster_with_the_row(self):
