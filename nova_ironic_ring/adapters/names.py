@@ -216,15 +216,9 @@ NAMES: tuple[Name, ...] = (
 SHARED: tuple[Name, ...] = (
     Name('nova.scheduler.client.report', 'report_client_singleton', call=()),
     Name(_CLIENT, 'get', call=('url', 'version=')),
-    Name(_CLIENT, 'put', call=('url', 'data', 'version=')),
-    Name(_CLIENT, 'get_provider_traits', call=('context', 'rp_uuid')),
-    Name(_CLIENT, 'get_provider_tree_and_ensure_root',
-         call=('context', 'rp_uuid', 'name=')),
-    Name(_CLIENT, 'set_inventory_for_provider',
-         call=('context', 'rp_uuid', 'inv_data')),
-    Name(_CLIENT, 'get_allocations_for_resource_provider',
-         call=('context', 'rp_uuid')),
-    Name(_CLIENT, 'get_allocs_for_consumer', call=('context', 'consumer')),
+    Name(_CLIENT, 'put', call=('url', 'data=', 'version=')),
+    Name(_CLIENT, 'post', call=('url', 'data=', 'version=')),
+    Name(_CLIENT, 'delete', call=('url', 'version=')),
     Name(_CLIENT, 'put_allocations',
          call=('context', 'consumer_uuid', 'payload')),
     Name('nova.compute.utils', 'EventReporter',
@@ -259,8 +253,7 @@ SHARED: tuple[Name, ...] = (
         'ComputeResourcesUnavailable', 'InstanceUnacceptable',
         'InstanceUpdateConflict', 'InvalidConfiguration', 'NoResourceClass',
         'NotFound', 'NovaException', 'ObjectActionError',
-        'ResourceProviderRetrievalFailed', 'ResourceProviderUpdateFailed',
-        'UnexpectedTaskStateError')))
+        'ResourceProviderInUse', 'UnexpectedTaskStateError')))
 
 
 def find(owner: str) -> Any:

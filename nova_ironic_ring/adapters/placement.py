@@ -3,7 +3,6 @@
 """Placement behind the port, asked with the client of the resource tracker."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-import contextlib
 import functools
 import random
 from typing import Any
@@ -11,7 +10,6 @@ from typing import TypeAlias
 
 from nova import context as nova_context
 from nova import exception
-from nova import objects
 from nova.scheduler.client import report
 import os_traits
 from oslo_log import log as logging
@@ -26,21 +24,27 @@ from nova_ironic_ring.core.values import pools
 
 LOG = logging.getLogger(__name__)
 
-# What a provider has whose service is disabled, and the version of the API
-# that can be asked for a trait.
+# What a provider has whose service is disabled.
 _DISABLED = os_traits.COMPUTE_STATUS_DISABLED
-_VERSION = '1.18'
-# The version of the API in which all of an inventory may be reserved.
-_VERSION_OF_RESERVED = '1.26'
+# The version of the API, in which consumers have generations.
+_VERSION = '1.28'
 # Passes of the resource tracker write the same inventory.
 _ATTEMPTS = 4
 # The most nodes whose classes are looked up in vain, to find others that are
 # free.
 _MISSES = 8
+# The most of an answer that an error quotes.
+_MOST_TEXT = 300
 #: An inventory, as Placement has it.
 _Known: TypeAlias = Mapping[str, Mapping[str, Any]]
 #: What is allocated, by class.
 _Resources: TypeAlias = Mapping[str, int]
+
+
+class RefusedError(exception.NovaException):
+    """Placement refuses a request, or something before it does."""
+
+    msg_fmt = 'Placement refuses %(url)s with status %(status)d: %(text)s'
 
 
 class Placement:
@@ -65,19 +69,39 @@ class Placement:
             return report.report_client_singleton()
         return upstream.placement(self._driver)
 
+    def _ask(self, send: Callable[..., requests.Response], url: str,
+             *accepted: int, **more: Any) -> requests.Response:
+        """Send a request to Placement.
+
+        Nova's client has methods for each purpose, of which many return None,
+        or do nothing, where Placement cannot be reached or refuses.
+
+        :param send: the client's method for that kind of request
+        :param url: the path
+        :param accepted: the status codes of refusals that the caller knows
+        :param more: the ``data`` that are written
+        :raises RefusedError: if Placement refuses in another way
+        :raises keystoneauth1.exceptions.ClientException: if it cannot be
+            reached, or does not answer
+        """
+        answer = send(url, version=_VERSION, **more)
+        status = answer.status_code
+        # What stands before Placement answers with these codes as well.
+        if status >= 400 and (status not in accepted or (
+                f'"status": {status}' not in answer.text)):
+            raise RefusedError(
+                url=url, status=status, text=answer.text[:_MOST_TEXT])
+        return answer
+
     def consumers(self, node: str) -> frozenset[str]:
         return self._consumers(node) or frozenset()
 
     def _consumers(self, node: str) -> frozenset[str] | None:
         """Read who has allocations of a node; None if it has no provider."""
-        try:
-            return frozenset(
-                self._client.get_allocations_for_resource_provider(
-                    nova_context.get_admin_context(), node).allocations)
-        except exception.ResourceProviderAllocationRetrievalFailed as error:
-            if upstream.is_missing_provider(error):
-                return None
-            raise
+        answer = self._ask(
+            self._client.get, f'/resource_providers/{node}/allocations', 404)
+        return None if answer.status_code == 404 else frozenset(
+            answer.json()['allocations'])
 
     def known(self) -> frozenset[str]:
         return self._uuids()
@@ -119,12 +143,12 @@ class Placement:
                 continue
             left.discard(sample)
             misses += 1
-            wanted = ','.join(
-                f'{each}:1' for each in sorted(self._classes(sample)))
-            if not wanted or wanted in asked:
-                continue
-            asked.add(wanted)
             try:
+                wanted = ','.join(
+                    f'{each}:1' for each in sorted(self._classes(sample)))
+                if not wanted or wanted in asked:
+                    continue
+                asked.add(wanted)
                 free = self._uuids(f'?resources={wanted}')
             except Exception as error:
                 LOG.debug('Cannot list the free nodes, and ask for each: '
@@ -138,8 +162,9 @@ class Placement:
 
     def _classes(self, node: str) -> Collection[str]:
         """Name the classes of a node's inventory; none without a provider."""
-        answer = self._client.get(f'/resource_providers/{node}/inventories')
-        return answer.json()['inventories'] if answer else ()
+        answer = self._ask(
+            self._client.get, f'/resource_providers/{node}/inventories', 404)
+        return answer.json().get('inventories', ())
 
     def unused(self, nodes: Collection[str]) -> frozenset[str]:
         free = self._with_room(nodes).intersection(nodes)
@@ -175,42 +200,32 @@ class Placement:
         """Add or remove the trait of a disabled service.
 
         :returns: False if somebody else has changed the provider meanwhile
-        :raises nova.exception.ResourceProviderUpdateFailed: if Placement
-            refuses for another reason
         """
-        said = self._client.get_provider_traits(
-            nova_context.get_admin_context(), node)
-        wanted = said.traits - {_DISABLED} | (
-            set() if is_enabled else {_DISABLED})
-        if wanted == said.traits:
-            return True
         url = f'/resource_providers/{node}/traits'
-        answer = self._client.put(url, {
-            'resource_provider_generation': said.generation,
-            'traits': sorted(wanted)}, version='1.6')
-        if not _is_done(url, answer):
+        said = self._ask(self._client.get, url).json()
+        traits = set(said['traits'])
+        wanted = traits - {_DISABLED} | (set() if is_enabled else {_DISABLED})
+        if wanted == traits:
+            return True
+        if self._ask(self._client.put, url, 409, data={
+                **said, 'traits': sorted(wanted)}).status_code == 409:
             return False
         # What Nova's client may have read before is old now.
         self.forget_provider(node)
         return True
 
     def _uuids(self, query: str = '') -> frozenset[str]:
-        """Name resource providers.
-
-        :raises nova.exception.ResourceProviderRetrievalFailed: if Placement
-            does not tell
-        """
-        url = f'/resource_providers{query}'
-        answer = self._client.get(url, version=_VERSION)
-        if not answer:
-            raise exception.ResourceProviderRetrievalFailed(uuid=url)
+        """Name resource providers."""
+        found = self._ask(self._client.get, f'/resource_providers{query}')
         return frozenset(
-            str(each['uuid']) for each in answer.json()['resource_providers'])
+            str(each['uuid']) for each in found.json()['resource_providers'])
+
+    def _allocated(self, instance: str) -> Mapping[str, Any]:
+        """Read the allocations of an instance, as Placement has them."""
+        return self._ask(self._client.get, f'/allocations/{instance}').json()
 
     def providers_of(self, instance: str) -> Collection[str]:
-        found = self._client.get_allocs_for_consumer(
-            nova_context.get_admin_context(), instance)
-        return frozenset(found['allocations'])
+        return frozenset(self._allocated(instance)['allocations'])
 
     def providers_of_all(self, instances: Collection[str]) -> frozenset[str]:
         """Read the providers that have allocations of instances.
@@ -220,8 +235,7 @@ class Placement:
         return frozenset().union(*several.run(self.providers_of, instances))
 
     def free(self, instance: str) -> None:
-        self._client.delete_allocation_for_instance(
-            nova_context.get_admin_context(), instance, force=True)
+        self._ask(self._client.delete, f'/allocations/{instance}', 404)
 
     def forget_provider(self, node: str) -> None:
         self._client.invalidate_resource_provider(node)
@@ -231,16 +245,18 @@ class Placement:
 
         :param provider: its UUID
         :param generation: the generation that was read
-        :returns: False as well if Placement does not tell
+        :returns: False as well if Placement refuses to tell: Placement refuses
+            what is written to an old one
         """
-        answer = self._client.get(
-            f'/resource_providers/{provider}', version=_VERSION)
-        return bool(answer) and answer.json()['generation'] != generation
+        try:
+            return self._read(provider)['generation'] != generation
+        except RefusedError:
+            return False
 
     def move(self, instance: str, sources: Collection[str],
              target: str) -> bool:
         context = nova_context.get_admin_context()
-        found = self._client.get_allocs_for_consumer(context, instance)
+        found = self._allocated(instance)
         having = found['allocations']
         if not having or set(having) == {target}:
             return True
@@ -259,8 +275,7 @@ class Placement:
             # refusal.
             return bool(self._client.put_allocations(context, instance, {
                 **found, 'allocations': {target: {'resources': wanted}}})
-            ) or set(self._client.get_allocs_for_consumer(
-                context, instance)['allocations']) == {target}
+            ) or self.providers_of(instance) == {target}
         try:
             if put(resources):
                 return True
@@ -306,8 +321,6 @@ class Placement:
         """Name the classes of which something is allocated of a provider.
 
         :param provider: its UUID
-        :raises nova.exception.ResourceProviderRetrievalFailed: if Placement
-            does not say so
         """
         return frozenset(
             name for name, amount
@@ -318,14 +331,9 @@ class Placement:
 
         :param provider: its UUID
         :param more: what of it; nothing for its record
-        :raises nova.exception.ResourceProviderRetrievalFailed: if it says
-            nothing
         """
-        answer = self._client.get('/'.join(
-            ['/resource_providers', provider, *filter(None, [more])]))
-        if not answer:
-            raise exception.ResourceProviderRetrievalFailed(uuid=provider)
-        return answer.json()
+        return self._ask(self._client.get, '/'.join(
+            ['/resource_providers', provider, *filter(None, [more])])).json()
 
     def keep_only(self, instance: str, provider: str) -> None:
         """Free what an instance has reserved elsewhere than on a provider.
@@ -337,7 +345,7 @@ class Placement:
             or Placement refuses
         """
         context = nova_context.get_admin_context()
-        found = self._client.get_allocs_for_consumer(context, instance)
+        found = self._allocated(instance)
         having = found['allocations']
         if provider in having and len(having) > 1 and (
                 not self._client.put_allocations(context, instance, {
@@ -347,7 +355,8 @@ class Placement:
                 consumer_uuid=instance, error='Placement refuses it')
 
     def write(self, pool: pools.Pool, found: pools.Inventory) -> None:
-        upstream.in_turn_with_tracker(lambda: self._write(pool, found))
+        self._rewrite(pool.uuid, lambda known: inventory(pool, found, known),
+                      pool.name)
 
     def reserve_all(self, pool: str) -> None:
         self._rewrite(pools.uuid_of(pool), lambda known: inventory(
@@ -369,95 +378,74 @@ class Placement:
                     if pools.is_class_of(pool, name)}
         self._rewrite(pools.provider(place), make)
 
-    def _rewrite(self, provider: str, make: Callable[[_Known], _Known]
-                 ) -> None:
-        """Change an inventory, if there is one.
-
-        Nova's client creates the provider that it is to write. Nova may just
-        have deleted that, with the record of its service, and then nothing
-        would delete it again.
+    def _rewrite(self, provider: str, make: Callable[[_Known], _Known],
+                 name: str | None = None) -> None:
+        """Change an inventory.
 
         :param provider: the UUID of the provider
         :param make: makes it of what Placement has; the classes that it leaves
             out stay as they are, for Placement takes all of them or none
+        :param name: the name of the provider, which is made if there is none;
+            None to leave out one that is gone: Nova may just have deleted it,
+            with the record of its service, and then nothing would delete it
+            again
         :raises nova.exception.ResourceProviderUpdateConflict: if others write
             it all the time
-        :raises nova.exception.ResourceProviderUpdateFailed: if Placement
-            refuses for another reason
         """
         def rewrite() -> None:
             try:
                 _insist(provider,
-                        lambda: self._try_to_rewrite(provider, make))
+                        lambda: self._try_to_rewrite(provider, make, name))
             finally:
                 # What Nova's client may have read before is old now, even if
                 # only the answer of Placement was lost.
                 self.forget_provider(provider)
         upstream.in_turn_with_tracker(rewrite)
 
-    def _try_to_rewrite(self, provider: str, make: Callable[[_Known], _Known]
-                        ) -> bool:
+    def _try_to_rewrite(self, provider: str, make: Callable[[_Known], _Known],
+                        name: str | None) -> bool:
         """Do as :meth:`_rewrite` does, once.
 
-        :returns: False if somebody else has changed the provider meanwhile
+        :returns: False if that is to be done again: somebody else has changed
+            the provider meanwhile, or it was missing
         """
         url = f'/resource_providers/{provider}/inventories'
-        answer = self._client.get(url, version=_VERSION_OF_RESERVED)
-        if answer:
+        answer = self._ask(self._client.get, url, 404)
+        if answer.status_code == 404 and name is not None:
+            self._ask(self._client.post, '/resource_providers', 409,
+                      data={'uuid': provider, 'name': name})
+            return False
+        if answer.status_code != 404:
             said = answer.json()
-            wanted = {**said['inventories'], **make(said['inventories'])}
-            if wanted == said['inventories']:
+            known = said['inventories']
+            wanted = {**known, **make(known)}
+            if wanted == known:
                 return True
-            answer = self._client.put(
-                url, {**said, 'inventories': wanted},
-                version=_VERSION_OF_RESERVED)
-        is_gone = answer is not None and answer.status_code == 404
-        return is_gone or _is_done(url, answer)
+            for each in wanted.keys() - known.keys():
+                self._ask(self._client.put, f'/resource_classes/{each}',
+                          data=None)
+            answer = self._ask(self._client.put, url, 404, 409, data={
+                **said, 'inventories': wanted})
+        return answer.status_code < 400 or (
+            answer.status_code == 404 and name is None)
 
     def drop_provider(self, node: str) -> bool:
-        if self.consumers(node):
-            return False
-        upstream.in_turn_with_tracker(lambda: self._delete(node))
-        # Placement deletes none that something rests on by now, and Nova's
-        # client says nothing of what it could not delete.
-        return not self._client.get_providers_in_tree(
-            nova_context.get_admin_context(), node)
-
-    def _write(self, pool: pools.Pool, found: pools.Inventory) -> None:
-        """Write an inventory, though the resource tracker may do so as well.
-
-        :raises nova.exception.ResourceProviderUpdateConflict: if others write
-            it all the time
-        """
-        context, uuid = nova_context.get_admin_context(), pool.uuid
-        for left in reversed(range(_ATTEMPTS)):
-            # Each allocation changes the provider's generation, and Nova's
-            # client logs an error where it writes to an older one.
-            self._client.invalidate_resource_provider(uuid)
-            tree = self._client.get_provider_tree_and_ensure_root(
-                context, uuid, name=pool.name)
-            known = tree.data(uuid).inventory
+        def drop() -> bool:
             try:
-                self._client.set_inventory_for_provider(
-                    context, uuid, {**known, **inventory(pool, found, known)})
-                return
-            except exception.ResourceProviderUpdateConflict:
-                if not left:
-                    raise
+                # Placement keeps one that something is allocated of.
+                answer = self._ask(
+                    self._client.delete, f'/resource_providers/{node}',
+                    404, 409)
+                return answer.status_code != 409
+            finally:
+                self.forget_provider(node)
+        return upstream.in_turn_with_tracker(drop)
 
     def delete_provider(self, node: str) -> None:
         for consumer in self.consumers(node):
             self.free(consumer)
-        self._delete(node)
-
-    def _delete(self, node: str) -> None:
-        # Nova's client does not find one that is gone.
-        with contextlib.suppress(ValueError):
-            # Without cascade: with it, Nova deletes the allocations of all
-            # instances that it has on this host and node.
-            self._client.delete_resource_provider(
-                nova_context.get_admin_context(), objects.ComputeNode(
-                    uuid=node, hypervisor_hostname=node, host=''))
+        if not self.drop_provider(node):
+            raise exception.ResourceProviderInUse()
 
 
 def _insist(provider: str, attempt: Callable[[], bool]) -> None:
@@ -471,23 +459,6 @@ def _insist(provider: str, attempt: Callable[[], bool]) -> None:
     if not any(attempt() for _ in range(_ATTEMPTS)):
         raise exception.ResourceProviderUpdateConflict(
             uuid=provider, generation=0, error='')
-
-
-def _is_done(url: str, answer: requests.Response | None) -> bool:
-    """Return whether Placement has changed a provider.
-
-    :param url: the path that Placement was asked
-    :param answer: what Placement has answered, if anything
-    :returns: False if somebody else has changed the provider meanwhile
-    :raises nova.exception.ResourceProviderUpdateFailed: if Placement refuses
-        for another reason
-    """
-    if answer is not None and answer.status_code == 409:
-        return False
-    if not answer:
-        raise exception.ResourceProviderUpdateFailed(
-            url=url, error=getattr(answer, 'text', ''))
-    return True
 
 
 def _with_room(said: Mapping[str, Any], used: int) -> Mapping[str, Any]:

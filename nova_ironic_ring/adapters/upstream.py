@@ -22,6 +22,7 @@ import time
 from typing import Any
 from typing import NamedTuple
 from typing import TypeAlias
+from typing import TypeVar
 
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova.compute import claims
@@ -53,6 +54,8 @@ from nova_ironic_ring.core.values import states
 
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
+
+_T = TypeVar('_T')
 
 #: Nova's own driver; its public methods are called directly.
 NovaIronicDriver: TypeAlias = driver.IronicDriver
@@ -397,11 +400,13 @@ def abandon_build(source: NovaIronicDriver,
     :param source: the driver that the manager has
     :param context: with the rights of an administrator
     :param instance: an instance of this service, with its information cache
-    :raises Exception: if Ironic or Placement refuses
+    :raises Exception: if Ironic or Placement does not answer, or refuses
     """
     source.destroy(context, instance, instance.get_network_info())
-    placement(source).delete_allocation_for_instance(
-        context, instance.uuid, force=True)
+    # It returns False if there is none.
+    if placement(source).delete_allocation_for_instance(
+            context, instance.uuid, force=True) is None:
+        raise exception.ServiceUnavailable('Placement cannot be reached.')
 
 
 def offload(source: NovaIronicDriver, context: nova_context.RequestContext,
@@ -906,19 +911,6 @@ def prepare_unshelving(
         with reserved(given['instance'], given['node']):
             return unshelve(*args, **kwargs)
     compute._unshelve_instance = unshelved
-
-
-def delete_allocation(source: NovaIronicDriver,
-                      context: nova_context.RequestContext,
-                      instance: str) -> None:
-    """Delete the allocation of an instance, on any provider.
-
-    :param source: the driver that the manager has
-    :param context: with the rights of an administrator
-    :param instance: the instance's UUID
-    """
-    source.virtapi._compute.reportclient.delete_allocation_for_instance(
-        context, instance, force=True)
 
 
 def watch_claims(source: NovaIronicDriver,
@@ -1448,7 +1440,7 @@ def is_ready(source: NovaIronicDriver, node: sdk_node.Node | Seen) -> bool:
     return not source._node_resources_unavailable(node)
 
 
-def in_turn_with_tracker(call: Callable[[], None]) -> None:
+def in_turn_with_tracker(call: Callable[[], _T]) -> _T:
     """Call a function while the resource tracker does nothing.
 
     The tracker compares all providers that its client knows with those that
@@ -1456,8 +1448,9 @@ def in_turn_with_tracker(call: Callable[[], None]) -> None:
     that one of the two lacks.
 
     :param call: the function
+    :returns: what that returns
     """
-    utils.synchronized(
+    return utils.synchronized(
         resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)(call)()
 
 

@@ -57,8 +57,7 @@ class Providers:
         :param tree: the tree, as the driver leaves it
         :param name: the name of the compute node
         :param before: the inventory before the driver has changed it
-        :raises nova.exception.ResourceProviderRetrievalFailed: if Placement
-            does not say what servers have
+        :raises Exception: if Placement does not say what servers have
         """
         said = tree.data(name)
         more = before.keys() - said.inventory.keys()

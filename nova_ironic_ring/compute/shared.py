@@ -176,10 +176,9 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
             with self.ring_lock:
                 self.ring_service.end_own()
         except Exception:
-            LOG.exception('Cannot end the builds and unshelvings that this '
-                          'service had before its start, and that had no '
-                          'node yet: delete the servers that stay in BUILD '
-                          'or unshelving.')
+            LOG.exception('Cannot end yet the builds and unshelvings that '
+                          'this service had before its start, and that had no '
+                          'node: a later pass does.')
 
     def _is_to_unshelve(self, instance: objects.Instance, node: str) -> bool:
         """Return whether this service is still to unshelve an instance.
@@ -203,6 +202,8 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         """
         mixed: Any = self
         placed = on_node.OnNode(mixed, instance, node)
+        here = self.ring_service.process.builds
+        here.add(instance.uuid)
         try:
             self._give_back_earlier(instance, placed)
             mixed.prepare_for_spawn(placed)
@@ -220,6 +221,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
                     self._let_go(instance)
                     self._free(instance)
         finally:
+            here.discard(instance.uuid)
             self._unshelved.pop(instance.uuid, None)
 
     def _give_back_earlier(self, instance: objects.Instance, placed: Any
@@ -278,13 +280,16 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
 
         :param instance: the instance
         """
-        mixed: Any = self
         try:
             if guards.is_shelved(instance):
-                upstream.delete_allocation(
-                    mixed, nova_context.get_admin_context(), instance.uuid)
-        except Exception:
-            LOG.exception(_NOT_CLEANED_UP, instance.uuid)
+                self.ring_service.world.placement.free(instance.uuid)
+        except Exception as error:
+            LOG.warning('Cannot free the allocation of instance %(instance)s, '
+                        'which could not be unshelved; the next pass tries '
+                        'again: %(error)s',
+                        {'instance': instance.uuid, 'error': error})
+            with self.ring_lock:
+                self.ring_service.memory.unfreed |= {instance.uuid}
 
     def _look_between_passes(self) -> Sequence[str]:
         """Take over the instances of services that are dead now.

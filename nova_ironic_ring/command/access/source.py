@@ -623,10 +623,11 @@ class Source:
                 'Placement does not answer: see the credentials and the '
                 f'endpoint in [placement] of nova.conf ({_line(error)}).'
             ) from error
-        # One provider may be gone, for example after half a run of "clean". An
-        # empty answer is not from Placement.
+        # One provider may be gone, for example after half a run of "clean".
+        # What stands before Placement answers with 404 as well.
         if answer.status_code >= 400 and (
-                answer.status_code != 404 or url == _PROVIDERS):
+                answer.status_code != 404 or url == _PROVIDERS
+                or '"status": 404' not in answer.text):
             raise errors.CommandError(
                 f'Placement refuses "{method} {url}" with status '
                 f'{answer.status_code}: see "openstack resource provider show '

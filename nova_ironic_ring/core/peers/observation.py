@@ -182,12 +182,14 @@ class LeftBuild:
     :ivar host: the name of that service; None if it is not known any more
     :ivar consumers: UUIDs of the consumers that are not settled yet
     :ivar looks: how often to look for them again
+    :ivar is_unread: whether Placement has not named the consumers yet
     """
 
     node: str
     host: str | None
     consumers: frozenset[str]
     looks: int = LOOKS
+    is_unread: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -362,6 +364,9 @@ class Memory:
     :ivar unclaimed: builds that no service had claimed, at the start or when
         this service searched for such builds
     :ivar searched: its last search for such builds
+    :ivar unfreed: UUIDs of instances whose build or unshelving has ended, and
+        whose allocation could not be deleted yet; until it is, or another
+        service has the instance, or Nova has deleted it
     :ivar cleaning: the search for what is left of nodes of dead services
     :ivar pooled: its pools, where it has the pool driver
     :ivar nodes: the instance on each node, as Ironic has listed them last
@@ -402,6 +407,7 @@ class Memory:
     handovers: Handovers = dataclasses.field(default_factory=Handovers)
     unclaimed: tuple[Unclaimed, ...] = ()
     searched: Search = Search()
+    unfreed: frozenset[str] = frozenset()
     cleaning: Cleaning = dataclasses.field(default_factory=Cleaning)
     pooled: Pooled = dataclasses.field(default_factory=Pooled)
     nodes: model.Nodes = dataclasses.field(default_factory=dict)

@@ -267,9 +267,10 @@ def _remove(this: one_pass.Pass, node: str, row: model.Row) -> bool:
 def is_deleted(this: one_pass.Pass, node: str) -> bool:
     """Return whether the record of a node that is not listed can go.
 
-    The record of a node with an instance in Nova is never deleted, whatever
-    Ironic says: a mistake in its policy hides nodes as well. The memory notes
-    whether a record can go or is kept.
+    Its provider has gone then: without the record, nobody would look for it
+    again. The record of a node with an instance in Nova is never deleted,
+    whatever Ironic says: a mistake in its policy hides nodes as well. The
+    memory notes whether a record can go or is kept.
 
     :param this: what is remembered, and the ports
     :param node: the node's UUID, or the name of a pool that this service has
@@ -285,6 +286,8 @@ def is_deleted(this: one_pass.Pass, node: str) -> bool:
         return False
     instances = _instances_of(world, node)
     if not instances:
+        # Nova does not say, and forgets, that it could not delete it.
+        world.placement.delete_provider(node)
         memory.kept.discard(node)
         memory.vanished.note(node, world.process.now())
         return True

@@ -346,7 +346,8 @@ def reserve_unused(world: ports.Ports, names: Iterable[str],
     """Reserve the pools that have neither instances nor allocations.
 
     After that they are looked at again: the scheduler may have sent a build
-    there since the first look.
+    there since the first look. Their providers are deleted: Nova deletes their
+    records next, and nobody would look for the providers again.
 
     :param world: the ports
     :param names: the names of pools
@@ -361,7 +362,7 @@ def reserve_unused(world: ports.Ports, names: Iterable[str],
     having = in_use() if empty else ()
     return frozenset(
         name for name in empty if name not in having
-        and not world.placement.consumers(pools.uuid_of(name)))
+        and world.placement.drop_provider(pools.uuid_of(name)))
 
 
 @dataclasses.dataclass(frozen=True)

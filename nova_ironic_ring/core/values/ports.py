@@ -451,6 +451,7 @@ class Placement(Protocol):
         """Delete the allocation of an instance.
 
         :param instance: its UUID
+        :raises Exception: unless it has none by then
         """
 
     def move(self, instance: str, sources: Collection[str],
@@ -550,9 +551,11 @@ class Placement(Protocol):
         """
 
     def delete_provider(self, node: str) -> None:
-        """Delete the provider of a node.
+        """Delete the provider of a node, and what is allocated of it.
 
         :param node: the node's UUID
+        :raises Exception: if there is one by then: Placement does not answer,
+            or a build was faster
         """
 
 

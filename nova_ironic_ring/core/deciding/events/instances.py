@@ -187,8 +187,8 @@ class BuildNotEnded(base.Event):
         host = _nova_compute(self.host)
         if self.instance is None:
             return ('Cannot read from Placement which builds for node '
-                    f'{self.node} {host} has left behind; look for '
-                    f'instances that stay in BUILD: {self.error}')
+                    f'{self.node} {host} has left behind; the next pass '
+                    f'tries again: {self.error}')
         return (f'The build of instance {self.instance}, which {host} has '
                 f'left behind, cannot be ended yet: {self.error}')
 

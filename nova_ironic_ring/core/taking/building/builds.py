@@ -32,9 +32,12 @@ def look(this: one_pass.Pass, node: str, host: str | None
     :param host: the name of its owner; None if it is not known any more
     :returns: the builds to look at again
     """
-    consumers: frozenset[str] = frozenset()
-    with this.going_on(events.BuildNotEnded, node, None, host):
+    try:
         consumers = this.world.placement.consumers(node)
+    except Exception as error:
+        this.happened.append(events.BuildNotEnded(node, None, host, error))
+        return [observation.LeftBuild(
+            node, host, frozenset(), is_unread=True)]
     return _settle(this, observation.LeftBuild(
         node, host, consumers)) if consumers else []
 
@@ -47,13 +50,27 @@ def look_again(this: one_pass.Pass) -> None:
     left: list[observation.LeftBuild] = []
     for each in this.memory.left_builds:
         each = dataclasses.replace(each, looks=each.looks - 1)
-        kept = [each] if each.looks > 0 else []
+        kept = [each] if each.looks > 0 or each.is_unread else []
         # What was taken for the others has to be recovered.
         with this.going_on(
                 events.BuildNotEnded, each.node, None, each.host):
-            kept = _settle(this, each)
+            kept = _settle(this, _read_late(this.world, each)
+                           if each.is_unread else each)
         left += kept
     this.memory.left_builds = tuple(left)
+
+
+def _read_late(world: ports.Ports, left: observation.LeftBuild
+               ) -> observation.LeftBuild:
+    """Read the consumers of a node that this service has recorded already.
+
+    Builds without a service may have been sent to this one by now: those that
+    none claims are found by :mod:`.unclaimed`.
+    """
+    found = world.nova.instances(world.placement.consumers(left.node))
+    return dataclasses.replace(left, is_unread=False, consumers=frozenset(
+        uuid for uuid, instance in found.items()
+        if instance.host is not None or instance.needs_no_node))
 
 
 def look_at_handover(this: one_pass.Pass, node: str) -> None:
@@ -193,13 +210,36 @@ def free(this: one_pass.Pass, uuid: str, instance: model.Instance) -> None:
     :param this: the pass, or the last look at a node
     :param uuid: the UUID of the instance
     :param instance: what was read of it
+    :raises Exception: if that fails; then a pass does it later
     """
+    this.memory.unfreed |= {uuid}
     if instance.is_offloaded:
         # A node is reserved for it before the service claims one.
         ironic = this.world.ironic
         for node in ironic.nodes_of([uuid]):
             ironic.release(node, uuid)
     this.world.placement.free(uuid)
+    this.memory.unfreed -= {uuid}
+
+
+def free_again(this: one_pass.Pass) -> None:
+    """Free what could not be freed before.
+
+    :param this: the pass
+    """
+    left = this.memory.unfreed
+    if not left:
+        return
+    with this.going_on(events.HandoversUnknown):
+        found = this.world.nova.instances(sorted(left))
+        # The user may have it unshelved again.
+        this.memory.unfreed = frozenset(
+            uuid for uuid, each in found.items() if each.host is None)
+        for uuid in sorted(this.memory.unfreed):
+            if found[uuid].needs_no_node:
+                with this.going_on(
+                        events.BuildNotEnded, 'none', uuid, None):
+                    free(this, uuid, found[uuid])
 
 
 def release_ended(this: one_pass.Pass, nodes: model.Nodes) -> None:

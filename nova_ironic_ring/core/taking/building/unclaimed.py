@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Ends the builds that no service has claimed a node for, and none will.
+"""Ends builds and unshelvings that no service will claim a node for.
 
 A build waits for its turn inside a service, which may end meanwhile. Or its
 message waits for a service that has died: after a build has failed, Nova sends
@@ -64,19 +64,25 @@ def end_own(this: one_pass.Pass) -> None:
     """End what had come to this service before it was started.
 
     Nova finds only builds on nodes that the service lists, and no unshelvings.
-    Call it before anything can come to the service.
+    Call it before anything can come to the service. A pass ends what cannot be
+    ended yet.
 
     :param this: what is remembered, and the ports
     """
-    nova, current = this.world.nova, this.current
+    nova, current, memory = this.world.nova, this.current, this.memory
     for uuid, instance in sorted(nova.unclaimed().items()):
-        at = _waits_at(nova, uuid)
-        if at is None or model.canonical(at) != current.me:
-            continue
-        node = min(this.world.placement.providers_of(uuid), default='none')
+        at, node, is_settled = None, 'none', False
         with this.going_on(events.BuildNotEnded, node, uuid, current.host):
-            builds.end(this, observation.LeftBuild(
-                node, current.host, frozenset({uuid})), uuid, instance)
+            at = _waits_at(nova, uuid)
+            if at is not None and model.canonical(at) == current.me:
+                node = min(this.world.placement.providers_of(uuid),
+                           default=node)
+                builds.end(this, observation.LeftBuild(
+                    node, current.host, frozenset({uuid})), uuid, instance)
+            is_settled = True
+        if not is_settled:
+            memory.unclaimed += (observation.Unclaimed(
+                uuid, node, this.world.process.now(), at),)
 
 
 def settle(this: one_pass.Pass,
@@ -92,6 +98,7 @@ def settle(this: one_pass.Pass,
         may be allocated, by the UUID of the resource provider; called only if
         builds wait for long
     """
+    builds.free_again(this)
     if not this.standing.is_trusted:
         return
     if this.world.process.now() - this.memory.searched.at >= SEARCH_INTERVAL:
@@ -108,9 +115,8 @@ def settle(this: one_pass.Pass,
     kept = list[observation.Unclaimed]()
     for each in left:
         instance = found.get(each.instance)
-        if instance is None or instance.host is not None or not (
-                instance.is_building or instance.is_given_up) or (
-                    each.instance in here):
+        if instance is None or not instance.is_wanted or (
+                each.instance in here):
             continue
         kept.append(each)
         with this.going_on(
@@ -126,17 +132,12 @@ def _end(this: one_pass.Pass, each: observation.Unclaimed,
 
     :returns: whether nothing is left to do
     """
-    nova = this.world.nova
-    if not instance.is_given_up:
-        over = _over(this, each)
-        if over is None:
-            return False
-        if not nova.end_build(each.instance, over.host, False):
-            return True
-        this.happened.append(events.BuildEnded(
-            each.node, each.instance, over.host))
-    # If Placement does not answer, the next pass does that.
-    this.world.placement.free(each.instance)
+    over = _over(this, each)
+    if over is None:
+        return False
+    builds.end(this, observation.LeftBuild(
+        each.node, over.host, frozenset({each.instance})),
+        each.instance, instance)
     return True
 
 
@@ -152,7 +153,7 @@ def _search(this: one_pass.Pass,
     with this.going_on(events.HandoversUnknown):
         waiting = frozenset(
             uuid for uuid, instance in world.nova.unclaimed().items()
-            if instance.is_building)
+            if instance.is_wanted)
         here = world.process.waiting_builds()
         left = {uuid for uuid in waiting & before if uuid not in here}
         left -= {each.instance for each in memory.unclaimed}

@@ -3,265 +3,291 @@
 """Placement, by way of Nova's own client."""
 
 import dataclasses
-import types
+import json
 from unittest import mock
 
 import fixtures
 from keystoneauth1 import exceptions as keystone_exceptions
 from nova.compute import manager
-from nova.compute import provider_tree
 from nova import exception
 from nova import objects
-from nova.scheduler.client import report
 from oslo_utils import uuidutils
 from oslotest import base
-import testtools
+import requests
 
 from nova_ironic_ring.adapters.nova import evacuations
 from nova_ironic_ring.adapters import placement
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import real_placement
 
-NODE = '00000000-0000-0000-0000-000000000000'
+NODE, OTHER, FREE, INSTANCE, SECOND = (
+    f'{each}0000000-0000-0000-0000-000000000000' for each in '012ab')
 
 POOL = pools.Pool('me.CUSTOM_GOLD.01234567', pools.Kind('CUSTOM_GOLD'))
+OPEN = 'peer.CUSTOM_GOLD.01234567'
+
+# What a request meets.
+FAULTS = {
+    'down': keystone_exceptions.ConnectFailure('refused'),
+    'silent': keystone_exceptions.ConnectTimeout('no answer'),
+    'no endpoint': keystone_exceptions.EndpointNotFound(),
+    'no password': keystone_exceptions.Unauthorized(),
+    **{f'{status} of {who}': (status, text) for status in (401, 404, 409, 503)
+       for who, text in (('a proxy', '<html>'), ('its middleware', json.dumps(
+           {'error': {'code': status}})))},
+    '503': (503, json.dumps({'errors': [
+        {'status': 503, 'code': 'placement.undefined_code'}]}))}
+# What asks Placement, and what of that writes.
+READS = {
+    'consumers': lambda port: port.consumers(NODE),
+    'known': lambda port: port.known(),
+    'providers': lambda port: port.providers(),
+    'disabled': lambda port: port.disabled(),
+    'in_use': lambda port: port.in_use([NODE]),
+    'unused': lambda port: port.unused([NODE]),
+    'providers_of': lambda port: port.providers_of(INSTANCE),
+    'used_classes': lambda port: port.used_classes(NODE),
+    'is_changed': lambda port: port.is_changed(NODE, 0)}
+WRITES = {
+    'free': lambda port: port.free(INSTANCE),
+    'move': lambda port: port.move(INSTANCE, {NODE}, POOL.uuid),
+    'keep_only': lambda port: port.keep_only(SECOND, OTHER),
+    'write': lambda port: port.write(POOL, pools.Inventory(5, 2)),
+    'make': lambda port: port.write(
+        pools.Pool('new.CUSTOM_RED.01234567', pools.Kind('CUSTOM_RED')),
+        pools.Inventory(1, 0)),
+    'reserve_all': lambda port: port.reserve_all(OPEN),
+    'make_room': lambda port: port.make_room(POOL.name, POOL.name),
+    'drop_provider': lambda port: port.drop_provider(FREE),
+    'delete_provider': lambda port: port.delete_provider(NODE),
+    'delete_free': lambda port: port.delete_provider(FREE)}
 
 
-class PlacementTestCase(base.BaseTestCase):
+class RealTestCase(base.BaseTestCase):
+    """Placement itself, and Nova's own client."""
 
     def setUp(self):
         super().setUp()
-        self.client = mock.create_autospec(
-            report.SchedulerReportClient, instance=True)
-        self.placement = placement.Placement(
-            mock.Mock(virtapi=mock.Mock(reportclient=self.client)))
+        objects.register_all()
+        self.real = self.useFixture(real_placement.RealPlacement())
+        self.client = self.real.client()
+        self.port = self.real.port(self.client)
+        # One thread: SQLite in memory has one connection.
+        self.useFixture(fixtures.MockPatchObject(
+            placement.several, 'run',
+            lambda call, each: list(map(call, each))))
 
-    def _have(self, *consumers: str) -> None:
-        self.client.get_allocations_for_resource_provider.return_value = (
-            types.SimpleNamespace(allocations=dict.fromkeys(consumers, {})))
 
-    def test_consumers(self):
-        self._have('one', 'two')
-        self.assertEqual({'one', 'two'}, self.placement.consumers(NODE))
+class FaultsTestCase(RealTestCase):
+    """A Placement that refuses, or cannot be reached."""
 
-    def test_node_without_a_provider(self):
-        self.client.get_allocations_for_resource_provider.side_effect = (
-            exception.ResourceProviderAllocationRetrievalFailed(
-                rp_uuid=NODE, error='{"errors": [{"status": 404}]}'))
-        self.assertEqual(frozenset(), self.placement.consumers(NODE))
+    def setUp(self):
+        super().setUp()
+        for node in NODE, OTHER, FREE:
+            self.real.add(node, node, CUSTOM_GOLD=(2, 0))
+        self.real.add(POOL.uuid, POOL.name, CUSTOM_GOLD=(2, 2))
+        self.real.add(pools.uuid_of(OPEN), OPEN, CUSTOM_GOLD=(2, 0))
+        self.real.allocate(INSTANCE, NODE, 'CUSTOM_GOLD')
+        self.assertTrue(self.client.put_allocations(
+            self.real.context, SECOND, {
+                'allocations': {each: {'resources': {'CUSTOM_GOLD': 1}}
+                                for each in (NODE, OTHER)},
+                'project_id': 'p', 'user_id': 'u',
+                'consumer_generation': None}))
+        self.before = self._state()
+
+    def _state(self):
+        uuids = sorted(self.real.port().known())
+        return uuids, list(map(self.real.inventories, uuids)), [
+            self.real.allocations(each) for each in (INSTANCE, SECOND)]
+
+    def _fail(self, name, *methods):
+        """Have requests fail with some methods of HTTP."""
+        send, fault = self.client._client.request, FAULTS[name]
+
+        def request(url, method, **named):
+            if method not in methods:
+                return send(url, method, **named)
+            if isinstance(fault, Exception):
+                raise fault
+            answer = requests.Response()
+            answer.status_code, answer._content = fault[0], fault[1].encode()
+            return answer
+        return mock.patch.object(self.client._client, 'request', request)
+
+    def _try(self, use):
+        try:
+            return use(self.port)
+        except Exception:
+            return 'an error'
+
+    def test_no_request_succeeds(self):
+        for fault in FAULTS:
+            with self._fail(fault, 'GET', 'PUT', 'POST', 'DELETE'):
+                for name, use in {**READS, **WRITES}.items():
+                    with self.subTest(fault=fault, use=name):
+                        # The driver goes on without this one.
+                        self.assertIn(self._try(use), {
+                            'is_changed': (False, 'an error')}.get(
+                                name, ('an error',)))
+        self.assertEqual(self.before, self._state())
+
+    def test_no_writing_succeeds(self):
+        for fault in FAULTS:
+            for methods in ('PUT', 'POST'), ('DELETE',):
+                with self._fail(fault, *methods):
+                    for name, use in WRITES.items():
+                        if (methods == ('DELETE',)) != (
+                                name.startswith(('free', 'drop', 'delete'))):
+                            continue
+                        with self.subTest(fault=fault, use=name):
+                            self.assertIn(
+                                self._try(use), (False, 'an error'))
+        self.assertEqual(self.before, self._state())
+
+    def test_with_answers(self):
+        for use in {**READS, **WRITES}.values():
+            use(self.port)
+        self.assertNotEqual(self.before, self._state())
+
+
+class PlacementTestCase(RealTestCase):
+
+    def setUp(self):
+        super().setUp()
+        for node in NODE, OTHER:
+            self.real.add(node, node, CUSTOM_GOLD=(1, 0))
+        self.real.add(POOL.uuid, POOL.name, CUSTOM_GOLD=(2, 0))
+
+    def _have(self, *providers, instance=INSTANCE):
+        """Have an instance have one of each provider, and nothing else."""
+        self.real.port().free(instance)
+        if providers:
+            self.assertTrue(self.client.put_allocations(
+                self.real.context, instance, {
+                    'allocations': {each: {'resources': {'CUSTOM_GOLD': 1}}
+                                    for each in providers},
+                    'project_id': 'p', 'user_id': 'u',
+                    'consumer_generation': None}))
+
+    def _before(self, name, do):
+        """Do something just before the client sends a request."""
+        send = getattr(self.client, name)
+
+        def first(*given, **named):
+            do()
+            return send(*given, **named)
+        return mock.patch.object(self.client, name, first)
 
     def test_nodes_in_use(self):
-        found = {'used': {'one': {}}, 'free': {}}
-
-        def read(context, node):
-            if node not in found:
-                raise exception.ResourceProviderAllocationRetrievalFailed(
-                    rp_uuid=node, error='{"errors": [{"status": 404}]}')
-            return types.SimpleNamespace(allocations=found[node])
-        self.client.get_allocations_for_resource_provider = read
-        nodes = ['free', 'none', 'used']
-        self.assertEqual({'used'}, self.placement.in_use(nodes))
-        self.assertEqual({'free'}, self.placement.unused(nodes))
-
-    def test_no_answer(self):
-        for error in (exception.ResourceProviderAllocationRetrievalFailed(
-                rp_uuid=NODE, error='{"errors": [{"status": 500}]}'),
-                keystone_exceptions.ConnectFailure()):
-            read = self.client.get_allocations_for_resource_provider
-            read.side_effect = error
-            self.assertRaises(type(error), self.placement.consumers, NODE)
-
-    def test_free(self):
-        self.placement.free('one')
-        self.client.delete_allocation_for_instance.assert_called_once_with(
-            mock.ANY, 'one', force=True)
-
-    def test_forget_provider(self):
-        self.placement.forget_provider(NODE)
-        self.client.invalidate_resource_provider.assert_called_once_with(NODE)
+        self._have(NODE)
+        self.assertEqual({INSTANCE}, self.port.consumers(NODE))
+        self.assertEqual(frozenset(), self.port.consumers(FREE))
+        nodes = [NODE, OTHER, FREE]
+        self.assertEqual({NODE}, self.port.in_use(nodes))
+        self.assertEqual({OTHER}, self.port.unused(nodes))
+        self.port.free(INSTANCE)
+        self.port.free(INSTANCE)
+        self.assertEqual({}, self.real.allocations(INSTANCE))
 
     def test_delete_provider(self):
-        self._have('one', 'two')
-        self.placement.delete_provider(NODE)
-        # Nova deletes no provider that has allocations.
-        self.assertEqual({'one', 'two'}, {
-            call.args[1] for call in
-            self.client.delete_allocation_for_instance.call_args_list})
-        (call,) = self.client.delete_resource_provider.call_args_list
-        self.assertEqual(NODE, call.args[1].uuid)
-        # Nova would delete the allocations of all instances of the host.
-        self.assertEqual({}, call.kwargs)
+        self._have(NODE)
+        self.port.delete_provider(NODE)
+        self.assertNotIn(NODE, self.port.known())
+        self.port.delete_provider(NODE)
 
-    def _inventory(self, **found: dict) -> mock.Mock:
-        """Have Placement have an inventory, and return its writing."""
-        tree = self.client.get_provider_tree_and_ensure_root
-        tree.return_value.data.return_value.inventory = found
-        return self.client.set_inventory_for_provider
-
-    def test_inventory_is_written(self):
-        write = self._inventory()
-        self.placement.write(POOL, pools.Inventory(3, 1))
-        self.client.get_provider_tree_and_ensure_root.assert_called_once_with(
-            mock.ANY, POOL.uuid, name=POOL.name)
-        (call,) = write.call_args_list
-        _, uuid, found = call.args
-        self.assertEqual(POOL.uuid, uuid)
-        self.assertEqual((3, 1), (found['CUSTOM_GOLD']['total'],
-                                  found['CUSTOM_GOLD']['reserved']))
-
-    def test_inventory_that_the_tracker_writes_at_the_same_time(self):
-        write = self._inventory()
-        write.side_effect = [exception.ResourceProviderUpdateConflict(
-            uuid=POOL.uuid, generation=1, error='409'), None]
-        self.placement.write(POOL, pools.Inventory())
-        self.assertEqual(2, write.call_count)
-        # It is read anew each time.
-        self.assertEqual(
-            [mock.call(POOL.uuid)] * 2,
-            self.client.invalidate_resource_provider.call_args_list)
-
-    def test_inventory_that_others_write_all_the_time(self):
-        self._inventory().side_effect = (
-            exception.ResourceProviderUpdateConflict(
-                uuid=POOL.uuid, generation=1, error='409'))
-        self.assertRaises(exception.ResourceProviderUpdateConflict,
-                          self.placement.write, POOL, pools.Inventory())
+    def test_pool_without_a_provider(self):
+        pool = pools.Pool(
+            'me.CUSTOM_RED.01234567', pools.Kind('CUSTOM_RED'))
+        self.port.write(pool, pools.Inventory(3, 1))
+        self.assertEqual({'CUSTOM_RED': (3, 1)},
+                         self.real.inventories(pool.uuid))
+        self.assertEqual(pool.name, self.client.get_resource_provider_name(
+            self.real.context, pool.uuid))
 
     def test_provider_is_dropped(self):
-        self._have()
-        self.client.get_providers_in_tree.return_value = []
-        self.assertTrue(self.placement.drop_provider(NODE))
-        (call,) = self.client.delete_resource_provider.call_args_list
-        self.assertEqual(NODE, call.args[1].uuid)
-        self.assertEqual({}, call.kwargs)
-
-    def test_provider_that_is_gone(self):
-        self._have()
-        self.client.get_providers_in_tree.return_value = []
-        known = provider_tree.ProviderTree()
-        self.client.delete_resource_provider.side_effect = (
-            lambda context, row: known.get_provider_uuids_in_tree(row.uuid))
-        self.assertTrue(self.placement.drop_provider(NODE))
-        self.placement.delete_provider(NODE)
-        self.assertEqual(
-            2, self.client.delete_resource_provider.call_count)
+        self.assertTrue(self.port.drop_provider(NODE))
+        self.assertNotIn(NODE, self.port.known())
+        self.assertTrue(self.port.drop_provider(NODE))
 
     def test_provider_that_something_rests_on_is_not_dropped(self):
-        self._have('one')
-        self.assertFalse(self.placement.drop_provider(NODE))
-        self.client.delete_resource_provider.assert_not_called()
-        self.client.delete_allocation_for_instance.assert_not_called()
+        self._have(NODE)
+        self.assertFalse(self.port.drop_provider(NODE))
+        self.assertEqual({NODE}, self.real.allocations(INSTANCE).keys())
 
     def test_provider_that_a_build_was_faster_to_claim(self):
-        # Placement refuses, and Nova's client says nothing of it.
-        self._have()
-        self.client.delete_resource_provider.side_effect = (
-            lambda *_: self._have('one'))
-        self.client.get_providers_in_tree.return_value = [{'uuid': NODE}]
-        self.assertFalse(self.placement.drop_provider(NODE))
-
-    def test_provider_that_could_not_be_deleted(self):
-        # Nova's client says nothing of that either.
-        self._have()
-        self.client.get_providers_in_tree.return_value = [{'uuid': NODE}]
-        self.assertFalse(self.placement.drop_provider(NODE))
-        self.client.get_providers_in_tree.assert_called_once_with(
-            mock.ANY, NODE)
-
-    def _allocate(self, *providers: str) -> mock.Mock:
-        """Have an instance have allocations, and return their writing."""
-        self.client.get_allocs_for_consumer.return_value = {
-            'allocations': {provider: {
-                'generation': 7, 'resources': {'CUSTOM_GOLD': 1}}
-                for provider in providers},
-            'consumer_generation': 3, 'project_id': 'p', 'user_id': 'u'}
-        return self.client.put_allocations
-
-    def test_allocation_is_moved(self):
-        put = self._allocate(NODE)
-        put.return_value = True
-        self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
-        # With the generation: of two takers one is refused.
-        put.assert_called_once_with(mock.ANY, 'i', {
-            'allocations': {POOL.uuid: {'resources': {'CUSTOM_GOLD': 1}}},
-            'consumer_generation': 3, 'project_id': 'p', 'user_id': 'u'})
-
-    def test_allocation_that_was_moved_before(self):
-        put = self._allocate(POOL.uuid)
-        self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
-        put.assert_not_called()
-
-    def test_instance_without_an_allocation(self):
-        put = self._allocate()
-        self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
-        put.assert_not_called()
-
-    def test_allocation_that_rests_elsewhere(self):
-        self._evacuated(False)
-        for providers in ('other',), (NODE, 'other'):
-            put = self._allocate(*providers)
-            self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
-            put.assert_not_called()
+        with self._before('delete', lambda: self._have(NODE)):
+            self.assertRaises(exception.ResourceProviderInUse,
+                              self.port.delete_provider, NODE)
+        self.assertEqual({NODE}, self.real.allocations(INSTANCE).keys())
 
     def _evacuated(self, was_asked: bool) -> None:
         self.useFixture(fixtures.MockPatchObject(
             evacuations, 'was_asked', return_value=was_asked))
 
-    def test_what_an_evacuation_has_reserved_does_not_stay(self):
-        for providers in ((NODE, 'other'), (NODE, POOL.uuid),
-                          (POOL.uuid, 'other')):
-            self._evacuated(True)
-            put = self._allocate(*providers)
-            put.reset_mock()
-            self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
-            (call,) = put.call_args_list
-            self.assertEqual(
-                {POOL.uuid: {'resources': {'CUSTOM_GOLD': 1}}},
-                call.args[2]['allocations'])
-        put = self._allocate('one', 'other')
-        put.reset_mock()
-        self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
-        self._evacuated(False)
-        self._allocate(NODE, 'other')
-        self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
-        put.assert_not_called()
+    def _moves(self) -> bool:
+        """Return whether the allocation of an instance comes into the pool."""
+        before = self.real.allocations(INSTANCE)
+        if self.port.move(INSTANCE, {NODE}, POOL.uuid):
+            self.assertIn(self.real.allocations(INSTANCE), (
+                {}, {POOL.uuid: {'CUSTOM_GOLD': 1}}))
+            return True
+        self.assertEqual(before, self.real.allocations(INSTANCE))
+        return False
 
-    def test_what_is_reserved_elsewhere_is_freed(self):
-        put = self._allocate(NODE, 'other')
-        self.placement.keep_only('i', NODE)
-        put.assert_called_once_with(mock.ANY, 'i', {
-            'allocations': {NODE: {'resources': {'CUSTOM_GOLD': 1}}},
-            'consumer_generation': 3, 'project_id': 'p', 'user_id': 'u'})
-        put.return_value = False
-        self.assertRaises(exception.AllocationUpdateFailed,
-                          self.placement.keep_only, 'i', NODE)
-
-    def test_nothing_is_reserved_elsewhere(self):
-        for providers in (), (NODE,), ('one', 'other'):
-            put = self._allocate(*providers)
-            self.placement.keep_only('i', NODE)
-            put.assert_not_called()
+    def test_allocation_is_moved(self):
+        for providers, was_asked, moves in (
+                ((NODE,), False, True),
+                # It was moved before, or it has none.
+                ((POOL.uuid,), False, True), ((), False, True),
+                # It rests elsewhere.
+                ((OTHER,), False, False), ((NODE, OTHER), False, False),
+                # What an evacuation has reserved does not stay.
+                ((NODE, OTHER), True, True), ((NODE, POOL.uuid), True, True),
+                ((POOL.uuid, OTHER), True, True),
+                ((OTHER,), True, False)):
+            self._evacuated(was_asked)
+            self._have(*providers)
+            self.assertEqual(moves, self._moves(), (providers, was_asked))
 
     def test_allocation_that_another_moves_at_the_same_time(self):
-        self._allocate(NODE).side_effect = exception.AllocationUpdateFailed(
-            consumer_uuid='i', error='409')
-        self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
-
-    def test_allocation_whose_move_is_not_answered(self):
-        put = self._allocate(NODE)
-        put.side_effect = lambda *_: self._allocate(POOL.uuid) and None
-        self.assertTrue(self.placement.move('i', {NODE}, POOL.uuid))
-        # Nor is it told what has become.
-        put = self._allocate(NODE)
-        put.side_effect = lambda *_: setattr(
-            self.client.get_allocs_for_consumer, 'side_effect',
-            ConnectionError('no answer'))
-        self.assertRaises(ConnectionError, self.placement.move,
-                          'i', {NODE}, POOL.uuid)
+        self._have(NODE)
+        with self._before('put_allocations', lambda: (
+                self.real.port().move(INSTANCE, {NODE}, OTHER))):
+            self.assertFalse(self.port.move(INSTANCE, {NODE}, POOL.uuid))
+        self.assertEqual({OTHER}, self.real.allocations(INSTANCE).keys())
 
     def test_provider_without_room(self):
-        self._allocate(NODE).return_value = False
-        self.assertFalse(self.placement.move('i', {NODE}, POOL.uuid))
+        for _ in range(2):
+            self._have(POOL.uuid, instance=uuidutils.generate_uuid())
+        self._have(NODE)
+        self.assertFalse(self._moves())
+
+    def test_allocation_that_was_moved_and_no_answer_came(self):
+        self._have(NODE)
+        put = self.client.put_allocations
+
+        def lose(*given):
+            put(*given)
+            return False
+        with mock.patch.object(self.client, 'put_allocations', lose):
+            self.assertTrue(self._moves())
+        # Nor is it told what has become.
+        self._have(NODE)
+        answers = iter((self.client.get(f'/allocations/{INSTANCE}', '1.28'),))
+        with mock.patch.object(self.client, 'put_allocations', lose), (
+                mock.patch.object(self.client, 'get', lambda *_, **__: next(
+                    answers))):
+            self.assertRaises(StopIteration, self.port.move,
+                              INSTANCE, {NODE}, POOL.uuid)
+
+    def test_what_is_reserved_elsewhere_is_freed(self):
+        for providers, left in (
+                ((NODE, OTHER), {NODE}), ((), set()), ((NODE,), {NODE}),
+                ((OTHER, POOL.uuid), {OTHER, POOL.uuid})):
+            self._have(*providers)
+            self.port.keep_only(INSTANCE, NODE)
+            self.assertEqual(left, self.real.allocations(INSTANCE).keys())
 
 
 class InventoryTestCase(base.BaseTestCase):
@@ -302,10 +328,8 @@ class InventoryTestCase(base.BaseTestCase):
                 pool, pools.Inventory(3, 1), known).keys())
 
 
-@testtools.skipUnless(
-    real_placement.WORKS, 'The locks of this Nova are copied with eventlet.')
-class AddedClassTestCase(base.BaseTestCase):
-    """Classes that a provider.yaml has added, in Placement itself."""
+class AddedClassTestCase(RealTestCase):
+    """Classes that a provider.yaml has added."""
 
     CONFIGURED = {'$COMPUTE_NODE': {
         '__source_file': 'provider.yaml', 'inventories': {'additional': [
@@ -314,9 +338,6 @@ class AddedClassTestCase(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        objects.register_all()
-        self.real = self.useFixture(real_placement.RealPlacement())
-        self.port = self.real.port()
         self.pool = dataclasses.replace(POOL, nodes={
             str(number): pools.Node(POOL.kind) for number in range(3)})
         self.of_peer = pools.Pool(
@@ -393,8 +414,7 @@ class AddedClassTestCase(base.BaseTestCase):
         """Have Placement refuse to change an inventory several times."""
         client = self.real.client()
         put, answers = client.put, [
-            mock.MagicMock(status_code=status, text='no',
-                           __bool__=lambda self: False)
+            mock.Mock(status_code=status, text=f'{{"status": {status}}}')
             for _ in range(times)]
         self.useFixture(fixtures.MockPatchObject(
             client, 'put', lambda *given, **named: (
@@ -449,7 +469,7 @@ class AddedClassTestCase(base.BaseTestCase):
 
     def test_placement_that_refuses(self):
         self.assertRaises(
-            exception.ResourceProviderUpdateFailed,
+            placement.RefusedError,
             self._refuse(500, 1).reserve_all, self.of_peer.name)
 
     def test_pool_of_which_no_node_was_seen(self):
@@ -508,20 +528,11 @@ class AddedClassTestCase(base.BaseTestCase):
         self.assertEqual(before, self.real.allocations(instance))
 
 
-@testtools.skipUnless(
-    real_placement.WORKS, 'The locks of this Nova are copied with eventlet.')
-class ManyTestCase(base.BaseTestCase):
-    """Many nodes of several classes, in Placement itself."""
+class ManyTestCase(RealTestCase):
+    """Many nodes of several classes."""
 
     def setUp(self):
         super().setUp()
-        objects.register_all()
-        self.real = self.useFixture(real_placement.RealPlacement())
-        self.port = self.real.port()
-        # One thread: SQLite in memory has one connection.
-        self.useFixture(fixtures.MockPatchObject(
-            placement.several, 'run',
-            lambda call, each: list(map(call, each))))
         self.read = self.useFixture(fixtures.MockPatchObject(
             self.port, '_consumers', wraps=self.port._consumers)).mock
         self.nodes = []
@@ -607,19 +618,13 @@ class ManyTestCase(base.BaseTestCase):
         self.assertEqual(2, self.read.call_count)
 
 
-@testtools.skipUnless(
-    real_placement.WORKS, 'The locks of this Nova are copied with eventlet.')
-class StatusTestCase(base.BaseTestCase):
+class StatusTestCase(RealTestCase):
     """Whether the scheduler may choose nodes that are not tracked."""
 
     def setUp(self):
         super().setUp()
-        objects.register_all()
         self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
-        self.real = self.useFixture(real_placement.RealPlacement())
         self.real.add(NODE, NODE, CUSTOM_GOLD=(1, 0))
-        self.client = self.real.client()
-        self.port = self.real.port(self.client)
 
     def test_nova_itself_fails_with_them(self):
         virtapi = manager.ComputeVirtAPI(mock.Mock(reportclient=self.client))
@@ -638,26 +643,28 @@ class StatusTestCase(base.BaseTestCase):
         self.assertEqual('', self.log.output)
 
     def test_other_traits_stay(self):
-        tree = self.client.get_provider_tree_and_ensure_root(
-            self.real.context, NODE, name=NODE)
-        tree.update_traits(NODE, ['CUSTOM_RED'])
-        self.client.update_from_provider_tree(self.real.context, tree)
+        url = f'/resource_providers/{NODE}/traits'
+        self.assertTrue(self.client.put('/traits/CUSTOM_RED', None, '1.6'))
+        self.assertTrue(self.client.put(url, {
+            **self.client.get(url, '1.6').json(), 'traits': ['CUSTOM_RED']
+        }, '1.6'))
         self.port.tell_status([NODE], False)
         self.port.tell_status([NODE], True)
         self.assertEqual({'CUSTOM_RED'}, self.client.get_provider_traits(
             self.real.context, NODE).traits)
 
     def test_provider_that_is_changed_meanwhile(self):
-        read = self.client.get_provider_traits
-        old = read(self.real.context, NODE)
-        self.real.put_in_aggregates(NODE, [uuidutils.generate_uuid()])
-        now = read(self.real.context, NODE)
-        self.client.get_provider_traits = mock.Mock(side_effect=[old, now])
+        put = self.client.put
+        changes = iter((True, False, *[True] * 9))
+
+        def change(*given, **named):
+            if next(changes):
+                self.real.put_in_aggregates(NODE, [uuidutils.generate_uuid()])
+            return put(*given, **named)
+        self.client.put = change
         self.port.tell_status([NODE], False)
         self.assertEqual({NODE}, self.port.disabled())
         # It may go on for ever.
-        self.client.get_provider_traits = mock.Mock(
-            return_value=old._replace(traits={'COMPUTE_STATUS_DISABLED'}))
         self.port.tell_status([NODE], True)
         self.assertIn('service is enabled', self.log.output)
         self.assertEqual({NODE}, self.port.disabled())

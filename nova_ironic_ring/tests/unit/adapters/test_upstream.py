@@ -794,13 +794,6 @@ class PrivateNamesTestCase(base.BaseTestCase):
             'context', 'instance', None, {}, 'node', None, None)
         self.assertEqual([('instance', 'node')], entered)
 
-    def test_allocation_that_is_deleted(self):
-        reports = mock.create_autospec(report.SchedulerReportClient)
-        upstream.delete_allocation(mock.Mock(virtapi=mock.Mock(
-            _compute=mock.Mock(reportclient=reports))), 'context', 'i')
-        reports.delete_allocation_for_instance.assert_called_once_with(
-            'context', 'i', force=True)
-
     def test_claims_are_guarded(self):
         found = mock.create_autospec(claims.Claim, instance=True)
         tracker = resource_tracker.ResourceTracker(

@@ -34,6 +34,7 @@ from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.taking import new_nodes
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.world import cloud as clouds
+from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base
 
 CONF = nova.conf.CONF
@@ -469,10 +470,9 @@ class LastLookTestCase(base.DriverTestCase):
             self.cloud.nodes[node] = clouds.Node()
         for host in 'a', 'b':
             self.nova.change_service(host, disabled=True)
-        read = self.me.placement.get_allocations_for_resource_provider
-        read.reset_mock()
+        self.me.placement.get.reset_mock()
         self.assertLessEqual(added, self.me.run_pass())
-        read.assert_not_called()
+        self.assertEqual([], fake_nova.allocations_read(self.me.placement))
 
     def test_instance_that_was_taken_over_meanwhile(self):
         self.nova.put('mine', self.node, 'me')
@@ -725,8 +725,6 @@ class BuildsTestCase(base.DriverTestCase):
             (ended.vm_state, ended.task_state, ended.host, ended.node))
         self.assertIn('the nova-compute b has died',
                       str(self.nova.faults['build']))
-        self.me.placement.delete_allocation_for_instance.\
-            assert_called_once_with(mock.ANY, 'build', force=True)
         self.assertEqual(set(), self.cloud.allocations[self.node])
 
         # If b comes back and finds that it was to build it.
@@ -763,8 +761,9 @@ class BuildsTestCase(base.DriverTestCase):
         self.assertTrue(self.cloud.instances['build'].is_building)
 
     def test_placement_does_not_answer(self):
-        read = self.me.placement.get_allocations_for_resource_provider
-        read.side_effect = keystone_exceptions.ConnectFailure
+        fake_nova.interpose(
+            self.me.placement.get, '/allocations', mock.Mock(
+                side_effect=keystone_exceptions.ConnectFailure))
         self._die()
         self.assertIn(self.node, self.nova.owned('me'))
 
@@ -846,8 +845,9 @@ class ArrivingBuildTestCase(base.DriverTestCase):
         self.assertIn(self.node, self.nova.owned('a'))
 
     def test_placement_that_does_not_answer(self):
-        read = self.me.placement.get_allocations_for_resource_provider
-        read.side_effect = keystone_exceptions.ConnectFailure
+        fake_nova.interpose(
+            self.me.placement.get, '/allocations', mock.Mock(
+                side_effect=keystone_exceptions.ConnectFailure))
         self.assertRaises(exception.ComputeResourcesUnavailable, self._claim)
         self.assertIn('Cannot take node', self.log.output)
 
@@ -1122,8 +1122,7 @@ class VanishedTestCase(base.DriverTestCase):
         self.nova.advance(11 * 60)
         self.me.run_pass()
         self.assertNotIn(node, self.cloud.rows)
-        (call,) = self.me.placement.delete_resource_provider.call_args_list
-        self.assertEqual((node, {}), (call.args[1].uuid, call.kwargs))
+        self.assertNotIn(node, self.cloud.providers)
 
 
 class PartitioningTestCase(base.DriverTestCase):

@@ -311,8 +311,7 @@ class NodesTestCase(PoolDriverTestCase):
                          self.nova.asked)
 
     def test_deleted_where_placement_does_not_tell(self):
-        read = self.me.placement.get_allocations_for_resource_provider
-        read.side_effect = ValueError('no')
+        self.me.placement.get.side_effect = ValueError('no')
         self.assertFalse(self.driver.is_node_deleted(
             'me.CUSTOM_GOLD.01234567'))
 
@@ -767,10 +766,9 @@ class DestroyTestCase(PoolDriverTestCase):
 
     def written(self):
         """Return total and reserved as Placement was told at once."""
-        (call,) = (
-            self.me.placement.set_inventory_for_provider.call_args_list)
-        _, uuid, found = call.args
-        self.assertEqual(pools.uuid_of(POOL), uuid)
+        (call,) = self.me.placement.put.call_args_list
+        self.assertIn(pools.uuid_of(POOL), call.args[0])
+        found = call.kwargs['data']['inventories']
         return (found['CUSTOM_BAREMETAL']['total'],
                 found['CUSTOM_BAREMETAL']['reserved'])
 
@@ -811,19 +809,13 @@ class DestroyTestCase(PoolDriverTestCase):
         self.driver = self.me.driver
         self.me.run_pass()
         self.assertIsNone(self.me.ring.result.found[POOL].kind)
-        tree = provider_tree.ProviderTree()
-        tree.new_root(POOL, pools.uuid_of(POOL))
-        tree.update_inventory(POOL, {
-            'CUSTOM_BAREMETAL': {'total': 1, 'reserved': 0}})
-        self.me.placement.get_provider_tree_and_ensure_root.side_effect = (
-            lambda *_, **__: tree)
-        self.me.placement.set_inventory_for_provider.reset_mock()
+        self.cloud.inventories[pools.uuid_of(POOL)] = pools.Inventory(1, 0)
+        self.me.placement.put.reset_mock()
         self.destroy(instance, node)
         self.assertEqual((1, 1), self.written())
 
     def test_placement_that_does_not_answer(self):
-        write = self.me.placement.set_inventory_for_provider
-        write.side_effect = ValueError('no')
+        self.me.placement.put.side_effect = ValueError('no')
         instance, node = self.build()
         self.destroy(instance, node)
         self.assertIn('Cannot write to Placement yet', self.log.output)
@@ -832,7 +824,7 @@ class DestroyTestCase(PoolDriverTestCase):
     def test_instance_without_a_node(self):
         self.nova.put('i', POOL, 'me')
         self.driver.destroy(mock.Mock(), self.nova.instance('i'), [])
-        self.me.placement.set_inventory_for_provider.assert_not_called()
+        self.me.placement.put.assert_not_called()
 
     def test_instance_of_another_service_is_left_alone(self):
         instance, node = self.build()
@@ -849,7 +841,7 @@ class DestroyTestCase(PoolDriverTestCase):
                                side_effect=ValueError('no')):
             self.assertRaises(ValueError, self.driver.destroy, mock.Mock(),
                               instance, [])
-        self.me.placement.set_inventory_for_provider.assert_not_called()
+        self.me.placement.put.assert_not_called()
 
 
 class AbandonTestCase(PoolDriverTestCase):
@@ -894,6 +886,12 @@ class AbandonTestCase(PoolDriverTestCase):
     def test_ironic_that_does_not_answer(self):
         self.recover(ValueError('no'))
         self.delete.assert_not_called()
+        self.assertIn('Cannot free what is reserved', self.log.output)
+
+    def test_placement_that_cannot_be_reached(self):
+        # So Nova's client says that.
+        self.delete.side_effect = lambda *_, **__: None
+        self.recover()
         self.assertIn('Cannot free what is reserved', self.log.output)
 
 

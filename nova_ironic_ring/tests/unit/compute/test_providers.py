@@ -239,8 +239,9 @@ class GenerationTestCase(RealPlacementTestCase):
         get = self.client.get
 
         def fail(url, *args, **kwargs):
-            return None if url == f'/resource_providers/{self.uuid}' else (
-                get(url, *args, **kwargs))
+            if url == f'/resource_providers/{self.uuid}':
+                return fake_nova.answer(503)
+            return get(url, *args, **kwargs)
         with mock.patch.object(self.client, 'get', fail):
             self.change(away, is_ready=False)
 

@@ -16,6 +16,7 @@ from nova_ironic_ring.adapters import upstream
 from nova_ironic_ring.compute import driver
 from nova_ironic_ring.compute.instances import guards
 from nova_ironic_ring.compute import pool_driver
+from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.unit.compute import base
@@ -44,6 +45,8 @@ class UnshelvingTestCase(base.DriverTestCase):
         self.compute = self.me.manager
         self.compute.host = 'me'
         self.compute.reportclient = mock.Mock()
+        self.free = self.useFixture(fixtures.MockPatchObject(
+            self.me.ring.world.placement, 'free')).mock
         self.compute._prep_block_device.side_effect = self._ask
         self.compute._unshelve_instance = functools.partial(
             manager.ComputeManager._unshelve_instance, self.compute)
@@ -119,15 +122,13 @@ class UnshelvingTestCase(base.DriverTestCase):
         self.compute._prep_block_device.side_effect = ask
         self.assertRaises(oslo_messaging.MessagingTimeout, self._unshelve)
         destroy.assert_not_called()
-        (self.compute.reportclient.delete_allocation_for_instance
-         .assert_not_called())
+        self.free.assert_not_called()
 
     def test_what_was_begun_is_undone(self):
         destroy = nova_driver.IronicDriver.destroy
         self.assertRaises(ValueError, self._unshelve)
         destroy.assert_called_once()
-        (self.compute.reportclient.delete_allocation_for_instance
-         .assert_called_once_with(mock.ANY, 'i', force=True))
+        self.free.assert_called_once_with('i')
 
     def test_machine_that_another_service_has_by_now_is_left_alone(self):
         def ask(context, instance, bdms):
@@ -136,8 +137,7 @@ class UnshelvingTestCase(base.DriverTestCase):
         self.compute._prep_block_device.side_effect = ask
         self.assertRaises(ValueError, self._unshelve)
         nova_driver.IronicDriver.destroy.assert_not_called()
-        (self.compute.reportclient.delete_allocation_for_instance
-         .assert_not_called())
+        self.free.assert_not_called()
 
     def test_nova_that_does_not_say_what_it_is_now(self):
         def ask(context, instance, bdms):
@@ -207,8 +207,21 @@ class UnshelvingTestCase(base.DriverTestCase):
                               self._unshelve)
         nova_driver.IronicDriver.destroy.assert_not_called()
         self.assertEqual([], self.nodes)
-        (self.compute.reportclient.delete_allocation_for_instance
-         .assert_called_once_with(mock.ANY, 'i', force=True))
+        self.free.assert_called_once_with('i')
+
+    def test_placement_that_does_not_answer(self):
+        self.free.side_effect = exception.PlacementAPIConnectFailure()
+        self.cloud.instances['i'] = model.Instance(
+            None, None, task='unshelving', is_offloaded=True)
+        self.cloud.allocations[NODE] = {'i'}
+        self.assertRaises(ValueError, self._unshelve)
+        self.me.run_pass()
+        # Nova ends the task after that.
+        self.nova.change_instance('i', task=None)
+        self.free.reset_mock(side_effect=True)
+        self.me.run_pass()
+        self.free.assert_called_once_with('i')
+        self.assertEqual(frozenset(), self.me.ring.memory.unfreed)
 
     def test_nothing_is_undone_after_a_success(self):
         with self.driver._reserved(self.instance, self.place()):

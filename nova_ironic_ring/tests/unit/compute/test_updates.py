@@ -28,6 +28,7 @@ from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import turns
 from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.passing import node_places
+from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import nova_tracker
 from nova_ironic_ring.tests.unit.compute import base
 
@@ -120,10 +121,9 @@ class UpdatesTestCase(WatchedTestCase):
 
     def test_provider_that_the_scheduler_is_wrongly_kept_away_from(self):
         node = self.other()
-        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
-            json=lambda: {'resource_providers': [
-                {'uuid': each} for each in self.cloud.rows
-                if 'required' not in url or each in (node, *self.theirs())]})
+        fake_nova.list_providers(self.me.placement, lambda url: [
+            each for each in self.cloud.rows
+            if 'required' not in url or each in (node, *self.theirs())])
         forget = self.me.placement.invalidate_resource_provider
         forget.reset_mock()
         self.assertEqual({node}, self.changed())
@@ -186,18 +186,16 @@ class UpdatesTestCase(WatchedTestCase):
         node = self.other()
         self.start_again()
         placed = [each for each in self.cloud.rows if each != node]
-        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
-            json=lambda: {'resource_providers': [
-                {'uuid': each} for each in placed if 'required' not in url]})
+        fake_nova.list_providers(self.me.placement, lambda url: [
+            each for each in placed if 'required' not in url])
         self.assertEqual({node}, self.changed())
 
     def test_service_that_was_enabled_while_it_was_down(self):
         node = self.other()
         self.start_again()
-        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
-            json=lambda: {'resource_providers': [
-                {'uuid': each} for each in self.cloud.rows
-                if 'required' not in url or each == node]})
+        fake_nova.list_providers(self.me.placement, lambda url: [
+            each for each in self.cloud.rows
+            if 'required' not in url or each == node])
         self.assertEqual({node}, self.changed())
 
     def test_turns_wait_for_the_end_of_the_start(self):
@@ -278,10 +276,9 @@ class UpdatesTestCase(WatchedTestCase):
         self.run_pass()
         # Nova tells of those that the tracker has.
         self.me.tracked.clear()
-        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
-            json=lambda: {'resource_providers': [
-                {'uuid': each} for each in self.cloud.rows
-                if 'required' not in url]})
+        fake_nova.list_providers(self.me.placement, lambda url: [
+            each for each in self.cloud.rows
+            if 'required' not in url])
         told = self.tell(False)
         # The row of one of them has the time of each pass, so it is tracked.
         self.assertEqual(dict.fromkeys(
@@ -303,12 +300,10 @@ class UpdatesTestCase(WatchedTestCase):
         told.clear()
         self.nova.change_service('me', disabled=True)
 
-        def answer(url, **_):
+        def answer(url):
             self.nova.change_service('me', disabled=False)
-            return mock.Mock(json=lambda: {'resource_providers': [
-                {'uuid': each} for each in self.cloud.rows
-                if 'required' not in url]})
-        self.me.placement.get.side_effect = answer
+            return [each for each in self.cloud.rows if 'required' not in url]
+        fake_nova.list_providers(self.me.placement, answer)
         self.run_pass()
         self.assertEqual({}, told)
 
@@ -389,10 +384,8 @@ class MovesTestCase(WatchedTestCase):
         self.assertEqual(self.kill(), self.tracked)
 
     def test_node_without_a_provider(self):
-        ask = self.me.placement.get_allocations_for_resource_provider
-        ask.side_effect = (
-            exception.ResourceProviderAllocationRetrievalFailed(
-                rp_uuid='it', error='{"errors": [{"status": 404}]}'))
+        fake_nova.interpose(self.me.placement.get, '/allocations',
+                            lambda url: fake_nova.answer(404))
         self.assertEqual(self.kill(), self.tracked)
 
     def test_placement_that_does_not_answer(self):
@@ -584,10 +577,9 @@ class MovesTestCase(WatchedTestCase):
         self.assertEqual(set(), self.changed())
         # Nova's API has read which nodes a has, and comes to this one now.
         node = min(came)
-        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
-            json=lambda: {'resource_providers': [
-                {'uuid': each} for each in self.cloud.rows
-                if 'required' not in url and each != node]})
+        fake_nova.list_providers(self.me.placement, lambda url: [
+            each for each in self.cloud.rows
+            if 'required' not in url and each != node])
         self.assertEqual({node}, self.changed())
 
     def test_nodes_of_a_service_that_was_disabled(self):
@@ -595,9 +587,8 @@ class MovesTestCase(WatchedTestCase):
         self.useFixture(base.fixtures.MockPatchObject(
             placement.Placement, '_change_status',
             lambda port, node, enabled: told.append((node, enabled)) or True))
-        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
-            json=lambda: {'resource_providers': [
-                {'uuid': each} for each in self.theirs]})
+        fake_nova.list_providers(
+            self.me.placement, lambda url: self.theirs)
         came = self.kill()
         self.assertEqual({(node, True) for node in came}, set(told))
 
@@ -744,10 +735,9 @@ class NovaTrackerTestCase(base.DriverTestCase):
         self.assertTrue(self.driver._is_to_update(self.node))
 
     def test_provider_of_a_node_that_is_offered(self):
-        self.me.placement.get.side_effect = lambda url, **_: mock.Mock(
-            json=lambda: {'resource_providers': [
-                {'uuid': each} for each in self.cloud.rows
-                if 'required' not in url and each != self.node]})
+        fake_nova.list_providers(self.me.placement, lambda url: [
+            each for each in self.cloud.rows
+            if 'required' not in url and each != self.node])
         self.offer_all()
         self.assertTrue(self.driver._is_to_update(self.node))
 

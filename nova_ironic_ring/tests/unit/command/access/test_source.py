@@ -557,14 +557,15 @@ class PlacementTestCase(SourceTestCase):
 
     def setUp(self):
         super().setUp()
-        self.status = 404
+        self.status, self.text = 404, '"status": 404'
         self.asked: list[tuple[str, str]] = []
         self.patch(self.source, '_placement', types.SimpleNamespace(
             request=self._request))
 
     def _request(self, url, method, **options):
         self.asked.append((method, url))
-        return types.SimpleNamespace(status_code=self.status, json=dict)
+        return types.SimpleNamespace(
+            status_code=self.status, json=dict, text=self.text)
 
     def test_provider_that_is_gone(self):
         # Else what is left beside it could never be removed.
@@ -579,6 +580,12 @@ class PlacementTestCase(SourceTestCase):
         self.assertRaisesRegex(
             errors.CommandError, 'Placement refuses "DELETE .*" with status '
             '409: see .* --allocations', self.source.delete_provider, NODES[0])
+
+    def test_provider_of_which_a_proxy_knows_nothing(self):
+        self.text = '<html>404</html>'
+        self.assertRaisesRegex(
+            errors.CommandError, 'status 404: see',
+            self.source.delete_provider, NODES[0])
 
     def test_no_placement_there(self):
         self.assertRaisesRegex(

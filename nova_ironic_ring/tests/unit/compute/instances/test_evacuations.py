@@ -10,6 +10,7 @@ from oslo_utils import timeutils
 from oslotest import base
 
 from nova_ironic_ring.compute.instances import evacuations
+from nova_ironic_ring.tests.fixtures import fake_nova
 from nova_ironic_ring.tests.fixtures import nova_database
 
 INSTANCE, NODE = nova_database.INSTANCE, nova_database.NODE
@@ -30,10 +31,10 @@ class SettleTestCase(base.BaseTestCase):
         self.node.return_value.id = NODE
         self.source.get_info.return_value.state = power_state.RUNNING
         self.client = self.source.virtapi.reportclient
-        self.client.get_allocs_for_consumer.side_effect = lambda *_: {
-            'allocations': {
+        self.client.get.side_effect = lambda *_, **__: fake_nova.answer(
+            allocations={
                 each: {'generation': 1, 'resources': {'CUSTOM_GOLD': 1}}
-                for each in (NODE, OTHER)}, 'consumer_generation': 3}
+                for each in (NODE, OTHER)}, consumer_generation=3)
 
     def _read(self) -> objects.Instance:
         return objects.Instance.get_by_uuid(

@@ -146,14 +146,65 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
             self.assertEqual({'new'}, self.cloud.allocations[self.node])
 
     def test_nova_does_not_answer(self):
-        self.build()
-        self.cloud.arrived['new'] = 'me'
-        with mock.patch.object(
-                self.me.ring.nova.__class__, 'unclaimed',
-                side_effect=exception.CellTimeout()):
-            self.restart(())
-        # It does not keep the service from starting.
-        self.assertEqual(('building', 'scheduling'), self.state())
+        for begin, before, after in (
+                (self.build, ('building', 'scheduling'), ('error', None)),
+                (lambda: self._unshelve('unshelving'),
+                 ('shelved_offloaded', 'unshelving'),
+                 ('shelved_offloaded', None))):
+            begin()
+            self.cloud.arrived['new'] = 'me'
+            with mock.patch.object(
+                    self.me.ring.nova.__class__, 'unclaimed',
+                    side_effect=exception.CellTimeout()):
+                self.restart(())
+            # It does not keep the service from starting.
+            self.assertEqual(before, self.state())
+            self.run_passes(2 * unclaimed.SEARCH_INTERVAL
+                            + unclaimed.PATIENCE + 120)
+            self.assertEqual(after, self.state())
+            self.assertEqual(set(), self.cloud.allocations[self.node])
+            self.assertEqual((), self.me.ring.memory.unclaimed)
+
+    def test_one_request_of_many_has_no_answer(self):
+        """The others are ended all the same, and that one later."""
+        ports = self.me.ring.world
+        for port, name in (
+                (ports.placement, 'providers_of'), (ports.placement, 'free'),
+                (ports.nova, 'arrived_at'), (ports.nova, 'end_build'),
+                (ports.nova, 'end_unshelve')):
+            with self.subTest(name=name):
+                for number, node in enumerate(sorted(self.cloud.nodes)[:6]):
+                    uuid = f'i-{number}'
+                    self.nova.put(uuid, None, None, **(
+                        {'task': 'unshelving', 'is_offloaded': True}
+                        if number % 2 else
+                        {'task': 'scheduling', 'is_building': True}))
+                    self.cloud.allocations[node] = {uuid}
+                    self.cloud.arrived[uuid] = 'me'
+                call, failed = getattr(port.__class__, name), []
+
+                def ask(self, uuid, *given):
+                    # That of a build, and that of an unshelving.
+                    if int(uuid[2:]) % 2 not in failed:
+                        failed.append(int(uuid[2:]) % 2)
+                        raise exception.PlacementAPIConnectFailure()
+                    return call(self, uuid, *given)
+                with mock.patch.object(port.__class__, name, ask):
+                    self.restart(())
+                self.assertLessEqual(4, self._ended())
+                self.run_passes(unclaimed.PATIENCE + 120)
+                self.assertEqual(6, self._ended())
+                self.assertEqual((), self.me.ring.memory.unclaimed)
+                self.assertEqual(
+                    frozenset(), self.me.ring.memory.unfreed)
+
+    def _ended(self):
+        """Count the instances whose task has ended, and that have no node."""
+        allocated = set().union(*self.cloud.allocations.values())
+        return sum(
+            each.task is None and not each.is_building
+            and uuid not in allocated
+            for uuid, each in self.cloud.instances.items() if 'i-' in uuid)
 
     def test_where_it_has_come_is_noted(self):
         self.build()

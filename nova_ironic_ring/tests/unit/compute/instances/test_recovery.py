@@ -173,8 +173,6 @@ class RecoveryTestCase(RecoveringTestCase):
 
     def test_evacuation_that_nobody_has_refused(self):
         self.nova.evacuated.add('instance')
-        self.me.placement.get_allocs_for_consumer.return_value = {
-            'allocations': {}}
         self.assertEqual(('active', None),
                          self._recover('active', 'rebuilding'))
         # Which sets to ERROR what was being rebuilt.

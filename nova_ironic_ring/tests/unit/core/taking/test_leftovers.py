@@ -290,6 +290,21 @@ class LeftoversTestCase(base.PassTestCase):
             self.assertNotIn('delete_row', self.asked)
             self.cloud.nodes[node] = clouds.Node()
 
+    def test_provider_that_cannot_be_deleted_yet(self):
+        """Without the row, nobody would look for the provider again."""
+        node = self.gone[0]
+        self._vanish(node)
+        self.cloud.providers.add(node)
+        for _ in range(3):
+            # It is gone for one pass only, as are all that stand before it.
+            self.before['delete_provider'] = _fail
+            self._clean()
+            self._is_kept(node)
+            self.assertIn(node, self.cloud.providers)
+        self._clean()
+        self.assertNotIn(node, self.cloud.providers)
+        self.assertNotIn(node, self.cloud.rows)
+
     def test_row_that_another_has_by_now(self):
         node = self.gone[0]
         self._vanish(node)

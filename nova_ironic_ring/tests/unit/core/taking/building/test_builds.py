@@ -354,24 +354,56 @@ class BuildsTestCase(base.BaseTestCase):
         (event,) = settled.happened
         self.assertEqual(('node', None, 'Dead'), (
             event.node, event.instance, event.host))
-        self.assertEqual(((), []), (settled.left, settled.taken))
+        self.assertEqual([], settled.taken)
         self.assertEqual(BUILD, self.cloud.instances['new'])
+        # A build that comes meanwhile comes to this service.
+        self._allocate(new=BUILD, old=GIVEN_UP, mine=SCHEDULED)
+        left = settled.left
+        for _ in range(2 * observation.LOOKS):
+            left = self._look_again(left).left
+        self.placement.is_away = False
+        self.assertEqual((), self._look_again(left).left)
+        self.assertTrue(self.cloud.instances['new'].is_given_up)
+        self.assertEqual({'mine'}, self.cloud.allocations['node'])
+        self.assertEqual(SCHEDULED, self.cloud.instances['mine'])
 
     def test_allocation_that_cannot_be_freed_yet(self):
         self._allocate(new=BUILD)
         self._change_before(
             lambda: setattr(self.placement, 'is_away', True))
-        settled = self._look()
+        this = self._pass()
+        this.memory.left_builds = tuple(builds.look(this, 'node', 'Dead'))
         self.assertEqual(
             [events.BuildEnded, events.BuildNotEnded],
-            [type(event) for event in settled.happened])
-        self.assertEqual(
-            (observation.LeftBuild('node', 'Dead', frozenset({'new'})),),
-            settled.left)
+            [type(event) for event in this.happened])
+        # However long that takes.
+        for _ in range(2 * observation.LOOKS):
+            builds.look_again(this)
+            builds.free_again(this)
+        self.assertEqual({'new'}, self.cloud.allocations['node'])
         self.placement.is_away = False
-        settled = self._look_again(settled.left)
-        self.assertEqual(_Settled(), settled)
+        builds.free_again(this)
         self.assertEqual(set(), self.cloud.allocations['node'])
+        self.assertEqual(frozenset(), this.memory.unfreed)
+
+    def test_allocation_of_what_is_unshelved_again(self):
+        shelved = model.Instance(None, None, is_offloaded=True)
+        this = self._pass()
+        for change, is_freed, is_left in (
+                ({'task': 'unshelving'}, False, True),
+                ({'host': 'a', 'node': 'node'}, False, False),
+                ({}, True, False)):
+            self._allocate(i=dataclasses.replace(shelved, **change))
+            this.memory.unfreed = frozenset({'i'})
+            builds.free_again(this)
+            self.assertEqual((is_freed, is_left), (
+                not self.cloud.allocations['node'],
+                bool(this.memory.unfreed)), change)
+        # Nova deletes it with the instance.
+        del self.cloud.instances['i']
+        this.memory.unfreed = frozenset({'i'})
+        builds.free_again(this)
+        self.assertEqual(frozenset(), this.memory.unfreed)
 
     def test_consumer_that_is_no_instance_yet(self):
         self._allocate(new=BUILD)
