@@ -61,6 +61,8 @@ class Session(session.Session):
                     'it has not answered another request within '
                     f'{self.hasty:g} s')
             kwargs.setdefault('timeout', self.hasty)
+            # Who waits has waited for the limit then.
+            kwargs['connect_retries'] = 0
         try:
             answer = super().request(*args, **kwargs)
         except exceptions.ConnectTimeout:

@@ -65,9 +65,9 @@ class LimitsTestCase(base.BaseTestCase):
         self.assertGreaterEqual(self.service.requests, 4)
 
     def test_what_the_operator_has_set(self):
-        self.config(group='placement', timeout=0.5)
+        self.config(group='placement', timeout=2)
         session = self.client()._client.session
-        self.assertEqual((0.5, 0.5), (session.timeout, session.hasty))
+        self.assertEqual((2, 2), (session.timeout, session.hasty))
 
     def test_requests_of_users_have_more_time(self):
         session = self.client()._client.session

@@ -10,7 +10,7 @@ import fixtures
 from nova import objects
 from oslotest import base
 
-from nova_ironic_ring.lab.inside import conductor
+from nova_ironic_ring.lab.inside import conductor_manager
 from nova_ironic_ring.lab.inside import lost
 
 _OURS = 'nova-compute keystoneauth1/5'
@@ -66,4 +66,5 @@ class LostTestCase(base.BaseTestCase):
                 (taken, 'refresh', False), (claimed, 'save', False),
                 (rebooted, 'save', False),
                 (objects.Instance(host=None), 'save', False)):
-            self.assertEqual(is_lost, conductor.is_of_ring(written, method))
+            self.assertEqual(
+                is_lost, conductor_manager.is_of_ring(written, method))
