@@ -7,6 +7,7 @@ import uuid
 import ddt
 from hypothesis import example
 from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies
 from oslotest import base
 
@@ -23,6 +24,7 @@ class TurnsTestCase(base.BaseTestCase):
         super().setUp()
         self.turns = turns.Turns(0)
 
+    @settings(deadline=None)
     @example(uuid.UUID('e3e70682-c209-4cac-629f-6fbed82c07cd'), -5885.0, 14.0)
     @given(strategies.uuids(), strategies.floats(-1e6, 1e6),
            strategies.floats(0, 100))
