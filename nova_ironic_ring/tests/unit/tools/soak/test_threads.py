@@ -28,9 +28,12 @@ class ThreadsTestCase(base.BaseTestCase):
 
     def _report(self) -> str:
         """Return what a service that is asked for its report writes."""
-        made = guru_meditation_report.TextGuruMeditation(mock.Mock())
-        with mock.patch.object(guru_meditation_report, 'cgen'), \
+        kind = guru_meditation_report.TextGuruMeditation
+        # Each driver that another test has started adds a section.
+        with mock.patch.object(kind, 'persistent_sections', [], create=True), \
+                mock.patch.object(guru_meditation_report, 'cgen'), \
                 mock.patch.object(guru_meditation_report, 'prgen'):
+            made = kind(mock.Mock())
             return f'a line of a log\n{made.run()}\nand one more\n'
 
     def _news(self, count: int, begin: Callable[[], object]) -> list[str]:
