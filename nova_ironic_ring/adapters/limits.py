@@ -20,6 +20,8 @@ from keystoneauth1 import exceptions
 from keystoneauth1 import session
 from oslo_config import cfg
 
+from nova_ironic_ring.adapters import nesting
+
 # A request that is not in haste may wait this many times as long: Ironic
 # answers some, such as those for a port of an instance, when its conductor has
 # done what they ask for, or has failed to do so within a minute.
@@ -69,6 +71,7 @@ class Session(session.Session):
             self._silent_at = time.monotonic()
             raise
         self._silent_at = None
+        nesting.read_shallow(answer)
         return answer
 
 

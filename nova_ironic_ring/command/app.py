@@ -134,6 +134,11 @@ class Command:
             self.app.status = LOOK
         return seen
 
+    def produce_output(self, parsed_args: argparse.Namespace,
+                       column_names: Sequence[str], data: Any) -> int:
+        return super().produce_output(  # type: ignore[misc]
+            parsed_args, column_names, display.printable(data, parsed_args))
+
 
 class Codes(Command):
     """A command with columns that are for programs.
@@ -155,8 +160,7 @@ class Codes(Command):
             parsed_args = argparse.Namespace(**{
                 **vars(parsed_args), 'columns': [
                     name for name in column_names if name not in self.codes]})
-        return super().produce_output(  # type: ignore[misc]
-            parsed_args, column_names, data)
+        return super().produce_output(parsed_args, column_names, data)
 
 
 def configure(files: Sequence[str], directory: str | None) -> None:

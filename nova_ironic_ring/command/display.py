@@ -24,7 +24,10 @@ from rich import progress
 from rich import table
 from rich import text
 
+from nova_ironic_ring.core.values import bounds
 
+# The formats that escape what is not printable.
+_ESCAPING = ('json', 'yaml')
 # The width of a column below which words are cut.
 _LEAST = 4
 
@@ -45,12 +48,19 @@ class Styled(columns.FormattableColumn[str]):
         return self._value
 
 
+class _Console(console.Console):
+    """Prints lines that cannot do anything else to a terminal."""
+
+    def print(self, *shown: Any, **kwargs: Any) -> None:
+        super().print(*map(_printable, shown), **kwargs)
+
+
 def make_console(stream: TextIO) -> console.Console:
-    """Make a console that prints lines unchanged, even above bars.
+    """Make a console that prints lines whole, even above bars.
 
     :param stream: where to
     """
-    return console.Console(
+    return _Console(
         file=stream, soft_wrap=True, markup=False, emoji=False,
         highlight=False)
 
@@ -173,6 +183,30 @@ def _cell(value: object) -> text.Text:
     if isinstance(value, Styled):
         return text.Text(value.human_readable(), style=value.style)
     return text.Text(str(value))
+
+
+def _printable(shown: Any) -> Any:
+    """Return what a terminal is to show, each text of it as one line."""
+    if isinstance(shown, str):
+        return bounds.line(shown)
+    if isinstance(shown, Styled):
+        return Styled(bounds.line(shown.human_readable()), shown.style)
+    if isinstance(shown, (list, tuple)):
+        return type(shown)(map(_printable, shown))
+    return shown
+
+
+def printable(data: Any, parsed_args: argparse.Namespace) -> Any:
+    """Return what a command shows, so that a terminal can show it.
+
+    Others write some of it, such as the last error of a node.
+
+    :param data: the values, or lines of values
+    :param parsed_args: the arguments, with the format, which may escape by
+        itself
+    """
+    return (data if parsed_args.formatter in _ESCAPING
+            else _printable(list(data)))
 
 
 def _widths(titles: Sequence[str], lines: Sequence[Sequence[Any]],

@@ -23,6 +23,7 @@ from oslo_reports import guru_meditation_report as gmr
 from oslo_utils import excutils
 
 from nova_ironic_ring.adapters import limits
+from nova_ironic_ring.adapters import lines
 from nova_ironic_ring.adapters import names
 from nova_ironic_ring.adapters.nova import arrivals
 from nova_ironic_ring.adapters import upstream
@@ -108,6 +109,7 @@ class SharedMixin(upstream.NodeCache, upstream.OwnNodes):
         :raises nova.exception.NovaException: if Nova lacks a name that this
             driver uses
         """
+        lines.install()
         # Before any of them is used.
         _look_at_nova()
         # Not Nova's own init_host, which does nothing but build its own ring.

@@ -39,6 +39,9 @@ _COUNTED_BY = ('num_os_type_', 'num_proj_', 'num_task', 'num_vm_')
 _LONGEST_TRAITS = 2048
 # Characters of a value that a complaint shows.
 _SHOWN = 40
+# Characters of a line of a log or of a terminal: a failed step of a deployment
+# says some hundred.
+_LONGEST_LINE = 8192
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,6 +176,26 @@ def shown(value: Any) -> str:
     """
     text = ascii(value)
     return text if len(text) <= _SHOWN else f'{text[:_SHOWN]}...'
+
+
+def line(text: str) -> str:
+    """Return a text that is one line of a log or of a terminal.
+
+    What others write, such as an agent whose error Ironic keeps, could
+    otherwise begin a new line that looks like one of this service, or move the
+    cursor of a terminal.
+
+    :param text: the text, parts of which may be written by anybody
+    :returns: the text with escapes in place of what is not printable, cut
+        after 8 192 characters
+    """
+    if len(text) > _LONGEST_LINE:
+        text = f'{text[:_LONGEST_LINE]}...'
+    if text.isprintable():
+        return text
+    return ''.join(
+        letter if letter.isprintable()
+        else letter.encode('unicode_escape').decode() for letter in text)
 
 
 def _complaint(name: str, value: Any) -> str:

@@ -2,6 +2,7 @@
 
 """Tests of what a terminal shows, and what a pipe does."""
 
+import argparse
 import dataclasses
 import io
 import json
@@ -10,6 +11,7 @@ import re
 import fixtures
 
 from nova_ironic_ring.command.access import errors
+from nova_ironic_ring.command import display
 from nova_ironic_ring.tests.unit.command import base
 from nova_ironic_ring.tests.unit.command import deployment
 
@@ -59,6 +61,17 @@ class DisplayTestCase(base.CommandTestCase):
         self.assertIn('12/14', self.err)
         self.assertIn('14/14', self.err)
         self.assertNotIn('/2', self.err)
+
+    def test_what_others_write_does_nothing_to_a_terminal(self):
+        stream = base.Terminal()
+        display.make_console(stream).print('a\x1b[2K\nb', 'c')
+        self.assertEqual('a\\x1b[2K\\nb c\n', stream.getvalue())
+        cells = [('a\nb', display.Styled('c\x1b', 'red'), 5)]
+        for name, made in ('value', 'a\\nb c\\x1b'), ('json', 'a\nb c\x1b'):
+            ((first, second, number),) = display.printable(
+                cells, argparse.Namespace(formatter=name))
+            self.assertEqual(made, f'{first} {second.human_readable()}')
+            self.assertEqual(5, number)
 
     def test_bar_whose_total_is_not_known_yet(self):
         self._undrain(base.Terminal)

@@ -132,3 +132,20 @@ class NumberTestCase(base.BaseTestCase):
     @ddt.unpack
     def test_what_a_column_takes(self, number, nearest):
         self.assertEqual(nearest, bounds.number(number))
+
+
+class LineTestCase(base.BaseTestCase):
+    """What is one line of a log or of a terminal."""
+
+    def test_line_that_can_be_shown(self):
+        for text in '', 'Zürich: 5 \\ s', '\u6771\u4eac':
+            self.assertEqual(text, bounds.line(text))
+
+    def test_what_would_be_something_else(self):
+        self.assertEqual(
+            r'a\nb\r\x1b[2K\x00\u2028\u202e\ud800\U000e0001',
+            bounds.line('a\nb\r\x1b[2K\0\u2028\u202e\ud800\U000e0001'))
+
+    def test_length(self):
+        self.assertEqual('x' * 8192, bounds.line('x' * 8192))
+        self.assertEqual('x' * 8192 + '...', bounds.line('x' * 8193))
