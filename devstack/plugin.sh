@@ -153,13 +153,15 @@ function configure_nova_ironic_ring_group {
     fi
 }
 
-# Choose the driver, for all services, and tries of Placement.
+# Choose the driver, for all services, and limits of what Placement does.
 function configure_nova_ironic_ring {
     local entry
     iniset "$NOVA_CONF" DEFAULT compute_driver ironic_ring.IronicRingDriver
     for entry in $NOVA_IRONIC_RING_OPTIONS; do
         iniset "$NOVA_CONF" ironic_ring "${entry%%=*}" "${entry#*=}"
     done
+    # Else a start waits without end while Placement is silent.
+    iniset "$NOVA_CONF" placement timeout 30
     # With its default, Placement may give one node to two builds.
     if is_service_enabled placement-api; then
         iniset "$PLACEMENT_CONF" placement allocation_conflict_retry_count 1

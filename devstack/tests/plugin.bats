@@ -86,7 +86,8 @@ refuses() {
 @test "post-config chooses the driver" {
     phase stack post-config
     has "$nova/nova.conf" \
-        "DEFAULT compute_driver = ironic_ring.IronicRingDriver"
+        "DEFAULT compute_driver = ironic_ring.IronicRingDriver" \
+        "placement timeout = 30"
     [ ! -s "$ROOT/calls" ]
 }
 

@@ -676,7 +676,8 @@ def _snapshot(found: _Records, instances: Mapping[str, snapshot.Instance],
         found.at, CONF.service_down_time, found.services, found.rows,
         instances, {}, frozenset(found.others), frozenset(found.other_rows),
         cell=cell, pools=found.pools, aggregates=found.aggregates,
-        unread=unread, twice=found.twice)
+        unread=unread, twice=found.twice,
+        is_start_unlimited=CONF.placement.timeout is None)
 
 
 def _liveness() -> Callable[[Mapping[str, object]], bool] | None:

@@ -48,6 +48,7 @@ class FindingCode(enum.Enum):
     FORCED_DOWN_AND_ALIVE = 'services', Severity.WARNING
     TIMEOUT_TOO_SHORT = 'configuration', Severity.WARNING
     FAILOVER_RAISED = 'configuration', Severity.WARNING
+    START_WITHOUT_LIMIT = 'configuration', Severity.WARNING
     RECORD_WITHOUT_NODE = 'rows', Severity.WARNING
     RECORDS_OF_LOST_SERVICE = 'services', Severity.WARNING
     INSTANCES_OF_LOST_SERVICE = 'services', Severity.ERROR

@@ -376,3 +376,18 @@ def failovers(seen: snapshot.Snapshot) -> Iterator[Finding]:
                 f'set failover_after to {said.failover_after:g} or more, and '
                 'send SIGHUP; or lower graceful_shutdown_timeout, and restart '
                 'the services', service.cell)
+
+
+def limits(seen: snapshot.Snapshot) -> Iterator[Finding]:
+    """A start that waits for Placement as long as that is silent.
+
+    :param seen: what was read
+    """
+    if seen.is_start_unlimited:
+        yield Finding(
+            FindingCode.START_WITHOUT_LIMIT, 'nova.conf of this host',
+            '[placement] timeout is unset: a nova-compute that starts while '
+            'Placement accepts connections and does not answer waits for as '
+            'long as that lasts, because Nova asks before it loads the driver',
+            'set [placement] timeout, for example to 30, in the nova.conf of '
+            'each nova-compute and of this host')

@@ -39,6 +39,7 @@ CHECKS: tuple[Check, ...] = (
     Check('Services forced down', services.forced),
     Check('Handover timeouts', services.timeouts),
     Check('Times until failover', services.failovers),
+    Check('Limits of requests', services.limits),
     Check('Records of nodes', records.rows),
     Check('Resource providers', records.providers),
     Check('Pools', pools.pools),

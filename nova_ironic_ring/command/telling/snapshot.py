@@ -177,6 +177,8 @@ class Snapshot:
         the cell; empty for one that nobody wanted
     :ivar twice: the names of the cells of each node that has a record in more
         than one, by node
+    :ivar is_start_unlimited: whether a nova-compute with the nova.conf of this
+        host waits for Placement without end when it starts
     """
 
     now: datetime.datetime
@@ -201,6 +203,7 @@ class Snapshot:
     unread: Mapping[str, str] = dataclasses.field(default_factory=dict)
     twice: Mapping[str, frozenset[str]] = dataclasses.field(
         default_factory=dict)
+    is_start_unlimited: bool = False
 
     def is_meant(self, cell: str | None) -> bool:
         """Return whether something in a cell is selected.

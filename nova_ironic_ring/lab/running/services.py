@@ -584,7 +584,7 @@ class NovaConfig:
             'keystone_authtoken': context.credentials('nova'),
             'service_user': context.credentials('nova') | {
                 'send_service_user_token': True},
-            'placement': context.credentials('nova'),
+            'placement': context.credentials('nova') | {'timeout': 30},
             'neutron': context.credentials('nova'),
             'ironic': context.credentials('nova') | {
                 # Ironic's own work on a node, which conflicts with Nova's,

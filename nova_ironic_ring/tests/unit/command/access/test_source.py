@@ -150,6 +150,12 @@ class NamesTestCase(base.BaseTestCase):
 
 class ReadTestCase(SourceTestCase):
 
+    def test_limit_of_a_start(self):
+        self.assertTrue(self.source.read().is_start_unlimited)
+        CONF.set_override('timeout', 60, 'placement')
+        self.addCleanup(CONF.clear_override, 'timeout', 'placement')
+        self.assertFalse(self.source.read().is_start_unlimited)
+
     def test_services(self):
         self.add_service('A', disabled=True, disabled_reason='bad RAM')
         self.add_service('b', forced_down=True)

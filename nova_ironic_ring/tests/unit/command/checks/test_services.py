@@ -87,6 +87,13 @@ class CheckTestCase(base.BaseTestCase):
                       finding.what)
         self.assertIn('set failover_after to 180 or more', finding.advice)
 
+    def test_start_without_a_limit(self):
+        finding = self._only(dataclasses.replace(
+            make(), is_start_unlimited=True))
+        self.assertEqual(('START_WITHOUT_LIMIT', 'configuration'), (
+            finding.code.name, finding.kind))
+        self.assertIn('[placement] timeout is unset', finding.what)
+
     def test_partitions_that_differ(self):
         finding = self._only(self._say(make(), 'b', partitions=64))
         self.assertEqual('configuration', finding.kind)
