@@ -8,9 +8,14 @@ import uuid
 
 from openstack.compute.v2 import server as sdk_server
 
+from nova_ironic_ring.lab.inside import lost
 from nova_ironic_ring.lab.running import services
 from nova_ironic_ring.lab import servers
 from nova_ironic_ring.tests.functional import base
+
+# Seconds: an answer that is lost is waited for, with the rpc_response_timeout
+# of a minute, in a pass and in the look after it.
+_LONG = 300
 
 
 class _FailoverTestCase(base.LabTestCase):
@@ -269,6 +274,34 @@ class SilenceTestCase(_FailoverTestCase):
         ironic.resume()
         self._wait_taken_over(self.server)
         self.assertReboots(self.server)
+
+
+class LostAnswersTestCase(_FailoverTestCase):
+    """The takers are not told that what they write was written."""
+
+    def test_work_that_was_under_way(self):
+        rebooting, stopping = self._boot_active('rebooting', 'stopping')
+        # Conductor and Placement answer nothing that a taker writes.
+        directory = self.lab.state.directory
+        self.addCleanup(lost.lose, directory, 0)
+        with self.frozen(self.dead):
+            self.cloud.compute.reboot_server(rebooting, 'HARD')
+            self.cloud.compute.stop_server(stopping)
+            lost.lose(directory, 1)
+            self._die()
+        for server in rebooting, stopping:
+            self.lab.wait('Another service for the server', lambda: (
+                self.show(server).compute_host != self.dead),
+                timeout=_LONG)
+        lost.lose(directory, 0)
+        for server, status in ((rebooting, 'ACTIVE'), (stopping, 'SHUTOFF')):
+            self.lab.wait('The end of its task', lambda: (
+                self.show(server).task_state is None), timeout=_LONG)
+            self.assertEqual(status, self.show(server).status)
+            self.lab.wait('The action', lambda: any(
+                action['action'] == 'ironic_ring_failover'
+                for action in self.ring_actions(server)), timeout=_LONG)
+        self._wait_taken_over(rebooting, stopping)
 
 
 class WorkUnderWayTestCase(_FailoverTestCase):

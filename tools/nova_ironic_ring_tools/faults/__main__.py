@@ -85,8 +85,10 @@ def _tables(silent: int) -> list[_Table]:
     return [
         _Table(handovers.COLUMNS, events.EVENTS, handovers.measure),
         _Table(deaths.COLUMNS, deaths.DEATHS, deaths.measure),
-        _Table(silences.COLUMNS, silences.SILENCES, functools.partial(
-            silences.measure, longest=silent), drivers=('ring', 'pool')),
+        *(_Table(silences.COLUMNS, rows, functools.partial(
+            silences.measure, longest=silent), drivers=(driver,))
+            for driver, rows in (('ring', silences.SILENCES),
+                                 ('pool', silences.WITH_POOLS))),
         _Table(recoveries.COLUMNS, recoveries.WORKS, recoveries.measure),
         _Table(builds.COLUMNS, builds.FAULTS, builds.measure,
                builds.one_at_a_time, tuple(_DRIVERS)),

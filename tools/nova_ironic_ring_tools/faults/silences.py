@@ -184,6 +184,9 @@ def _processes(lab: cloud.Lab, silence: Silence) -> list[process.Process]:
 # Seconds: the default of [ironic_ring] request_timeout, and what the lab has
 # for [placement] timeout.
 _LIMIT = 30
+# The default of [DEFAULT] rpc_response_timeout, in seconds: the answer to a
+# request that was under way may be lost.
+_RPC_LIMIT = 60
 
 # Without Ironic or Placement nothing is built: the tracker, which takes free
 # nodes, waits for both.
@@ -194,6 +197,12 @@ SILENCES = [
     Silence('Neutron silent', 'neutron'),
     Silence('Glance silent', 'glance'),
     Silence('conductor silent', 'nova-conductor', TAKEN),
-    Silence('RabbitMQ silent', 'rabbitmq', TAKEN),
+    Silence('RabbitMQ silent', 'rabbitmq', TAKEN, _RPC_LIMIT),
     Silence('MariaDB silent', 'mariadb', TAKEN),
 ]
+#: The same with pools: a server that comes into another pool has another
+#: allocation, and Placement asks Keystone whose request that is.
+WITH_POOLS = [
+    dataclasses.replace(each, delays=TAKEN)
+    if each.process in ('placement', 'keystone') else each
+    for each in SILENCES]
