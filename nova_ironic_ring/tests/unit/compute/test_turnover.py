@@ -10,6 +10,7 @@ import collections
 from collections.abc import Iterator, Mapping
 import dataclasses
 import functools
+import os
 import pathlib
 import random
 import re
@@ -28,8 +29,9 @@ from nova_ironic_ring.tests.unit.compute import base
 _PAGE = pathlib.Path(__file__).parents[4] / 'doc/source/contributor/design.rst'
 _OURS = 'nova_ironic_ring.'
 _CONTAINERS = (Mapping, set, frozenset, list, tuple, collections.deque)
-# So often nodes and hosts come, and how many nodes each time.
-_ROUNDS = 60
+# So often nodes and hosts come, and how many nodes each time: with the rounds
+# of "tox -e simulation", ten thousand of both.
+_ROUNDS = int(os.environ.get('TURNOVER_ROUNDS', '60'))
 _NODES = 10
 _LASTING = 3
 
@@ -112,7 +114,7 @@ class TableTestCase(unittest.TestCase):
 class TurnoverTestCase(base.DriverTestCase):
 
     #: The hosts that come each time.
-    HOSTS = 'xy'
+    HOSTS = 'opqrstuvwx'
 
     def setUp(self):
         super().setUp()
