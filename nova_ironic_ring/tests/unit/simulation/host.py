@@ -334,7 +334,14 @@ class Tracker(clouds.Tracker):
         # Nova's tracker writes to Placement first.
         self._service.reach_placement()
         self._service.activity.looked_at = self.cloud.now
-        super().take(node, result)
+        # Another pass may end meanwhile that does not know the node.
+        activity = self._service.activity
+        before = activity.steps
+        activity.steps = {**before, node: result.plan.steps[node]}
+        try:
+            super().take(node, result)
+        finally:
+            activity.steps = before
         row = self.cloud.rows.get(node)
         if node == result.work.node and row is not None and (
                 row.owner == self._service.name and row.last_pass is not None):
