@@ -141,6 +141,10 @@ class TurnoverTestCase(base.DriverTestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_ironic_ring.adapters.several.run',
             lambda call, given: list(map(call, given))))
+        # Of a node that has gone, a recovery waits half an hour, by a real
+        # clock, for the tracker to record it.
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_ironic_ring.compute.instances.recovery._PATIENCE', 1))
         self.metrics = metrics.Collector(self.me.ring, lambda: 0)
         #: What came in each round: the hosts, the nodes, the aggregate.
         self.rounds: collections.deque[
