@@ -56,7 +56,8 @@ class Session(session.Session):
             silent, or was silent just now and the request is in haste
         """
         silent_at = self._silent_at
-        if self.is_hasty or _HASTE.get():
+        is_hasty = self.is_hasty or _HASTE.get()
+        if is_hasty:
             if silent_at is not None and (
                     time.monotonic() - silent_at < self.hasty):
                 raise exceptions.ConnectTimeout(
@@ -68,7 +69,10 @@ class Session(session.Session):
         try:
             answer = super().request(*args, **kwargs)
         except exceptions.ConnectTimeout:
-            self._silent_at = time.monotonic()
+            # A request that is not in haste may wait for Ironic's conductor:
+            # Ironic is not silent then.
+            if is_hasty:
+                self._silent_at = time.monotonic()
             raise
         self._silent_at = None
         nesting.read_shallow(answer)

@@ -16,6 +16,33 @@ from nova_ironic_ring.core.values import bounds
 _OURS = 'nova_ironic_ring'
 
 
+class _Record(logging.LogRecord):
+    """A record to which formatters add only what stays within its lines.
+
+    Both are added when the record is written: the text of the exception that
+    is handled just then by oslo.log, behind the message, and the traceback.
+    """
+
+    @property
+    def error_summary(self) -> str | None:
+        """What oslo.log writes behind the message."""
+        return self.__dict__.get('error_summary')
+
+    @error_summary.setter
+    def error_summary(self, text: str | None) -> None:
+        self.__dict__['error_summary'] = text and bounds.line(text)
+
+    @property  # type: ignore[override]
+    def exc_text(self) -> str | None:
+        """The traceback."""
+        return self.__dict__.get('exc_text')
+
+    @exc_text.setter
+    def exc_text(self, text: str | None) -> None:
+        self.__dict__['exc_text'] = text and '\n'.join(
+            map(bounds.line, text.split('\n')))
+
+
 class _Factory:
     """Makes the records of the log.
 
@@ -26,11 +53,14 @@ class _Factory:
     def __init__(self, before: Any) -> None:
         self._before = before
 
-    def __call__(self, name: str, *args: Any, **kwargs: Any
+    def __call__(self, name: str | None, *args: Any, **kwargs: Any
                  ) -> logging.LogRecord:
         record: logging.LogRecord = self._before(name, *args, **kwargs)
-        # An audit line is JSON, which escapes by itself.
-        if name.partition('.')[0] == _OURS and name != audit.LOGGER:
+        # logging.makeLogRecord has no name. An audit line is JSON, which
+        # escapes by itself.
+        if name and name.partition('.')[0] == _OURS and name != audit.LOGGER:
+            if type(record) is logging.LogRecord:
+                record.__class__ = _Record
             try:
                 text = record.getMessage()
             except Exception:

@@ -1445,13 +1445,15 @@ def in_turn_with_tracker(call: Callable[[], _T]) -> _T:
 
     The tracker compares all providers that its client knows with those that
     the client knew a moment before, and deletes from Placement each provider
-    that one of the two lacks.
+    that one of the two lacks. The function is in haste, because a pass may
+    wait for it.
 
     :param call: the function
     :returns: what that returns
     """
     return utils.synchronized(
-        resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)(call)()
+        resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)(
+            limits.hasty(call))()
 
 
 def skip_allocations(source: NovaIronicDriver) -> None:

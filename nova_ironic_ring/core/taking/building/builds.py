@@ -49,7 +49,8 @@ def look_again(this: one_pass.Pass) -> None:
     """
     left: list[observation.LeftBuild] = []
     for each in this.memory.left_builds:
-        each = dataclasses.replace(each, looks=each.looks - 1)
+        if not each.is_unread:
+            each = dataclasses.replace(each, looks=each.looks - 1)
         kept = [each] if each.looks > 0 or each.is_unread else []
         # What was taken for the others has to be recovered.
         with this.going_on(
@@ -192,10 +193,13 @@ def end(this: one_pass.Pass, left: observation.LeftBuild, uuid: str,
     :param instance: what was read of it: it is to be built
     :returns: False if that is no longer so
     """
-    nova = this.world.nova
+    nova, memory = this.world.nova, this.memory
+    # Before the write: its answer may be lost.
+    memory.unfreed |= {uuid}
     if not (nova.end_unshelve(uuid) if instance.is_offloaded
             else nova.end_build(
                 uuid, left.host, instance.host is not None)):
+        memory.unfreed -= {uuid}
         return False
     this.happened.append((
         events.UnshelveEnded if instance.is_offloaded else events.BuildEnded

@@ -2,10 +2,13 @@
 
 """What others write stays within one line of the log."""
 
+import io
 import logging
 from typing import Any
 
 import fixtures
+from oslo_config import cfg
+from oslo_log import formatters
 from oslo_log import log as oslo_logging
 from oslotest import base
 
@@ -14,6 +17,17 @@ from nova_ironic_ring.adapters.trail import audit
 
 FORGED = ('Agent returned error: x\n2026-11-28 17:10:00.000 1 INFO '
           'nova_ironic_ring.compute.recording.log [-] Instance 1 is lost.')
+
+
+def _conf() -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    oslo_logging.register_options(conf)
+    conf.set_override('logging_exception_prefix', 'PREFIX ')
+    conf.set_override('logging_context_format_string', None)
+    conf.set_override(
+        'logging_default_format_string', '%(levelname)s %(message)s')
+    conf([])
+    return conf
 
 
 class LinesTestCase(base.BaseTestCase):
@@ -63,6 +77,32 @@ class LinesTestCase(base.BaseTestCase):
     def test_message_that_cannot_be_made(self):
         # As the handler says it of a message of others.
         self.assertRaises(TypeError, self.logged, '%d', 'no number')
+
+    def test_what_oslo_log_adds(self):
+        stream = io.StringIO()
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(formatters.ContextFormatter(
+            fmt='%(levelname)s %(message)s', datefmt='', config=_conf()))
+        logger = oslo_logging.getLogger('nova_ironic_ring.some')
+        logger.logger.addHandler(handler)
+        self.addCleanup(logger.logger.removeHandler, handler)
+        try:
+            raise RuntimeError(FORGED + '\x1b[2K')
+        except RuntimeError:
+            logger.exception('It failed.')
+            logger.warning('So it is left.')
+        said = stream.getvalue()
+        self.assertNotIn('\x1b', said)
+        lines_said = said.splitlines()
+        self.assertIn('It failed.: RuntimeError: Agent returned error: x\\n2026',
+                      lines_said[0])
+        for line in lines_said[1:-1]:
+            self.assertRegex(line, '^PREFIX ')
+        self.assertIn('So it is left.: RuntimeError: Agent', lines_said[-1])
+
+    def test_record_without_a_name(self):
+        # As the daemon of oslo.privsep makes them.
+        self.assertEqual('x', logging.makeLogRecord({'msg': 'x'}).getMessage())
 
     def test_factory_of_others(self):
         made = []

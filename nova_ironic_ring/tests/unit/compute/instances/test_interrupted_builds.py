@@ -198,6 +198,29 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
                 self.assertEqual(
                     frozenset(), self.me.ring.memory.unfreed)
 
+    def test_answers_of_all_writes_are_lost(self):
+        """What was ended without a word keeps no node."""
+        nova = self.me.ring.nova.__class__
+        for name, fields in (
+                ('end_build', {'task': 'scheduling', 'is_building': True}),
+                ('end_unshelve', {'task': 'unshelving',
+                                  'is_offloaded': True})):
+            with self.subTest(name=name):
+                self.nova.put('i-0', None, None, **fields)
+                self.cloud.allocations[self.node] = {'i-0'}
+                self.cloud.arrived['i-0'] = 'me'
+                write = getattr(nova, name)
+
+                def lose(self, *given):
+                    write(self, *given)
+                    raise exception.CellTimeout()
+                with mock.patch.object(nova, name, lose):
+                    self.restart(())
+                self.run_passes(120)
+                self.assertEqual(1, self._ended())
+                self.assertEqual(
+                    frozenset(), self.me.ring.memory.unfreed)
+
     def _ended(self):
         """Count the instances whose task has ended, and that have no node."""
         allocated = set().union(*self.cloud.allocations.values())
