@@ -615,6 +615,7 @@ class Invariants:
         """
         rings = {group: self._ring(members) for group in groups
                  if (members := self.world.members(group))}
+        scarce = self.scarce(groups)
         self._check_elsewhere()
         owed = self.world.writes.left(self.cloud.instances)
         if owed is not None:
@@ -640,21 +641,24 @@ class Invariants:
                     self.world.fail(f'{found.instance} is still on node '
                                     f'{short(node)}')
             elif desired is not None and owner != desired and not (
-                    self._is_scarce(group, owner)):
+                    group in scarce and owner in self.world.members(group)):
                 self.world.fail(f'node {short(node)} is with {owner} '
                                 f'and not with {desired}')
         if is_ours:
             self._check_builds(rings, None in groups)
 
-    def _is_scarce(self, group: str | None, owner: str | None) -> bool:
-        """Return whether there are fewer nodes than services for them.
+    def scarce(self, groups: list[str | None]) -> set[str | None]:
+        """Return the groups that have fewer nodes than services.
 
         A service without a node is not known to the others: they may take one
         from each other in turn (the design page, "Limits").
+
+        :param groups: the conductor groups
         """
-        members = self.world.members(group)
-        return owner in members and len(members) > sum(
-            found.group == group for found in self.cloud.nodes.values())
+        return {group for group in groups if len(
+            self.world.members(group)) > sum(
+                None in groups or found.group == group
+                for found in self.cloud.nodes.values())}
 
     def _ring(self, members: set[str]) -> ring.Ring:
         """Return the ring of services, and see that all agree on it.

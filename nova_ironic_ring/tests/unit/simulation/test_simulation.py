@@ -317,6 +317,8 @@ class Machine(BaseMachine):
         self.world.log('from here on, it is quiet')
         self.world.run(self.world.quiet_from() - self.world.now + self.QUIET)
         self._check_settled()
+        if self.world.rules.scarce(list(self.GROUPS)):
+            return
         before = len(self.world.rules.moves)
         self.world.run(3 * times.PASS_INTERVAL)
         if len(self.world.rules.moves) != before:
