@@ -32,7 +32,7 @@ class _Record(logging.LogRecord):
     def error_summary(self, text: str | None) -> None:
         self.__dict__['error_summary'] = text and bounds.line(text)
 
-    @property  # type: ignore[override]
+    @property
     def exc_text(self) -> str | None:
         """The traceback."""
         return self.__dict__.get('exc_text')

@@ -15,7 +15,7 @@ from oslotest import base
 from nova_ironic_ring.adapters import lines
 from nova_ironic_ring.adapters.trail import audit
 
-FORGED = ('Agent returned error: x\n2026-11-28 17:10:00.000 1 INFO '
+FORGED = ('Agent returned: x\n2026-11-28 17:10:00.000 1 INFO '
           'nova_ironic_ring.compute.recording.log [-] Instance 1 is lost.')
 
 
@@ -49,7 +49,7 @@ class LinesTestCase(base.BaseTestCase):
 
     def test_text_of_others_begins_no_line(self):
         (said,) = self.logged('Node %s: %s', 'n', FORGED)
-        self.assertIn('error: x\\n2026-11-28', said)
+        self.assertIn('returned: x\\n2026-11-28', said)
 
     def test_error_of_others(self):
         (said,) = self.logged('%(error)s', {'error': ValueError(FORGED)})
@@ -94,7 +94,7 @@ class LinesTestCase(base.BaseTestCase):
         said = stream.getvalue()
         self.assertNotIn('\x1b', said)
         lines_said = said.splitlines()
-        self.assertIn('It failed.: RuntimeError: Agent returned error: x\\n2026',
+        self.assertIn('It failed.: RuntimeError: Agent returned: x\\n2026',
                       lines_said[0])
         for line in lines_said[1:-1]:
             self.assertRegex(line, '^PREFIX ')
