@@ -18,6 +18,8 @@ from nova_ironic_ring_tools.soak import world as worlds
 # Seconds.
 _PATIENCE = 60
 _OUTAGE = (0.0, 20.0)
+# The states of a server that no service has claimed yet.
+_BUILDING = ('scheduling', 'BUILD')
 
 
 def restart_database(world: worlds.World) -> str | None:
@@ -72,6 +74,10 @@ def _is_quiet(world: worlds.World) -> bool:
     if operators.wait(lambda: _busy(world) <= world.stuck, _PATIENCE):
         return True
     last = _busy(world)
+    if world.away and any(
+            state in _BUILDING for _, state in last - world.stuck):
+        # Its message may wait for a service that is away, and would be lost.
+        return False
     world.stuck |= first & last
     return last <= world.stuck
 

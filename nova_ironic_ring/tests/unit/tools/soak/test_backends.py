@@ -76,6 +76,14 @@ class QuietTestCase(base.BaseTestCase):
             setattr, self.server, 'task_state', 'spawning')
         self.assertIsNone(self._restart())
 
+    def test_build_that_may_wait_for_a_service_that_is_away(self):
+        self.server.status, self.server.task_state = 'BUILD', 'scheduling'
+        self.world.away['compute-2'] = worlds.ABSENCES[0], 9
+        self.assertIsNone(self._restart())
+        self.world.away.clear()
+        # Nobody gets it any more.
+        self.assertIsNotNone(self._restart())
+
     def test_what_is_stuck(self):
         self.volume.status = 'attaching'
         self.assertIsNotNone(self._restart())
