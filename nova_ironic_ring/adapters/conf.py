@@ -34,29 +34,6 @@ own ironic driver uses, so that services of both drivers see the same ring.
 All services that share nodes must have the same value: with different ones
 they disagree about the owner of a node.""")
 
-handover_opt = cfg.StrOpt(
-    'handover',
-    default='cooperative',
-    mutable=True,
-    choices=[
-        ('cooperative',
-         'A service takes a free node from a live service only with the '
-         'consent of that service. Each node changes hands once, and builds '
-         'that are under way are not disturbed.'),
-        ('immediate',
-         "The rule of Nova's own ironic driver: in its next pass, each "
-         'service takes the free nodes that its ring assigns to it. While '
-         'two services see different rings, nodes move back and forth '
-         'between them.'),
-    ],
-    help="""
-How a node without an instance goes from one live service to another.
-
-Related options:
-
-* ``[ironic_ring] handover_timeout``
-""")
-
 handover_timeout_opt = cfg.IntOpt(
     'handover_timeout',
     default=0,
@@ -76,7 +53,6 @@ service, the log has a WARNING.
 Related options:
 
 * ``[DEFAULT] update_resources_interval``: the time between two passes
-* ``[ironic_ring] handover``: with ``immediate``, this option is ignored
 """)
 
 vanished_nodes_limit_opt = cfg.IntOpt(
@@ -223,7 +199,6 @@ should have the same value.
 
 Related options:
 
-* ``[ironic_ring] handover``: with ``immediate``, this option is ignored
 * ``[ironic_ring] failover_after``: when a service is dead
 """)
 
@@ -419,7 +394,7 @@ Related options:
 * ``[ironic_ring] metrics_cert_file``
 """)
 
-ring_opts = [partitions_opt, handover_opt, handover_timeout_opt,
+ring_opts = [partitions_opt, handover_timeout_opt,
              vanished_nodes_limit_opt, failed_node_wait_opt,
              full_update_interval_opt, changes_interval_opt,
              request_timeout_opt,

@@ -47,7 +47,6 @@ def read(conf: cfg.ConfigOpts) -> settings.Settings:
         partitions=ours.partitions,
         pass_interval=_pass_interval(conf),
         report_interval=conf.report_interval,
-        cooperative=ours.handover == 'cooperative',
         handover_timeout=ours.handover_timeout or 2 * _pass_interval(conf),
         measures_passes=not ours.handover_timeout,
         fails_over=ours.instance_mobility in ('failover', 'follow'),

@@ -158,7 +158,7 @@ def _target(seen: snapshot.Snapshot, host: str) -> snapshot.Service:
             'could not look after the instance.')
     key = seen.key(target.record.name)
     following = [name for name, each in seen.profiles.items()
-                 if each.effective_mobility == 'follow' and name in seen.hosts
+                 if each.mobility == 'follow' and name in seen.hosts
                  and seen.key(name) == key]
     if following:
         raise errors.CommandError(

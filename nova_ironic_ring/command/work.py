@@ -58,13 +58,13 @@ class Worker(steps.Changer):
                 f'{plural.of(count, "free node")}.')
         if instances and held and (
                 name not in seen.profiles
-                or seen.profiles[name].effective_mobility != 'follow'):
+                or seen.profiles[name].mobility != 'follow'):
             raise errors.CommandError(
                 'The ' + plural.of(
                     held, f'instance of {host} stays',
                     f'instances of {host} stay') + ' with it: set '
-                '[ironic_ring] instance_mobility = follow (with handover = '
-                'cooperative) on all services and send SIGHUP, or leave out '
+                '[ironic_ring] instance_mobility = follow on all services '
+                'and send SIGHUP, or leave out '
                 f'--instances. {host} says what it has set with its next '
                 'pass.')
         planned = [] if service.record.disabled else [steps.PlannedStep(
@@ -152,12 +152,12 @@ class Worker(steps.Changer):
                 'add --alive if you are sure of that.')
         unable = [taker for taker in sorted(takers)
                   if taker not in seen.profiles
-                  or seen.profiles[taker].effective_mobility == 'pinned']
+                  or seen.profiles[taker].mobility == 'pinned']
         if held and unable:
             raise errors.CommandError(
                 f'{", ".join(unable)} would not take over instances: set '
-                '[ironic_ring] instance_mobility = failover (with handover = '
-                'cooperative) there, and send SIGHUP; or [DEFAULT] '
+                '[ironic_ring] instance_mobility = failover there, and send '
+                'SIGHUP; or [DEFAULT] '
                 'compute_driver = ironic_ring.IronicRingDriver, and restart '
                 'it.')
         planned = [] if service.record.forced_down else [steps.PlannedStep(

@@ -97,8 +97,7 @@ class Nova:
             if model.canonical(row.host) != me))
         return [dataclasses.replace(
             self._service(service), last_pass=said.last_pass, is_asked=True,
-            scope=said.scope, by_shards=said.by_shards, held=said.held,
-            protocol=said.protocol)
+            scope=said.scope, by_shards=said.by_shards, held=said.held)
             for service, row in found if (said := row_of(row))]
 
     def last_passes(self, hosts: Collection[str]
@@ -566,8 +565,7 @@ def row_of(row: objects.ComputeNode) -> model.Row:
                      stats.read_held(row.stats, row.host),
                      stats.read_consent(row.stats, row.host),
                      stats.read_count(row.stats, row.host),
-                     stats.read_made(row.stats, row.host),
-                     said.protocol if said else profile.FIRST_PROTOCOL)
+                     stats.read_made(row.stats, row.host))
 
 
 def instance_of(instance: objects.Instance, is_given_up: bool

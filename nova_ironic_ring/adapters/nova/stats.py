@@ -37,7 +37,7 @@ _MADE = 'ironic_ring:made'
 _FAILURES = 'ironic_ring:failures'
 # The number of them in a report: a row has 64 KiB for all statistics.
 _MOST_FAILURES = 20
-# Whoever knows a lower version only does not go by an offer or a consent.
+# Whoever knows another version does not go by an offer or a consent.
 _PROTOCOL = 'ironic_ring:protocol'
 _OURS = 'ironic_ring'
 
@@ -59,7 +59,7 @@ def offer(giver: str, taker: str) -> dict[str, str]:
         may now
     """
     return {_GIVER: model.canonical(giver), _TAKER: model.canonical(taker),
-            _PROTOCOL: str(profile.OFFERS)}
+            _PROTOCOL: str(profile.PROTOCOL)}
 
 
 def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
@@ -78,16 +78,7 @@ def taker(stats: Mapping[str, str] | None, owner: str) -> str | None:
 
 def _is_understood(stats: Mapping[str, str]) -> bool:
     """Return whether a row uses offers and consent as this release does."""
-    return _knows(stats.get(_PROTOCOL, str(profile.FIRST_PROTOCOL)))
-
-
-def _knows(version: str) -> bool:
-    """Return whether this release knows a version of the protocol.
-
-    :param version: the version, as the row has it
-    """
-    return version.isdecimal() and profile.understands(
-        profile.PROTOCOL, int(version))
+    return stats.get(_PROTOCOL) == str(profile.PROTOCOL)
 
 
 def consent(host: str, ring: str) -> dict[str, str]:
@@ -97,7 +88,7 @@ def consent(host: str, ring: str) -> dict[str, str]:
     :param ring: the fingerprint of the ring that names the taker of each
     """
     return {_RING: f'{model.canonical(host)} {ring}',
-            _PROTOCOL: str(profile.OFFERS)}
+            _PROTOCOL: str(profile.PROTOCOL)}
 
 
 def read_consent(stats: Mapping[str, str] | None, owner: str) -> str | None:
@@ -133,14 +124,13 @@ def read_profile(stats: Mapping[str, str] | None, owner: str
     owner = model.canonical(owner)
     try:
         found = json.loads((stats or {})[_PROFILE])
-        # The first releases did not name the author.
-        if found.get('from', owner) != owner:
+        if found['from'] != owner:
             return None
         known = {field.name: found[field.name]
                  for field in dataclasses.fields(profile.Profile)
                  if field.name in found}
         names = tuple(map(str, known.get('names', ())))
-        protocol = int(known.get('protocol', profile.FIRST_PROTOCOL))
+        protocol = int(known['protocol'])
         listed = {name: tuple(map(str, known[name]))
                   for name in ('capabilities', 'traits')
                   if known.get(name) is not None}
@@ -168,7 +158,7 @@ def say_last_pass(host: str, said: model.LastPass) -> dict[str, str]:
     """
     consent = {} if said.consent is None else {'lets': {
         'ring': said.consent.ring, 'but': sorted(said.consent.but),
-        'protocol': profile.BY_RING}}
+        'protocol': profile.PROTOCOL}}
     return _say(host, _PASSES, {
         'cycle': round(said.cycle), **consent,
         **({'at': said.at.isoformat()} if said.at else {})})
@@ -202,7 +192,7 @@ def _read_by_ring(said: Mapping[str, Any] | None) -> model.Consent | None:
     if said is None:
         return None
     try:
-        if _knows(str(said['protocol'])):
+        if said['protocol'] == profile.PROTOCOL:
             return model.Consent(
                 str(said['ring']), frozenset(map(str, said['but'])))
     except (KeyError, TypeError):

@@ -662,8 +662,7 @@ def _rows(found: Iterable, cell: str) -> _Rows:
             owner, stats.taker(values, owner),
             stats.read_last_pass(values, owner),
             held=stats.read_held(values, owner), node=node, cell=cell,
-            profile=profile, protocol=(
-                profile.protocol if profile else model.FIRST_PROTOCOL),
+            profile=profile,
             failed=stats.read_failures(values, owner)))
     return _Rows(kept, other_hosts)
 

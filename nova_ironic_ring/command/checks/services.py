@@ -32,7 +32,6 @@ def configuration(seen: snapshot.Snapshot) -> Iterator[Finding]:
                     _State.MEMBER, _State.DISABLED)}
         for field, option in (
                 ('partitions', '[ironic_ring] partitions'),
-                ('handover', '[ironic_ring] handover'),
                 ('mobility', '[ironic_ring] instance_mobility'),
                 ('listing', '[ironic_ring] listing'),
                 ('capabilities', '[ironic_ring] pool_capabilities'),
@@ -284,17 +283,13 @@ def protocols(seen: snapshot.Snapshot) -> Iterator[Finding]:
         newest = max(spoken.values(), default=profile.PROTOCOL)
         older = [host for host in spoken if spoken[host] < newest]
         if older:
-            deaf = ', '.join(sorted(
-                host for host in older
-                if not profile.understands(spoken[host], newest)))
             words = '; '.join(f'{_hosts_with(spoken, value)}: {value}'
                               for value in sorted(set(spoken.values())))
             yield Finding(
                 FindingCode.PROTOCOLS_DIFFER, str(key),
                 f'the services speak different versions of the protocol '
-                f'({words}), and ' + (
-                    f'{deaf} do not take what others offer'
-                    if deaf else 'understand each other'),
+                f'({words}), and no free node goes from one version to '
+                'another',
                 f'upgrade this package on {", ".join(sorted(older))}, and '
                 'restart them', key.cell)
         elif newest > profile.PROTOCOL:

@@ -242,7 +242,7 @@ class Teller:
         """
         said = self._seen.profiles.get(host)
         if instance is None or said is None or (
-                said.effective_mobility == 'pinned') or (
+                said.mobility == 'pinned') or (
                 self._seen.states.get(str(instance.host_name))
                 is not membership.State.ABSENT):
             return None

@@ -274,7 +274,7 @@ def _as_said(seen: snapshot.Snapshot, row: snapshot.Row) -> model.Row:
         ring=_consent(seen, row) if is_pool else None)
     return row if said is None else dataclasses.replace(
         row, scope=said.scope, by_shards=said.listing == 'shards',
-        protocol=said.protocol, held=seen.held(row.owner_name))
+        held=seen.held(row.owner_name))
 
 
 def _consent(seen: snapshot.Snapshot, row: snapshot.Row) -> str | None:
@@ -285,8 +285,7 @@ def _consent(seen: snapshot.Snapshot, row: snapshot.Row) -> str | None:
     host = row.owner_name
     said = seen.profiles.get(host)
     key = seen.key(host) if host in seen.hosts else None
-    if said is None or key is None or said.mobility != 'follow' or (
-            said.handover != 'cooperative'):
+    if said is None or key is None or said.mobility != 'follow':
         return None
     return seen.rings[key].fingerprint
 

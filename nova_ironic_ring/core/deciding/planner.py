@@ -264,18 +264,16 @@ class _Planner:
     def _consent(self, steps: dict[str, Step]) -> model.Consent | None:
         """Make one consent for all nodes that are offered.
 
-        A row with an offer of its own keeps it, and members with an older
-        protocol get offers in rows.
+        A row with an offer of its own keeps it.
 
         :param steps: changed: those that the consent is for
         :returns: None if only a row or two would change, or if the list of
             exceptions would be too long
         """
-        owner, older = self.seen.standing.ring.owner, self.seen.standing.older
         found = {node: step for node, step in steps.items()
                  if step.offer is not None and self.seen.nodes[node] is None
                  and (row := self.seen.rows.get(node)) is not None
-                 and row.taker is None and owner(node) not in older}
+                 and row.taker is None}
         but = frozenset(node for node, step in found.items() if not step.offer)
         go = len(found) - len(but)
         if len(found) < 2 or go == 1 or go and len(but) >= consents.MOST:

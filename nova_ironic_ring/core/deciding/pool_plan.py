@@ -231,8 +231,6 @@ class _Planner:
     def _decide(self, uuid: str, known: model.Instance) -> decisions.Decision:
         """Decide on the instance of another, by the table for nodes."""
         host = str(known.host_name)
-        if not self.current.cooperative:
-            return decisions.Decision.LEAVE_INSTANCE
         return decisions.decide_on_instance(
             self.current.me, decisions.Occupied(
                 self.owner(uuid), False, host,
@@ -257,5 +255,4 @@ def consent(standing: observation.Standing, current: settings.Settings
     :returns: its fingerprint; None if nobody may
     """
     return standing.ring.fingerprint if (
-        current.cooperative and current.follows
-        and standing.may_take) else None
+        current.follows and standing.may_take) else None

@@ -18,7 +18,6 @@ from nova_ironic_ring.core.peers import shards
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.peers import vanished
 from nova_ironic_ring.core.values import model
-from nova_ironic_ring.core.values import profile
 
 # The number of passes in which nodes that were believed deleted count, so that
 # nodes that vanish one by one reach the limit as well.
@@ -88,10 +87,7 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
     memory.standing = observation.Standing(
         members, confidence.trust, was.ring.rebuilt(
             members.members, current.partitions, deal),
-        world.process.is_ending(), other_listing,
-        members.members - {current.me} - {
-            service.name for service in services
-            if service.protocol >= profile.BY_RING})
+        world.process.is_ending(), other_listing)
     this.happened.extend(_work_changed(was.membership, memory))
     this.happened.extend(map(events.DisputeEnded, ended.ended(
         disputes.Reason.OPTIONS_CHANGED, members)))
@@ -126,9 +122,6 @@ def _follow_settings(this: one_pass.Pass) -> disputes.Disputes:
     memory.settings, memory.disputes = current, disputes.Disputes()
     if was.scope != current.scope:
         memory.nodes = {}
-    if was.cooperative is not current.cooperative:
-        # When this service waited for nothing, nodes may have moved twice.
-        memory.waits = {}
     return ended
 
 
@@ -340,7 +333,7 @@ def _timeout_is_short(this: one_pass.Pass, were: Mapping[str, float]
     current, memory = this.current, this.memory
     are = memory.work_watch.too_slow(
         memory.standing.membership.members, current)
-    if current.cooperative and are and not were:
+    if are and not were:
         host, needed = max(sorted(are.items()), key=lambda each: each[1])
         yield events.TimeoutTooShort(host, needed, current.handover_timeout)
 

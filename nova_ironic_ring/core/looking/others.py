@@ -14,7 +14,6 @@ from nova_ironic_ring.core.peers import membership
 from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
-from nova_ironic_ring.core.values import profile
 
 
 def instances(this: one_pass.Pass, wanted: Mapping[str, str],
@@ -107,7 +106,7 @@ def consents(this: one_pass.Pass, rows: Iterable[model.Row],
     :returns: what each reports about its last good pass, by canonical name
     """
     owners = {row.owner for row in rows
-              if row.taker is None and row.protocol >= profile.BY_RING
+              if row.taker is None and row.scope is not None
               and members.state(row.owner).gives
               and row.owner_name != this.current.me}
     return this.world.nova.last_passes(sorted(owners)) if owners else {}

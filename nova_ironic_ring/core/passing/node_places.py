@@ -27,7 +27,6 @@ from nova_ironic_ring.core.taking import pool_takeover
 from nova_ironic_ring.core.taking import takeover
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
-from nova_ironic_ring.core.values import profile
 
 # The most rows of nodes that are waited for to read in a look.
 _ROWS = 500
@@ -336,7 +335,7 @@ def _one_by_one(this: one_pass.Pass, rows: Mapping[str, model.Row]
     me = this.current.me
     found = {node: row for node, row in rows.items() if row.taker == me}
     owners = sorted({row.owner for row in rows.values() if row.taker is None
-                     and row.protocol >= profile.BY_RING})
+                     and row.scope is not None})
     if found or not owners:
         return found
     asked = owners[_turn(this) % len(owners)]

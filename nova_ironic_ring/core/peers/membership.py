@@ -474,7 +474,7 @@ class Membership:
         :param host: its name, in any case
         :param current: this service's settings
         """
-        return current.cooperative and current.fails_over and self.is_dead(
+        return current.fails_over and self.is_dead(
             host, current.failover_after)
 
     def corrected(self, newer: 'Membership', alive: frozenset[str]

@@ -35,8 +35,6 @@ class Standing:
     :ivar is_ending: whether this service is about to end
     :ivar other_listing: canonical names of the members that say another
         ``listing`` than this service has
-    :ivar older: canonical names of the members that do not go by a consent by
-        ring
     """
 
     membership: Membership = Membership()
@@ -45,7 +43,6 @@ class Standing:
         default_factory=lambda: Ring((), 1))
     is_ending: bool = False
     other_listing: frozenset[str] = frozenset()
-    older: frozenset[str] = frozenset()
 
     @property
     def is_trusted(self) -> bool:

@@ -178,8 +178,7 @@ class Rings:
         :returns: how long each may need to hand over a node, in seconds
         """
         said = self._peers[host].profile
-        if said is None or not said.handover_timeout or (
-                said.handover != 'cooperative'):
+        if said is None or not said.handover_timeout:
             return {}
         return self._work.too_slow(members, settings.Settings(
             host, handover_timeout=said.handover_timeout))

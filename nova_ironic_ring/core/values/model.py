@@ -10,10 +10,6 @@ import datetime
 Nodes = Mapping[str, str | None]
 
 
-#: The version of the protocol of services that report none.
-FIRST_PROTOCOL = 1
-
-
 def canonical(host: str) -> str:
     """Return a host name in the form that all comparisons use.
 
@@ -150,7 +146,6 @@ class Service:
     :ivar by_shards: whether it says that it divides nodes by their shards, if
         all do
     :ivar held: the codes of the shards that it says it holds
-    :ivar protocol: the version of the protocol that it says it speaks
     """
 
     host: str
@@ -163,7 +158,6 @@ class Service:
     scope: Scope | None = None
     by_shards: bool = False
     held: frozenset[str] = frozenset()
-    protocol: int = FIRST_PROTOCOL
 
     @property
     def name(self) -> str:
@@ -213,7 +207,6 @@ class Row:
         it says nothing, as in the row of a node
     :ivar made_of: a fingerprint of what the owner has last made the row and
         the resource provider of; None if it says nothing
-    :ivar protocol: the version of the protocol that the owner says it speaks
     """
 
     owner: str
@@ -226,7 +219,6 @@ class Row:
     ring: str | None = None
     counted: Counted | None = None
     made_of: str | None = None
-    protocol: int = FIRST_PROTOCOL
 
     @property
     def owner_name(self) -> str:

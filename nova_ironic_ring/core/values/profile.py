@@ -12,41 +12,15 @@ import dataclasses
 import hashlib
 
 from nova_ironic_ring.core.values import kinds
-from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import settings
 
 # Longer lists are left out: the profile is in the row of each node.
 _MOST_NAMES = 50
 
-#: The version of the protocol that this release speaks: the format of what
-#: services write into their records for each other. It rises with each release
-#: that changes the meaning of offers. Profiles never change in that way,
-#: because services of any two releases have to find each other: a profile only
-#: grows.
-PROTOCOL = 3
-
-#: The version of services that report none, like the first releases.
-FIRST_PROTOCOL = model.FIRST_PROTOCOL
-
-#: The version of an offer in the row of a node, and of a consent in the row of
-#: a pool: those who know no later one understand them.
-OFFERS = 2
-
-#: The version from which on a service goes by a consent by ring.
-BY_RING = 3
-
-# The second version only adds its number to the first one. With the third, an
-# offer to a service that does not know it is as before.
-_SAME_AS_FIRST = 3
-
-
-def understands(reader: int, protocol: int) -> bool:
-    """Return whether a service may use what another one offers.
-
-    :param reader: the version of the protocol that the service speaks
-    :param protocol: that of the other one
-    """
-    return protocol <= max(reader, _SAME_AS_FIRST)
+#: The version of what services write into their records for each other. A
+#: service takes nothing by an offer or a consent of another version. Profiles
+#: only grow, so that services of any two versions find each other.
+PROTOCOL = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +34,6 @@ class Profile:
         member
     :ivar names: the hosts of its peer list, unless they are very many
     :ivar partitions: points on the ring for each member
-    :ivar handover: its rule of handing nodes over
     :ivar mobility: what it does with instances
     :ivar failover_after: seconds of silence after which a service is dead to
         it; 0 if only an operator's word makes it so
@@ -83,24 +56,15 @@ class Profile:
     peers: str | None = None
     names: tuple[str, ...] = ()
     partitions: int = 32
-    handover: str = 'cooperative'
     mobility: str = 'failover'
     failover_after: float = 0
     handover_timeout: float = 0
     listing: str = 'all'
-    protocol: int = FIRST_PROTOCOL
+    protocol: int = PROTOCOL
     capabilities: tuple[str, ...] | None = None
     traits: tuple[str, ...] | None = None
     pools_limit: int = 0
     failover_configured: float = 0
-
-    @property
-    def effective_mobility(self) -> str:
-        """What it does with instances, given its rule of handing nodes over.
-
-        Nova's rule leaves each instance with the service that built it.
-        """
-        return self.mobility if self.handover == 'cooperative' else 'pinned'
 
     @property
     def scope(self) -> settings.Scope:
@@ -126,7 +90,6 @@ def of(current: settings.Settings) -> Profile:
         None if current.peers is None else fingerprint(*current.peers),
         tuple(sorted(peers)) if len(peers) <= _MOST_NAMES else (),
         current.partitions,
-        'cooperative' if current.cooperative else 'immediate',
         'follow' if current.follows
         else 'failover' if current.fails_over else 'pinned',
         current.failover_after,
@@ -152,7 +115,6 @@ def settings_of(host: str, said: Profile | None, down_time: float
     return settings.Settings(
         host, down_time, said.scope,
         frozenset(said.names) if said.names else None, said.partitions,
-        cooperative=said.handover == 'cooperative',
         fails_over=said.mobility in ('failover', 'follow'),
         follows=said.mobility == 'follow',
         failover_after=said.failover_after,

@@ -26,7 +26,8 @@ class Settings:
     :ivar partitions: points on the ring for each member
     :ivar pass_interval: seconds between two passes of the resource tracker
     :ivar report_interval: seconds between two heartbeats
-    :ivar cooperative: whether nodes are handed over with consent
+    :ivar cooperative: whether nodes are handed over with consent; False for a
+        service with Nova's own driver, in a forecast
     :ivar handover_timeout: seconds to wait for the consent of a live owner
     :ivar measures_passes: whether that is no less than two passes, by the
         slower of the two services, as they have lately been

@@ -27,7 +27,6 @@ from nova_ironic_ring.core.values import kinds
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import pools
 from nova_ironic_ring.core.values import ports
-from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.values import settings
 
 _SIZE = pools.Size(1024, 10, 1)
@@ -90,7 +89,6 @@ class Row:
     :ivar ring: by which ring it lets others take its instances in pools
     :ivar counted: how many nodes it says there are
     :ivar made_of: what it says that row and provider were made of
-    :ivar protocol: the version of the protocol that it says it speaks
     """
 
     owner: str
@@ -105,7 +103,6 @@ class Row:
     ring: str | None = None
     counted: model.Counted | None = None
     made_of: str | None = None
-    protocol: int = profile.FIRST_PROTOCOL
 
     @classmethod
     def of(cls, row: model.Row) -> 'Row':
@@ -117,7 +114,7 @@ class Row:
         return cls(
             row.owner, None if row.taker is None else owner, row.taker, owner,
             row.last_pass, row.pool, row.scope, row.by_shards, row.held,
-            row.ring, row.counted, protocol=row.protocol)
+            row.ring, row.counted)
 
     def say(self, host: str, said: model.LastPass) -> None:
         """Write what a service says of its passes.
@@ -144,19 +141,16 @@ class Row:
             self.sayer == model.canonical(self.owner)) else None
 
     def say_settings(self, current: settings.Settings,
-                     held: frozenset[str] | None,
-                     protocol: int = profile.PROTOCOL) -> None:
+                     held: frozenset[str] | None) -> None:
         """Write which nodes a service divides.
 
         :param current: its settings
         :param held: the codes of the shards that it holds, if it divides nodes
             by their shards
-        :param protocol: the version of the protocol that it speaks
         """
         self._say_as(current.host)
         self.scope, self.by_shards = current.scope, current.by_shards
         self.held = held or frozenset()
-        self.protocol = protocol
 
     def _say_as(self, host: str) -> None:
         if self.sayer != model.canonical(host):
@@ -164,7 +158,6 @@ class Row:
             self.last_pass = self.scope = self.ring = self.counted = None
             self.made_of = None
             self.by_shards, self.held = False, frozenset()
-            self.protocol = profile.FIRST_PROTOCOL
 
 
 @dataclasses.dataclass
@@ -232,9 +225,6 @@ class Cloud:
 class Nova:
     """Nova's records, as one service reads and writes them."""
 
-    #: The version of the protocol that the service speaks.
-    protocol = profile.PROTOCOL
-
     def __init__(self, cloud: Cloud, host: str) -> None:
         """Choose the cloud.
 
@@ -257,8 +247,8 @@ class Nova:
         return [dataclasses.replace(
             self.cloud.services[name], last_pass=said[name].last_pass,
             is_asked=True, scope=said[name].scope,
-            by_shards=said[name].by_shards, held=said[name].held,
-            protocol=said[name].protocol) for name in found]
+            by_shards=said[name].by_shards, held=said[name].held)
+            for name in found]
 
     def _kept(self, hosts: Collection[str]) -> dict[str, str]:
         """Return the rows that were read before and can be read again.
@@ -317,7 +307,7 @@ class Nova:
                      held: frozenset[str] | None) -> None:
         row = self.cloud.rows.get(node)
         if row is not None and row.owner == self.host:
-            row.say_settings(current, held, self.protocol)
+            row.say_settings(current, held)
 
     def all_services(self) -> list[model.Service]:
         return list(self.cloud.services.values())
@@ -379,7 +369,7 @@ class Nova:
             if self.take_row(node, wanted.owner):
                 row = self.cloud.rows[node]
                 row.say(self.host, model.LastPass(said.current.pass_interval))
-                row.say_settings(said.current, said.held, self.protocol)
+                row.say_settings(said.current, said.held)
                 row.made_of = wanted.made_of
                 taken.add(node)
         return frozenset(taken)
@@ -717,9 +707,6 @@ class Process:
 class Tracker:
     """What Nova's resource tracker does with the nodes of a pass."""
 
-    #: The version of the protocol that the service speaks.
-    protocol = profile.PROTOCOL
-
     def __init__(self, cloud: Cloud, process: Process, world: ports.Ports,
                  current: settings.Settings) -> None:
         """Choose the service.
@@ -816,7 +803,7 @@ class Tracker:
             row.giver = None if step.in_row is None else self.current.me
             row.taker = step.in_row
             row.say(self.current.host, result.work.of(node, self.current))
-            row.say_settings(self.current, result.memory.held, self.protocol)
+            row.say_settings(self.current, result.memory.held)
             row.made_of = made_of.get(node, row.made_of)
         if result.memory.standing.is_disabled(self.current.me):
             self.cloud.kept_away.add(node)
@@ -942,5 +929,4 @@ def _read(row: Row) -> model.Row:
         row.held if row.sayer == owner else frozenset(),
         row.ring if row.sayer == owner else None,
         row.counted if row.sayer == owner else None,
-        row.made_of if row.sayer == owner else None,
-        row.protocol if row.sayer == owner else profile.FIRST_PROTOCOL)
+        row.made_of if row.sayer == owner else None)

@@ -22,7 +22,6 @@ from typing import Any
 import prettytable
 
 from nova_ironic_ring.core.values import ports
-from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.world import cloud as clouds
 from nova_ironic_ring_tools.benchmarks import growth_core
 
@@ -130,30 +129,16 @@ def _pool_look_at_death(count: int) -> collections.Counter[str]:
 class _Pair:
     """Two services; one of them gives free nodes to the other."""
 
-    def __init__(self, count: int, members: Sequence[str],
-                 protocol: int) -> None:
+    def __init__(self, count: int, members: Sequence[str]) -> None:
         """Let the services that have the nodes run some passes.
 
         :param count: how many nodes there are
         :param members: the names of these services
-        :param protocol: the version of the protocol that the service speaks
-            that takes nodes
         """
         self.cloud = growth_core.made(count, members, are_free=True)
         self.services = [growth_core.Service(self.cloud, host)
                          for host in members]
-        self.protocol = protocol
-        for service in self.services:
-            self._speak(service)
         self.run()
-
-    def _speak(self, service: growth_core.Service) -> None:
-        """Let the taker speak its version of the protocol."""
-        if service.current.host == growth_core.BOTH[0]:
-            service.tracker.protocol = self.protocol
-            for row in self.cloud.rows.values():
-                if row.owner == service.current.host:
-                    row.say_settings(service.current, None, self.protocol)
 
     def join(self) -> None:
         """Let the taker join, which has its first node already."""
@@ -163,7 +148,6 @@ class _Pair:
                     if growth_core.desired(node) == host)
         self.cloud.rows[first] = clouds.Row(host)
         service = growth_core.Service(self.cloud, host)
-        self._speak(service)
         self.services.append(service)
 
     def drain(self) -> None:
@@ -194,22 +178,21 @@ class _Pair:
 
 
 def _drained(count: int) -> collections.Counter[str]:
-    pair = _Pair(count, growth_core.BOTH, profile.PROTOCOL)
+    pair = _Pair(count, growth_core.BOTH)
     pair.drain()
     giver = pair.services[1]
     return _calls(giver, giver.decide)
 
 
-def _written(count: int, is_join: bool, protocol: int) -> tuple[int, int]:
+def _written(count: int, is_join: bool) -> tuple[int, int]:
     """Count the rows that are written when nodes change hands.
 
     :param count: how many nodes there are
     :param is_join: whether a service joins, or the other one is drained
-    :param protocol: the version of the protocol that the taker speaks
     :returns: the number that the giver writes, and that the taker writes
     """
     pair = _Pair(
-        count, growth_core.BOTH[1:] if is_join else growth_core.BOTH, protocol)
+        count, growth_core.BOTH[1:] if is_join else growth_core.BOTH)
     if is_join:
         pair.join()
     else:
@@ -255,14 +238,11 @@ def main(arguments: Sequence[str]) -> None:
         table.add_row([name, *(found[port] for port in _PORTS)])
     print(table)
     written = prettytable.PrettyTable(
-        [f'Rows written, {count} free nodes', 'taker speaks', 'giver',
-         'taker'])
+        [f'Rows written, {count} free nodes', 'giver', 'taker'])
     written.align = 'r'
     for is_join in True, False:
-        for protocol in profile.OFFERS, profile.PROTOCOL:
-            written.add_row([
-                'a join or a return' if is_join else 'a drain', protocol,
-                *_written(count, is_join, protocol)])
+        written.add_row(['a join or a return' if is_join else 'a drain',
+                         *_written(count, is_join)])
     print(written)
 
 

@@ -40,8 +40,6 @@ def recover(driver: Any, *taken: model.Takeover) -> None:
 class DriverTestCase(base.BaseTestCase):
     """The service me, with the driver; its peers a and b only have records."""
 
-    HANDOVER = 'cooperative'
-
     def setUp(self):
         super().setUp()
         self.log = self.useFixture(fixtures.FakeLogger('nova_ironic_ring'))
@@ -50,7 +48,6 @@ class DriverTestCase(base.BaseTestCase):
         self.nova = self.useFixture(fake_nova.FakeNova())
         self.cloud = self.nova.cloud
         self.nova.conf.config(host='me')
-        self.configure(handover=self.HANDOVER)
         self.nova.add_service('me', 'a', 'b')
         self.me = self.start()
         self.driver = self.me.driver

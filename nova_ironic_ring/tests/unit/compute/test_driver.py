@@ -44,9 +44,7 @@ NEW = base.NEW
 
 
 class PassTestCase(base.DriverTestCase):
-    """A pass by the rule of Nova's own driver, in which the ring decides."""
-
-    HANDOVER = 'immediate'
+    """Which nodes a pass lists."""
 
     def test_nodes_by_the_ring(self):
         desired = self.desired('me', 'a', 'b')
@@ -72,21 +70,10 @@ class PassTestCase(base.DriverTestCase):
         me = self.nova.compute('ME')
         self.assertEqual(self.desired('me', 'a', 'b'), me.begin_pass())
 
-    def test_newcomer_counts_itself_in(self):
-        del self.cloud.services['me']
-        self.nova.divide('a', 'b')
-        self.assertEqual(self.desired('me', 'a', 'b'), self.me.begin_pass())
-
     def test_members_change(self):
         self.settle()
         self.nova.change_service('b', forced_down=True)
         self.assertEqual(self.desired('me', 'a'), self.me.run_pass())
-
-    def test_partitions(self):
-        self.configure(partitions=7)
-        expected = self.desired('me', 'a', 'b', partitions=7)
-        self.assertNotEqual(self.desired('me', 'a', 'b'), expected)
-        self.assertEqual(expected, self.me.begin_pass())
 
     def test_heartbeats_in_memcached(self):
         self.nova.conf.config(servicegroup_driver='mc')
@@ -265,27 +252,14 @@ class StatsTestCase(base.DriverTestCase):
     def test_offer(self):
         self.join('e')
         self.me.run_pass()
-        offers = self.nova.offers()
-        self.assertEqual({'e'}, set(offers.values()))
-        self.assertEqual(
-            {node: step.offer for node, step
-             in self.me.ring.result.plan.steps.items()
-             if step.decision is Decision.OFFER}, offers)
-
-    def test_offer_before_the_resource_tracker_knows_the_node(self):
-        self.join('e')
-        self.me.tracked.clear()
-        self.me.run_pass()
-        self.assertNotEqual({}, self.nova.offers())
-
-    def test_not_now(self):
-        self.join('e')
-        self.me.begin_pass()
-        node = min(node for node, step
-                   in self.me.ring.result.plan.steps.items() if step.offer)
-        self.nova.put('building', node, 'me', is_building=True)
-        self.me.run_pass()
-        self.assertEqual('', self.nova.offers()[node])
+        plan = self.me.ring.result.plan
+        self.assertEqual({'e'}, {
+            step.offer for step in plan.steps.values()
+            if step.decision is Decision.OFFER})
+        said = {passes.consent.ring for node in self.nova.owned('me')
+                if (passes := stats.read_last_pass(
+                    self.nova.row(node).stats, 'me')) and passes.consent}
+        self.assertEqual({plan.consent.ring}, said)
 
     def test_node_that_was_not_decided_on(self):
         # As when a build asks for one that is not listed any more.
@@ -501,13 +475,6 @@ class LastLookTestCase(base.DriverTestCase):
         forget.reset_mock()
         self.me.run_pass()
         forget.assert_not_called()
-
-    def test_ring_alone_decides_where_nobody_asks_for_consent(self):
-        self.configure(handover='immediate')
-        self.me.begin_pass()
-        self.nova.own(self.node, 'b')
-        del self.me.tracked[self.node]
-        self.assertTrue(self.me.update(self.node))
 
 
 @ddt.ddt
@@ -1128,8 +1095,6 @@ class VanishedTestCase(base.DriverTestCase):
 class PartitioningTestCase(base.DriverTestCase):
     """What Ironic is asked for."""
 
-    HANDOVER = 'immediate'
-
     def test_no_filter(self):
         self.me.begin_pass()
         self.assertEqual({}, self.nova.filters)
@@ -1144,6 +1109,7 @@ class PartitioningTestCase(base.DriverTestCase):
         self.cloud.nodes[NODES[0]].group = 'rack2'
         self.configure('ironic', conductor_group='rack1',
                        peer_list=['Me', ' A'])
+        self.settle()
         self.assertEqual(self.desired('me', 'a') - {NODES[0]},
                          self.me.begin_pass())
         self.assertEqual({'conductor_group': 'rack1'}, self.nova.filters)
@@ -1155,6 +1121,8 @@ class PartitioningTestCase(base.DriverTestCase):
         self.cloud.nodes[NEW] = clouds.Node(group='rack2')
         self.nova.put('mine', NEW, 'me')
         self.nova.put('nowhere', None, 'me')
+        self.settle()
+        self.nova.asked.clear()
         self.assertEqual(self.desired('me', 'a') | {NEW},
                          self.me.begin_pass())
         self.assertEqual(2, self.nova.asked.count('nodes of instances'))
@@ -1211,12 +1179,14 @@ class PartitioningTestCase(base.DriverTestCase):
 
     def test_default_conductor_group(self):
         self.configure('ironic', conductor_group='', peer_list=['me'])
+        self.settle()
         self.assertEqual(set(NODES), self.me.begin_pass())
         self.assertEqual({'conductor_group': ''}, self.nova.filters)
 
     def test_shard(self):
         self._regroup(shard='one')
         self.configure('ironic', shard='one')
+        self.settle()
         self.assertEqual(set(NODES), self.me.begin_pass())
         self.assertEqual({'shard': 'one'}, self.nova.filters)
 
@@ -1225,6 +1195,7 @@ class PartitioningTestCase(base.DriverTestCase):
         self._regroup(shard='one', group='rack1')
         self.configure('ironic', shard='one', conductor_group='rack1',
                        peer_list=['me', 'a'])
+        self.settle()
         self.assertEqual(set(NODES), self.me.begin_pass())
         self.assertEqual({'shard': 'one', 'conductor_group': 'rack1'},
                          self.nova.filters)
@@ -1332,8 +1303,6 @@ class SubclassTestCase(base.DriverTestCase):
 
 class WithoutTheRingOfNovaTestCase(base.DriverTestCase):
     """Everything works when Nova has lost its ring and what is for it."""
-
-    HANDOVER = 'immediate'
 
     def setUp(self):
         for name in ('virt.ironic.driver.IronicDriver._refresh_hash_ring',

@@ -158,7 +158,7 @@ class LastPassTestCase(PoolDriverTestCase):
 
     def test_profile(self):
         self.assertEqual(
-            profile.Profile(protocol=profile.PROTOCOL, pools_limit=100),
+            profile.Profile(pools_limit=100),
             stats.read_profile(
                 self.nova.row(self.uuid).stats, 'me'))
 

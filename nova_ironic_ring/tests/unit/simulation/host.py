@@ -386,7 +386,6 @@ class Tracker(clouds.Tracker):
         """Have the tracker track a node, changed or not."""
         tracker = clouds.Tracker(
             self.cloud, self.process, self._at_once(), self.current)
-        tracker.protocol = self.protocol
         tracker.turns.failed(node)
         tracker.take(node, self._service.result)
 

@@ -21,7 +21,6 @@ from oslotest import base
 
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.values import model
-from nova_ironic_ring.tests.unit.simulation import former
 from nova_ironic_ring.tests.unit.simulation import host as hosts
 from nova_ironic_ring.tests.unit.simulation import invariants
 from nova_ironic_ring.tests.unit.simulation import stock
@@ -614,31 +613,6 @@ class BenignShardsMachine(BenignMixin, ShardsMachine):
     change_listing = None
 
 
-class ReleasesMachine(Machine):
-    """The same with every second service on the release before this one."""
-
-    KINDS = (hosts.Host, former.FormerHost)
-
-    def start(self, data, seconds, is_upgraded=False):
-        """A service is started, with the same release or the other one."""
-        self.KINDS = ReleasesMachine.KINDS[::-1 if is_upgraded else 1]
-        super().start(data, seconds)
-    start = stateful.rule(data=st.data(), seconds=_SECONDS,
-                          is_upgraded=st.booleans())(start)
-
-
-class BenignReleasesMachine(BenignMachine):
-    """The same where services only come and go, as they should."""
-
-    KINDS = ReleasesMachine.KINDS
-
-
-class ShardsReleasesMachine(ShardsMachine):
-    """The same with two releases where nodes are divided by their shards."""
-
-    KINDS = ReleasesMachine.KINDS
-
-
 class MixedMachine(Machine):
     """The same with every second service on Nova's own driver."""
 
@@ -770,9 +744,6 @@ BenignAdversaryTestCase = BenignAdversaryMachine.TestCase
 GroupsAdversaryTestCase = GroupsAdversaryMachine.TestCase
 ShardsAdversaryTestCase = ShardsAdversaryMachine.TestCase
 BenignShardsTestCase = BenignShardsMachine.TestCase
-ReleasesTestCase = ReleasesMachine.TestCase
-BenignReleasesTestCase = BenignReleasesMachine.TestCase
-ShardsReleasesTestCase = ShardsReleasesMachine.TestCase
 MixedTestCase = MixedMachine.TestCase
 # Of these each takes long.
 for _case in MixedTestCase, DisputeTestCase:

@@ -342,7 +342,7 @@ class ScopeTestCase(RecordsTestCase):
         for node in NODE, OTHER, 'none':
             self.nova.say_settings(node, current, None)
         self.assertEqual(
-            model.Row('me', 'b', scope=self.SHARD, protocol=profile.PROTOCOL),
+            model.Row('me', 'b', scope=self.SHARD),
             self.nova.rows([NODE])[NODE])
         # It is another's.
         self.assertIsNone(self.nova.rows([OTHER])[OTHER].scope)

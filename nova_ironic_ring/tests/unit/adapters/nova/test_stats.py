@@ -67,8 +67,7 @@ class ProfileTestCase(base.BaseTestCase):
     def test_what_is_published_can_be_read(self):
         for changes in ({}, {'scope': settings.Scope(''),
                              'peers': frozenset('ab')},
-                        {'scope': settings.Scope(shard='x'),
-                         'cooperative': False},
+                        {'scope': settings.Scope(shard='x')},
                         {'follows': True}, {'fails_over': False},
                         {'kind_rule': kinds.Rule(
                             frozenset({'raid', 'boot'}), frozenset()),
@@ -103,23 +102,12 @@ class ProfileTestCase(base.BaseTestCase):
                       {'ironic_ring:profile': '{"names": 7}'}):
             self.assertIsNone(stats.read_profile(found, 'me'))
 
-    def test_release_that_knows_no_limit(self):
-        said = stats.read_profile({'ironic_ring:profile': '{}'}, 'me')
-        assert said is not None
-        self.assertEqual((kinds.Rule(), 0), (
-            said.kind_rule, said.pools_limit))
-
     def test_what_a_former_owner_has_written(self):
         found = stats.publish('A', profile.Profile())
         self.assertIsNone(stats.read_profile(found, 'b'))
         self.assertTrue(stats.is_of_another(found, 'b'))
         self.assertFalse(stats.is_of_another(found, 'a'))
         self.assertFalse(stats.is_of_another({}, 'b'))
-
-    def test_what_a_later_release_says(self):
-        said = stats.read_profile({'ironic_ring:profile': json.dumps(
-            {'partitions': 64, 'more': 'to come'})}, 'me')
-        self.assertEqual(64, said.partitions if said else None)
 
 
 class LastPassTestCase(base.BaseTestCase):
@@ -207,3 +195,49 @@ class CountTestCase(base.BaseTestCase):
             self.assertIsNone(stats.read_count(
                 {'ironic_ring:nodes': said}, 'a'), said)
         self.assertIsNone(stats.read_count(None, 'a'))
+
+
+class OtherVersionTestCase(base.BaseTestCase):
+    """What a service with another version of the protocol writes."""
+
+    OTHERS = '', 'x', '-1', '2.5', '3', str(profile.PROTOCOL + 1)
+
+    def test_nobody_takes_free_nodes(self):
+        said = stats.say_last_pass('a', model.LastPass(
+            61, None, model.Consent('0a1b', frozenset({'n1'}))))
+        (key,) = said
+        whole = json.loads(said[key])
+        versions = *self.OTHERS, None, 3, str(profile.PROTOCOL)
+        for lets in [
+                *(whole['lets'] | {'protocol': each} for each in versions),
+                [], {}, 'x', {'protocol': 4, 'ring': 'r', 'but': 1}]:
+            found = stats.read_last_pass(
+                {key: json.dumps(whole | {'lets': lets})}, 'a')
+            # Its owner is not silent.
+            self.assertEqual(
+                model.LastPass(61, None, model.Consent('')), found, lets)
+
+    def test_nobody_takes_what_is_offered(self):
+        for other in self.OTHERS:
+            said = stats.offer('a', 'b') | {'ironic_ring:protocol': other}
+            # The empty string, and not None: the owner is not silent, and its
+            # node is not taken after a time.
+            self.assertEqual('', stats.taker(said, 'a'), other)
+            self.assertIsNone(stats.taker(said, 'c'))
+
+    def test_nobody_takes_instances(self):
+        for other in self.OTHERS:
+            said = stats.consent('a', '0a1b') | {'ironic_ring:protocol': other}
+            self.assertIsNone(stats.read_consent(said, 'a'), other)
+
+    def test_scope_can_be_read(self):
+        said = stats.read_profile({'ironic_ring:profile': json.dumps(
+            {'from': 'a', 'conductor_group': 'rack', 'protocol': 7,
+             'more': 'to come'})}, 'a')
+        assert said is not None
+        self.assertEqual((7, 'rack'), (said.protocol, said.conductor_group))
+
+    def test_what_is_no_profile(self):
+        for found in '{"from": "a", "protocol": "x"}', '{"from": "a"}', 'x':
+            self.assertIsNone(stats.read_profile(
+                {'ironic_ring:profile': found}, 'a'), found)

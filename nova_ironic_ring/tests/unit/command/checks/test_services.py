@@ -110,37 +110,27 @@ class CheckTestCase(base.BaseTestCase):
                          '(b: all; a, c: shards)', finding.what)
 
     def test_protocols_that_differ(self):
-        seen = make(said=profile.Profile(protocol=2))
-        self.assertEqual([], table.find(seen))
-        finding = self._only(self._say(seen, 'b', protocol=1))
+        finding = self._only(self._say(make(), 'b', protocol=3))
         self.assertEqual(('drivers', 'PROTOCOLS_DIFFER'),
                          (finding.kind, finding.code.name))
         self.assertIs(findings.Severity.WARNING, finding.code.severity)
         self.assertEqual(
             'the services speak different versions of the protocol '
-            '(b: 1; a, c: 2), and understand each other', finding.what)
+            '(b: 3; a, c: 4), and no free node goes from one version to '
+            'another', finding.what)
         self.assertEqual('upgrade this package on b, and restart them',
                          finding.advice)
-
-    def test_protocol_that_some_do_not_know(self):
-        seen = self._say(self._say(make(), 'b', protocol=3), 'c', protocol=4)
-        self.assertEqual(
-            'the services speak different versions of the protocol '
-            '(a: 1; b: 3; c: 4), and a, b do not take what others offer',
-            self._only(seen).what)
 
     def test_protocol_that_the_command_does_not_know(self):
         finding = self._only(make(
             said=profile.Profile(protocol=profile.PROTOCOL + 1)))
         self.assertEqual('PROTOCOLS_DIFFER', finding.code.name)
-        self.assertIn('and this command knows 3', finding.what)
+        self.assertIn('and this command knows 4', finding.what)
         self.assertIn('where the command runs', finding.advice)
 
     def test_protocol_of_a_dead_service(self):
-        seen = self._say(make(
-            said=profile.Profile(protocol=2), services=[
-                service('a'), service('b', 61), service('c')]),
-            'b', protocol=1)
+        seen = self._say(make(services=[
+            service('a'), service('b', 61), service('c')]), 'b', protocol=3)
         self.assertEqual(['services'], self._kinds(seen))
 
     def test_shards(self):

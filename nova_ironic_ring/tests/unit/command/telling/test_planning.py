@@ -217,7 +217,7 @@ class ForetoldTestCase(base.BaseTestCase):
     def test_join(self):
         for changes, moves in (
                 ({}, False), ({'fails_over': False}, False),
-                ({'follows': True}, True), ({'cooperative': False}, False)):
+                ({'follows': True}, True)):
             world = self._world(**changes)
             plan = self.assertForetold(
                 world, prospect.Change(add=frozenset({'d'})),
@@ -237,8 +237,7 @@ class ForetoldTestCase(base.BaseTestCase):
     def test_drain(self):
         for changes, moves in (
                 ({}, False), ({'follows': True}, True),
-                ({'fails_over': False}, False), ({'cooperative': False},
-                                                 False)):
+                ({'fails_over': False}, False)):
             world = self._world(**changes)
             plan = self.assertForetold(
                 world, prospect.Change(disable=frozenset({'b'})),
@@ -250,8 +249,7 @@ class ForetoldTestCase(base.BaseTestCase):
     def test_death(self):
         for changes, moves in (
                 ({}, True), ({'follows': True}, True),
-                ({'fails_over': False}, False),
-                ({'cooperative': False, 'fails_over': False}, False)):
+                ({'fails_over': False}, False)):
             world = self._world(**changes)
             plan = self.assertForetold(
                 world, prospect.Change(remove=frozenset({'b'})),
@@ -405,9 +403,6 @@ class ForetoldTestCase(base.BaseTestCase):
     def test_partitions_that_differ(self):
         world = self._world()
         world.add('b', partitions=64)
-        self.assertNotSettled(world)
-        world = self._world(cooperative=False)
-        world.add('b', cooperative=False, partitions=64)
         self.assertNotSettled(world)
 
     def test_peer_lists_that_differ(self):

@@ -56,13 +56,6 @@ class ExactTestCase(base.BaseTestCase):
         world = truth.World()
         self.assertDecision('a: KEEP', world, world.number('a'))
 
-    def test_immediate(self):
-        world = truth.World(cooperative=False)
-        number = world.number('a')
-        world.own('b', number)
-        world.hold('c', world.number('b'))
-        self.assertDecision('a: KEEP', world, number)
-
     def test_stock_driver_owns_what_is_for_another(self):
         world = truth.World()
         world.add('b', is_stock=True)

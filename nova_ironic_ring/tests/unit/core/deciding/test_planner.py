@@ -516,17 +516,6 @@ class ConsentTestCase(PlannerTestCase):
         self.assertIn(self.plan.steps[self.offered[0]].in_row, ('a', 'b'))
         self.assertIsNone(self.plan.consent)
 
-    def test_those_who_do_not_know_it(self):
-        owner = self.seen.standing.ring.owner
-        self.offered = [node for node in self.theirs
-                        if owner(node) == 'b'][:2] + [
-            node for node in self.theirs if owner(node) == 'a'][:2]
-        self.change(rows={node: model.Row('me') for node in (
-            *self.mine, *self.offered)}, standing=dataclasses.replace(
-            self.seen.standing, older=frozenset('b')))
-        self.assertEqual({*self.offered[2:]}, self._by_ring())
-        self.assertEqual('b', self.plan.steps[self.offered[0]].in_row)
-
     def test_row_that_says_so_itself(self):
         node, owner = self.offered[0], self.seen.standing.ring.owner
         self.change(rows={

@@ -120,8 +120,7 @@ class StepTestCase(PlanBase):
         self.assertEqual(expected, self.step())
 
     @ddt.data(
-        ({'follows': False}, ALIVE, ('a',)), ({'fails_over': False}, DEAD, ()),
-        ({'cooperative': False}, DEAD, ()))
+        ({'follows': False}, ALIVE, ('a',)), ({'fails_over': False}, DEAD, ()))
     @ddt.unpack
     def test_what_is_not_configured(self, options, state, consenting):
         self.current = dataclasses.replace(

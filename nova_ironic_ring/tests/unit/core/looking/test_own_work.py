@@ -86,7 +86,8 @@ class NotWorkingTestCase(base.PassTestCase):
                          self.happened(events.PassesWork))
         self.assertEqual(
             desired('me', 'a') - desired('me', 'a', 'b'),
-            {node for node, taker in self.offers().items() if taker == 'b'})
+            {node for node, step in self.result.plan.steps.items()
+             if step.offer == 'b'})
 
     def test_it_says_so_in_another_row(self):
         # Of which nothing is known before it is looked for.

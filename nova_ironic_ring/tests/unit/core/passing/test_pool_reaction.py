@@ -176,12 +176,6 @@ class ReactionTestCase(pool_base.TakeoverTestCase):
         self.die()
         self.assertEqual([], self.react())
 
-    def test_with_handover_at_once(self):
-        self.configure(cooperative=False)
-        self.run_passes()
-        self.die()
-        self.assertEqual([], self.react())
-
     def test_one_that_is_about_to_end_takes_nothing(self):
         self.die()
         for service in self.services.values():

@@ -106,13 +106,6 @@ class QuietTestCase(_ReactionTestCase):
         self.react()
         self.assertEqual(frozenset(), self.memory.nowhere)
 
-    def test_handover_at_once(self):
-        self.configure(cooperative=False)
-        self.force_down('b')
-        self.react()
-        self.assertEqual([], self.asked)
-        self.assertTaken()
-
 
 class FailoverTestCase(_ReactionTestCase):
 

@@ -147,19 +147,3 @@ class ReturningTestCase(test_pool_change.ChangeTestCase):
             self.services['a'].run_pass()
             self.assertEqual(not is_back, bool(
                 self.services['a'].happened(events.BuildEnded)))
-
-    def test_all_of_a_service_is_left_alone_without_handover(self):
-        self.begin('pool')
-        for service in self.services.values():
-            service.current = dataclasses.replace(
-                service.current, cooperative=False)
-        for uuid in self.of_b():
-            self.cloud.instances[uuid] = dataclasses.replace(
-                self.cloud.instances[uuid], task='deleting')
-            for node in self.cloud.nodes.values():
-                if node.instance == uuid:
-                    node.instance = None
-        before = self.of_b()
-        self.die('b')
-        self.run_passes(4)
-        self.assertEqual(before, self.of_b())

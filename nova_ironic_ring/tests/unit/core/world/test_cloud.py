@@ -12,7 +12,6 @@ from nova_ironic_ring.core.peers import observation
 from nova_ironic_ring.core.peers import trust
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
-from nova_ironic_ring.core.values import profile
 from nova_ironic_ring.core.values import settings
 from nova_ironic_ring.core.world import cloud as clouds
 
@@ -216,7 +215,6 @@ class TrackerTestCase(CloudTestCase):
         # What it says of its passes and scope is tested for itself.
         row = self.cloud.rows['1']
         row.sayer = row.last_pass = row.scope = None
-        row.protocol = profile.FIRST_PROTOCOL
 
     def test_take_and_offer(self):
         self._take(Decision.CREATE)
