@@ -64,9 +64,6 @@ def at_services(this: one_pass.Pass, is_pass: bool) -> bool:
         own = world.nova.service(current.host)
         services = services + ([own] if own else [])
     ended = _follow_settings(this)
-    if not current.cooperative:
-        # Then all services of Nova are never read.
-        memory.forget_services_but(service.name for service in services)
     was, work_watch = memory.standing, memory.work_watch
     watch = memory.watch.look(services, world.process.now())
     confidence = trust.look(memory.confidence, trust.Heartbeat(

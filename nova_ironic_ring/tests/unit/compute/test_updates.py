@@ -36,6 +36,12 @@ from nova_ironic_ring.tests.unit.compute import base
 _SECONDS = 20
 
 
+def offer_in_rows(test: base.DriverTestCase) -> None:
+    """Have owners offer each node in its row, as with many exceptions."""
+    test.useFixture(base.fixtures.MockPatch(
+        'nova_ironic_ring.core.peers.consents.MOST', 0))
+
+
 class WatchedTestCase(base.DriverTestCase):
     """Notes which nodes the tracker of the service updates."""
 
@@ -209,6 +215,7 @@ class UpdatesTestCase(WatchedTestCase):
         self.assertEqual(set(self.own), self.run_pass())
 
     def test_offers_that_are_taken_back_at_a_start(self):
+        offer_in_rows(self)
         self.configure(full_update_interval=600)
         self.nova.change_service('me', disabled=True)
         self.run_pass()
@@ -258,6 +265,7 @@ class UpdatesTestCase(WatchedTestCase):
         return told
 
     def test_offer_of_a_node_that_is_not_tracked(self):
+        offer_in_rows(self)
         node = self.restart()
         self.nova.change_service('me', disabled=True)
         self.run_pass()
@@ -268,6 +276,7 @@ class UpdatesTestCase(WatchedTestCase):
 
     def test_service_that_is_disabled(self):
         """Placement is told of nodes that stay, and the tracker of none."""
+        offer_in_rows(self)
         self.restart()
         stay = self.own[:2]
         for node in stay:
@@ -593,6 +602,7 @@ class MovesTestCase(WatchedTestCase):
         self.assertEqual({(node, True) for node in came}, set(told))
 
     def test_offers_are_written_into_rows_alone(self):
+        offer_in_rows(self)
         self.nova.change_service('a', disabled=True)
         self.run_pass()
         self.nova.change_service('me', disabled=True)
@@ -714,6 +724,7 @@ class NovaTrackerTestCase(base.DriverTestCase):
         self.assertIn(self.node, self.me.ring.result.changes.offers)
 
     def test_offer_of_a_node_that_ironic_says_something_new_of(self):
+        offer_in_rows(self)
         self.offer_all()
         self.assertIsNotNone(self.me.ring.offer(self.node))
         # As a build has it read.
@@ -727,6 +738,7 @@ class NovaTrackerTestCase(base.DriverTestCase):
         self.assertTrue(self.driver._is_to_update(self.node))
 
     def test_offer_of_a_node_that_a_look_has_seen_to_change(self):
+        offer_in_rows(self)
         self.offer_all()
         self.nova.properties[self.node] = {'memory_mb': 4096}
         self.assertIn(self.node, self.driver._look_for_changes())
@@ -735,6 +747,7 @@ class NovaTrackerTestCase(base.DriverTestCase):
         self.assertTrue(self.driver._is_to_update(self.node))
 
     def test_provider_of_a_node_that_is_offered(self):
+        offer_in_rows(self)
         fake_nova.list_providers(self.me.placement, lambda url: [
             each for each in self.cloud.rows
             if 'required' not in url and each != self.node])
@@ -902,6 +915,7 @@ class NovaTrackerTestCase(base.DriverTestCase):
             self.node, self.me.ring.process.now(), 10 ** 9))
 
     def test_offer_while_the_tracker_is_busy(self):
+        offer_in_rows(self)
         self.offer_all()
         is_held, goes_on = threading.Event(), threading.Event()
         got = []
