@@ -235,13 +235,16 @@ class Source:
             return self._ask_placement('GET', url).json()
 
         allocated = allocations.of_nodes(seen, ask)
-        # A build may have begun since the instances were read.
-        consumers = sorted(frozenset().union(*allocated.values()))
+        lacking = allocations.lacking(seen, ask)
+        # A build may have begun since the instances were read, and a server
+        # may have been deleted.
+        now = self._instances(_Records(), seen.unread, sorted(
+            lacking.union(*allocated.values())))
         return dataclasses.replace(
-            seen, allocated=allocated,
-            unallocated=allocations.lacking(seen, ask),
-            instances={**seen.instances, **self._instances(
-                _Records(), seen.unread, consumers)})
+            seen, allocated=allocated, instances={**seen.instances, **now},
+            unallocated=frozenset(
+                uuid for uuid in lacking & now.keys() if now[uuid].is_idle
+                and now[uuid].node == seen.instances[uuid].node))
 
     def refresh(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
         """Read Nova's databases again, and nothing else.

@@ -212,13 +212,14 @@ def allocations(seen: snapshot.Snapshot) -> Iterator[Finding]:
         instance = seen.instances[uuid]
         heal = ('run "nova-manage placement heal_allocations --instance '
                 f'{uuid}"')
+        persists = 'if this persists for a minute: '
         known = seen.nodes.get(instance.node or '')
         yield Finding(
             FindingCode.INSTANCE_WITHOUT_ALLOCATION, uuid,
             f'Placement has no allocation of it, and Nova has it on '
             f'{instance.node}',
-            heal if known is None else
-            'Placement refuses one (409) while the node is reserved, which '
+            persists + heal if known is None else
+            f'{persists}Placement refuses one (409) while the node is reserved, which '
             'the next pass does again: run "openstack resource provider '
             f'inventory set {known.uuid} --amend --resource '
             f'{known.placement_class}:reserved=0", and at once {heal}',
