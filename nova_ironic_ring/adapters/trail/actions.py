@@ -54,7 +54,7 @@ def details(entry: audit.Entry) -> str:
 
 
 def record(context: nova_context.RequestContext, entry: audit.Entry,
-           at: datetime.datetime) -> None:
+           at: datetime.datetime, is_again: bool = False) -> None:
     """Record that an instance is with another service.
 
     Where somebody has asked for a failover, it is that action which ends.
@@ -63,17 +63,27 @@ def record(context: nova_context.RequestContext, entry: audit.Entry,
         own
     :param entry: what has happened, with one of ``audit.ACTIONS``
     :param at: when it has happened, in UTC: it may be written minutes later
+    :param is_again: whether this was tried before with the same context: some
+        of it may have been written
     """
     event = _Event(audit.ACTIONS[entry.code], at)
     action = _asked(context, entry)
-    if action is None:
-        # One call for what Nova itself does in two: there may be hundreds.
-        action = _begin(context, entry, event, is_over=True)
-        _add_event(context, action, event, entry)
-    else:
+    if action is not None:
         context.request_id = action.request_id
         _add_event(context, action, event, entry)
         action.finish()
+        return
+    if is_again:
+        action = instance_action.InstanceAction.get_by_request_id(
+            context, str(entry.instance), context.request_id)
+    if action is None:
+        # One call for what Nova itself does in two: there may be hundreds.
+        action = _begin(context, entry, event, is_over=True)
+    elif any(each.event == event.name for each in (
+            instance_action.InstanceActionEventList.get_by_action(
+                context, action.id))):
+        return
+    _add_event(context, action, event, entry)
 
 
 def ask(context: nova_context.RequestContext, entry: audit.Entry) -> None:

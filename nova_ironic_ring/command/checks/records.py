@@ -219,9 +219,9 @@ def allocations(seen: snapshot.Snapshot) -> Iterator[Finding]:
             f'Placement has no allocation of it, and Nova has it on '
             f'{instance.node}',
             persists + heal if known is None else
-            f'{persists}Placement refuses one (409) while the node is reserved, which '
-            'the next pass does again: run "openstack resource provider '
-            f'inventory set {known.uuid} --amend --resource '
+            persists + 'Placement refuses one (409) while the node is '
+            'reserved, which the next pass does again: run "openstack '
+            f'resource provider inventory set {known.uuid} --amend --resource '
             f'{known.placement_class}:reserved=0", and at once {heal}',
             instance.cell)
 

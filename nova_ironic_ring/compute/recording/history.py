@@ -14,7 +14,9 @@ import functools
 
 from nova import context as nova_context
 from oslo_log import log as logging
+import oslo_messaging
 from oslo_utils import timeutils
+import tenacity
 
 from nova_ironic_ring.adapters import background
 from nova_ironic_ring.adapters.trail import actions
@@ -28,6 +30,10 @@ _PUBLISHER = 'nova-compute'
 # So many notifications may wait for a message bus that does not answer. A
 # takeover of all nodes of a service makes thousands at once.
 _MOST = 10000
+# How long it is tried to record an action, and how long it is waited between
+# two tries at most, in seconds.
+_PATIENCE = 600
+_LONGEST_WAIT = 30
 
 
 class History:
@@ -66,9 +72,22 @@ class History:
 
 
 def _record(entry: core_audit.Entry, at: datetime.datetime) -> None:
-    """Record a takeover as an action of the instance."""
+    """Record a takeover as an action of the instance.
+
+    A recovery that a restart interrupts goes on by it: where conductor, or its
+    database, does not answer, it is tried again.
+    """
+    context = nova_context.get_admin_context()
     try:
-        actions.record(nova_context.get_admin_context(), entry, at)
+        for attempt in tenacity.Retrying(
+                retry=tenacity.retry_if_exception_type(
+                    oslo_messaging.MessagingException),
+                stop=tenacity.stop_after_delay(_PATIENCE),
+                wait=tenacity.wait_exponential(max=_LONGEST_WAIT),
+                reraise=True):
+            with attempt:
+                actions.record(context, entry, at,
+                               attempt.retry_state.attempt_number > 1)
     except Exception as error:
         LOG.warning('Cannot record as an instance action that instance '
                     '%(instance)s goes from %(source)s to %(target)s: '

@@ -4,9 +4,11 @@
 
 import dataclasses
 import datetime
+from unittest import mock
 
 import fixtures
 from nova.objects import instance_action
+import oslo_messaging
 from oslo_utils import fixture as utils_fixture
 from oslo_utils import timeutils
 from oslotest import base
@@ -60,6 +62,24 @@ class ActionsTestCase(base.BaseTestCase):
                 '{"from": "a", "to": "b", "node": "%s", "reason": "CONSENT", '
                 '"by": null}' % NODE, event.details)
         self.assertEqual(len(audit.ACTIONS), len(self._actions()))
+
+    def test_answers_are_lost(self):
+        """What is written again stands there once."""
+        context = self.nova.context()
+        for kind in (instance_action.InstanceAction,
+                     instance_action.InstanceActionEvent):
+            write = kind.create
+
+            def lose(self, *given, _write=write):
+                _write(self, *given)
+                raise oslo_messaging.MessagingTimeout()
+            with mock.patch.object(kind, 'create', lose):
+                self.assertRaises(
+                    oslo_messaging.MessagingTimeout, actions.record, context,
+                    FAILOVER, timeutils.utcnow(), True)
+        actions.record(context, FAILOVER, timeutils.utcnow(), True)
+        (action,) = self._actions()
+        self.assertEqual(1, len(self._events(action)))
 
     def test_who_has_asked_for_a_failover_is_in_its_action(self):
         actions.ask(self.nova.context(), audit.Entry(

@@ -654,6 +654,22 @@ class PoolsTestCase(SourceTestCase):
              for node in seen.nodes.values()])
         self.assertEqual({}, seen.inventories)
 
+    def test_server_that_is_deleted_while_placement_is_asked(self):
+        self.add_service('a')
+        for number, node in enumerate(NODES[:2]):
+            self.add_row(node, 'a')
+            self.add_instance(f'i{number}', 'a', node, vm_state='active')
+
+        def lacking(seen, ask):
+            with self.engines['cell1'].begin() as connection:
+                table = models.Instance.__table__
+                connection.execute(sa.update(table).where(
+                    table.c.uuid == 'i0').values(deleted=1))
+            return frozenset(('i0', 'i1'))
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.command.access.allocations.lacking', lacking))
+        self.assertEqual({'i1'}, self.source.read(providers=True).unallocated)
+
     def test_providers_in_aggregates(self):
         self.add_row(NODES[0], 'A')
         for number, (uuid, host) in enumerate((

@@ -6,6 +6,7 @@ import json
 import threading
 
 import fixtures
+import oslo_messaging
 
 from nova_ironic_ring.core.deciding import audit
 from nova_ironic_ring.tests.unit.compute import base
@@ -70,6 +71,25 @@ class HistoryTestCase(base.DriverTestCase):
         self.assertEqual('me', self.nova.host_of('instance'))
         self.assertTrue(self.me.ring.history.wait(30))
         self.assertIn('goes from b to me: no conductor', self.log.output)
+
+    def test_action_is_recorded_when_conductor_answers_again(self):
+        self._die()
+        recorded = []
+
+        def record(context, entry, at, is_again):
+            recorded.append((context.request_id, is_again))
+            if len(recorded) < 3:
+                raise oslo_messaging.MessagingTimeout('no conductor')
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.adapters.trail.actions.record', record))
+        self.useFixture(fixtures.MockPatch(
+            'nova_ironic_ring.compute.recording.history._LONGEST_WAIT', 0.1))
+        self.me.run_pass()
+        self.assertTrue(self.me.ring.history.wait(30))
+        self.assertEqual([False, True, True], [
+            is_again for _, is_again in recorded])
+        # By which what was written before is found.
+        self.assertEqual(1, len({request for request, _ in recorded}))
 
     def test_actions_do_not_wait_for_notifications(self):
         answers, recorded = threading.Event(), threading.Event()
