@@ -159,10 +159,10 @@ ever, also for a service that is frozen and accepts connections. Where
 What has to wait for it, and not longer, are passes of the resource tracker and
 takeovers. When a request of one has had no answer in time, its others to the
 same service fail at once for as long again. A listing of nodes counts page by
-page, so set this to more than a page takes. ``connect_retries``, if it is set,
-multiplies the time.
+page, so set this to more than a page takes.
 
-Builds, deletes and other requests of users may take four times as long.
+Builds, deletes and other requests of users may take four times as long, and
+``connect_retries``, if it is set, multiplies that.
 Ironic answers some of these, such as for a port of an instance, only when its
 conductor has finished, or after its own ``rpc_response_timeout`` of a minute.
 Deployments take any time, because Nova asks again and again how far they are.
