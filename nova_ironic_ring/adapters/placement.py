@@ -106,10 +106,6 @@ class Placement:
     def known(self) -> frozenset[str]:
         return self._uuids()
 
-    def providers(self) -> dict[str, bool]:
-        disabled = self.disabled()
-        return {uuid: uuid in disabled for uuid in self.known()}
-
     def disabled(self) -> frozenset[str]:
         return self._uuids(f'?required={_DISABLED}')
 

@@ -842,18 +842,29 @@ def excuse_builds(source: NovaIronicDriver, is_excused: Callable[[], bool]
     tracker.build_failed = failed
 
 
-def note_failed_builds(source: NovaIronicDriver, note: Callable[[str], None]
-                       ) -> None:
-    """Call a function when Nova has counted a failed build.
+def has_failed_builds(source: NovaIronicDriver, node: str) -> bool:
+    """Return whether builds have failed on a node since it was saved.
 
-    Nova counts it after it has saved the node, and expects that the tracker
-    updates each node in its next pass.
+    Nova counts a failed build after it has saved the node, and expects that
+    the tracker updates each node in its next pass.
 
     :param source: the driver that the manager has
-    :param note: called with the UUID of the node, in the thread of the build
+    :param node: the node's UUID
     """
-    _around(source.virtapi._compute.rt, 'build_failed',
-            after=lambda given: note(given['nodename']))
+    row = source.virtapi._compute.rt.compute_nodes.get(node)
+    saved, counted = (str((stats or {}).get('failed_builds', 0)) for stats in (
+        row and row.stats, stats_of(source, node)))
+    return row is not None and saved != counted
+
+
+def stats_of(source: NovaIronicDriver, node: str) -> Mapping[str, Any]:
+    """Return the statistics that the resource tracker has of a node.
+
+    :param source: the driver that the manager has
+    :param node: the node's UUID
+    """
+    found: Mapping[str, Any] = source.virtapi._compute.rt.stats.get(node, {})
+    return found
 
 
 #: Nova's policy for users who may force a host.
@@ -1095,37 +1106,34 @@ def say(source: NovaIronicDriver, node: str,
 
 
 def update_when_needed(source: NovaIronicDriver, me: str,
-                       is_needed: Callable[[str, bool], bool],
-                       ended: Callable[[str, bool], object]) -> None:
+                       is_needed: Callable[[str], bool],
+                       updating: Callable[
+                           [], contextlib.AbstractContextManager[object]]
+                       ) -> None:
     """Keep the resource tracker from updating nodes without need.
 
     :param source: the driver that the manager has
     :param me: the canonical name of this service
     :param is_needed: asked with the UUID of each node that the manager has the
-        tracker update, and with whether nova-compute is just starting
-    :param ended: called with the UUID of each node that was updated, and with
-        whether the update has succeeded
+        tracker update
+    :param updating: in what it returns, a node is updated
     """
     tracker = source.virtapi._compute.rt
     update = tracker.update_available_resource
 
     def always(context: nova_context.RequestContext, nodename: str,
                startup: bool = False) -> None:
-        is_good = False
         row = tracker.compute_nodes.get(nodename)
         if row is not None and model.canonical(row.host) != me:
             # The tracker has learnt by its last write that another service has
             # the node. It would write the ID of this service into the row now.
             forget(source, nodename)
-        try:
+        with updating():
             update(context, nodename, startup=startup)
-            is_good = True
-        finally:
-            ended(nodename, is_good)
 
     def when_needed(context: nova_context.RequestContext, nodename: str,
                     startup: bool = False) -> None:
-        if is_needed(nodename, startup):
+        if is_needed(nodename):
             always(context, nodename, startup)
     when_needed.always = always  # type: ignore[attr-defined]
     tracker.update_available_resource = when_needed
@@ -1162,16 +1170,6 @@ def read_rows_once(source: NovaIronicDriver,
             return found
         return read(context, nodenames, **more)
     compute._get_compute_nodes_in_db = from_pass
-
-
-def counts_instances(source: NovaIronicDriver, node: str) -> bool:
-    """Return whether the resource tracker has found instances on a node.
-
-    :param source: the driver that the manager has
-    :param node: the node's UUID
-    """
-    row = source.virtapi._compute.rt.compute_nodes.get(node)
-    return row is not None and 'running_vms' in row and bool(row.running_vms)
 
 
 def forget(source: NovaIronicDriver, node: str) -> None:

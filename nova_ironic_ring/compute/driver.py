@@ -41,10 +41,9 @@ class RingMixin(shared.OnNodeMixin):
         upstream.restore_providers(self)
         ring = self.ring_service
         upstream.update_when_needed(
-            self, ring.settings.me, self._is_to_update, ring.note_update)
+            self, ring.settings.me, self._is_to_update, ring.updating)
         upstream.read_rows_once(self, ring.nova.give_own_rows)
         upstream.look_where_builds_are(self, ring.nodes_of_builds)
-        upstream.note_failed_builds(self, ring.turns.failed)
         upstream.tell_status(
             self, ring.to_be_told, ring.placement.tell_status)
         upstream.before_rebuilt(self, self._track_own)
@@ -78,17 +77,16 @@ class RingMixin(shared.OnNodeMixin):
                             'node': node, 'instance': instance,
                             'error': error})
 
-    def _is_to_update(self, node: str, is_start: bool = False) -> bool:
+    def _is_to_update(self, node: str) -> bool:
         """Return whether the tracker is to update a node that was listed.
 
         :param node: the node's UUID
-        :param is_start: whether nova-compute is just starting
         """
         ring = self.ring_service
-        if not ring.is_to_update(node, is_start):
+        if not ring.is_to_update(node):
             return False
         with self.ring_lock:
-            said = ring.offer(node, is_start)
+            said = ring.offer(node)
         # Without the lock: the tracker has one of its own, and asks this
         # driver for nodes while it holds that.
         if said is not None and ring.write_offer(node, said):

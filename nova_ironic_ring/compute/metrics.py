@@ -120,7 +120,8 @@ class Collector(registry.Collector):
                        'update.', ring.skipped)
         yield _gauge('oldest_update_seconds',
                      'Since when the node is not updated that has waited '
-                     'longest for its turn.', ring.oldest_update())
+                     'longest for its turn, as of the last pass.',
+                     ring.oldest_update())
         waits = ring.memory.waits
         yield _gauge('waits', 'Nodes that this service waits for.', len(waits))
         yield _gauge('oldest_wait_seconds',

@@ -3,7 +3,9 @@
 """One service with single nodes: which are its own, and which it updates."""
 
 import collections
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Mapping, Sequence
+import contextlib
 import dataclasses
 import itertools
 
@@ -11,7 +13,6 @@ from oslo_log import log as logging
 
 from nova_ironic_ring.adapters.nova import stats
 from nova_ironic_ring.adapters import upstream
-from nova_ironic_ring.compute import provider_checks
 from nova_ironic_ring.compute import service
 from nova_ironic_ring.core.deciding import planner
 from nova_ironic_ring.core.deciding import turns
@@ -42,22 +43,13 @@ class RingService(service.Service):
         super().__init__(driver)
         #: The result of the last pass.
         self.result = node_places.PassResult()
-        #: The turns of the nodes to be updated.
-        self.turns = turns.Turns(self.process.now())
-        self._checks = provider_checks.ProviderChecks(self)
+        self._pace = turns.Pace()
         self._new = new_nodes.FEW
-        # When the update of a node began that had only its turn, in seconds.
-        self._in_turn: dict[str, float] = {}
         #: The results for nodes that were to move without the tracker; False
         #: if the tracker is to take them.
         self._moved: dict[str, bool] = {}
         #: How often nodes were updated, and how often that was not needed.
         self.updated = self.skipped = 0
-        #: What this service writes into all its rows: the shards that it
-        #: holds, and a fingerprint of all else.
-        self._brings: tuple[frozenset[str] | None, str] = (None, '')
-        #: What the tracker has written last, by the node's UUID.
-        self._wrote: dict[str, tuple[object, ...] | None] = {}
 
     @property
     def orphans(self) -> frozenset[str]:
@@ -76,25 +68,22 @@ class RingService(service.Service):
         :raises nova.exception.InvalidConfiguration: if there is no good
             configuration
         """
+        is_first = self.ended is None
         self.result = self._run(_NODES)
+        if self.settings.full_update_interval:
+            # nova-compute answers no message before its first pass has ended.
+            self.result = dataclasses.replace(
+                self.result, changes=self.result.changes.limited(
+                    0 if is_first else self._pace.room(
+                        self.settings.pass_interval)))
         nodes = self.ironic.for_nova(self.result.listed)
         # The tracker deletes the record of a node that is left out.
         self.nodes = {node: nodes[node] for node in self.result.listed}
-        self.turns.keep(self.result.listed.keys())
-        self.turns.pace(
-            len(self.result.listed), self.settings.full_update_interval,
-            self.process.now())
-        self._in_turn = {}
-        for node in self._wrote.copy().keys() - self.result.listed.keys():
-            self._wrote.pop(node, None)
         self._new = new_nodes.NewNodes(self.result.plan.steps.values())
-        self.turns.failed(*self._checks.run(self.result.changes))
         # Whether the tracker tracks them or not: it may still drop some, if
         # Nova reads from a database that lags behind.
         changes = self.result.changes
-        self.process.untracked = changes.unchanged | changes.offers
-        self._brings = self.memory.held, updates.of_settings(
-            self.settings, self.process)
+        self.process.untracked = changes.unchanged.union(changes.offers)
         self._moved = {}
         return self.result
 
@@ -110,43 +99,42 @@ class RingService(service.Service):
             return nodes
         return self.placement.providers_of_all(building).intersection(nodes)
 
-    def is_to_update(self, node: str, is_start: bool = False) -> bool:
+    def is_to_update(self, node: str) -> bool:
         """Return whether the resource tracker is to update a listed node.
 
         :param node: the node's UUID
-        :param is_start: whether nova-compute is just starting
         """
-        is_unchanged = node in self.result.changes.unchanged
-        if not is_unchanged or self._has_turn(node, is_start):
-            if is_unchanged:
-                self._in_turn[node] = self.process.now()
-            if node in self.result.changes.changed and (
-                    self._wrote.get(node) == self._to_write(node)):
-                # Another service has written the row since; the tracker does
-                # not see that.
-                upstream.forget(self._driver, node)
-            return True
-        self.skipped += 1
-        return False
+        changes = self.result.changes
+        if not changes.needs_update(node) and (
+                not upstream.has_failed_builds(self._driver, node)):
+            self.skipped += 1
+            return False
+        made_of, _ = stats.read_made(
+            upstream.stats_of(self._driver, node), self.settings.host)
+        if made_of is not None and changes.changed.get(
+                node, made_of) != made_of:
+            # Another service has written the row since; the tracker does not
+            # see that.
+            upstream.forget(self._driver, node)
+        return True
 
-    def offer(self, node: str, is_start: bool = False
-              ) -> Mapping[str, str] | None:
+    def offer(self, node: str) -> Mapping[str, str] | None:
         """Return the content of a row of which only the offer has changed.
 
         :param node: the node's UUID
-        :param is_start: whether nova-compute is just starting
         :returns: its statistics; None if the tracker has to update the node
         """
-        step = self.result.plan.steps.get(node)
-        if node not in self.result.changes.offers or step is None or (
-                self._has_turn(node, is_start)):
+        step, changes = self.result.plan.steps.get(node), self.result.changes
+        if node not in changes.offers or step is None or (
+                node in changes.turns):
             return None
-        said = self._said(node, step)
+        said = self._said(node, step, changes.offers[node])
         # As the row says already. Ironic may have been asked since.
         was_made_of = updates.made_of(
-            self.result.answers[node], step.decision, self._brings[1])
+            self.result.answers[node], step.decision, updates.of_settings(
+                self.settings, self.process))
         return said if stats.read_made(
-            said, self.settings.host) == was_made_of else None
+            said, self.settings.host)[0] == was_made_of else None
 
     def write_offer(self, node: str, said: Mapping[str, str]) -> bool:
         """Write an offer into a row, or take it back, without the tracker.
@@ -201,12 +189,7 @@ class RingService(service.Service):
 
     def _note_moved(self, nodes: Collection[str]) -> None:
         """Note that nodes have become this service's without the tracker."""
-        now, steps = self.process.now(), self.result.plan.steps
-        self._checks.came(filter(None, (
-            steps[node].claim for node in nodes)))
-        for node in nodes:
-            # Their former owner has updated them, so each waits for its turn.
-            self.turns.updated(node, now)
+        steps = self.result.plan.steps
         self.process.untracked = self.process.untracked.union(nodes)
         # For a build on one, the tracker reads it from here.
         self.result = dataclasses.replace(
@@ -223,49 +206,14 @@ class RingService(service.Service):
         return {node: updates.made_of(answer, steps[node].decision, said)
                 for node, answer in answers.items()}
 
-    def _has_turn(self, node: str, is_start: bool = False) -> bool:
-        """Return whether a node is to be updated, changed or not.
-
-        The turns that come while the tracker goes from node to node wait for
-        the next pass: otherwise a service that cannot keep up would update all
-        its nodes in one pass. And nova-compute answers no message before its
-        first pass has ended, so all turns wait for the second one.
-
-        :param node: the node's UUID
-        :param is_start: whether nova-compute is just starting
-        """
-        until = (self.turns.began if is_start or self.ended is None
-                 else self.ended.now)
-        return self.turns.has(node, until, self.settings.full_update_interval)
-
-    def note_update(self, node: str, is_good: bool) -> None:
-        """Note that the resource tracker has updated a node.
-
-        :param node: the node's UUID
-        :param is_good: whether the update has succeeded
-        """
+    @contextlib.contextmanager
+    def updating(self) -> Iterator[None]:
+        """Count an update of a node, and measure it if it succeeds."""
         self.updated += 1
-        begun = self._in_turn.pop(node, None)
-        # Other threads begin and end such updates meanwhile.
-        at_once = len(self._in_turn) + 1
-        if is_good:
-            # Each pass tries a failed one again, whatever that takes.
-            if begun is not None:
-                self.turns.took((self.process.now() - begun) / at_once)
-            self.turns.updated(node, self.process.now())
-            self._wrote[node] = self._to_write(node)
-        # Nova deletes an instance after Ironic has let go of it, and begins to
-        # build one before: what was counted does not stay.
-        if not is_good or (
-                self.result.listed.get(node) is None
-                and upstream.counts_instances(self._driver, node)):
-            self.turns.failed(node)
-
-    def _to_write(self, node: str) -> tuple[object, ...] | None:
-        """Return the part of a row that shows that the row is complete."""
-        step = self.result.plan.steps.get(node)
-        return None if step is None else (
-            self.result.answers.get(node), step.in_row, self._brings)
+        began = self.process.now()
+        yield
+        # What fails for good says nothing of how long updates take.
+        self._pace.took(began, self.process.now())
 
     def untracked(self) -> frozenset[str]:
         """Name the nodes of this service that the tracker does not track."""
@@ -275,8 +223,8 @@ class RingService(service.Service):
         """Name the untracked nodes that Placement is told the status of now.
 
         If the service is disabled, these are those with an instance. The free
-        ones go to other services, who would have to take that back; a pass
-        tells of those that stay.
+        ones go to other services, who would have to take that back; it is
+        told of those that stay when they have their turn.
 
         :param is_enabled: whether the service is enabled
         """
@@ -285,8 +233,12 @@ class RingService(service.Service):
                          if is_enabled or listed.get(node) is not None)
 
     def oldest_update(self) -> float:
-        """Return how long ago, in seconds, the oldest update of a node was."""
-        return self.turns.oldest(self.result.listed, self.process.now())
+        """Return how long ago, in seconds, the oldest update of a node was.
+
+        As the last pass has read it.
+        """
+        oldest, now = self.result.changes.oldest, self.process.wall_time()
+        return 0.0 if oldest is None else max(0.0, now.timestamp() - oldest)
 
     def react(self) -> service.Reacted:
         result = self._look(_NODES)
@@ -317,7 +269,8 @@ class RingService(service.Service):
         self.result = dataclasses.replace(self.result, answers={
             **self.result.answers, **self.ironic.fingerprints(made)
         }, changes=dataclasses.replace(
-            before, offers=before.offers - made.keys()))
+            before, offers={node: at for node, at in before.offers.items()
+                            if node not in made}))
         return service.Reacted(nodes=made, places=[
             node for node in result.places if node in made])
 
@@ -387,25 +340,30 @@ class RingService(service.Service):
         :param found: the statistics that Nova's driver has made of the node
         """
         step = self.result.plan.steps.get(node)
+        # If each pass updates each node, it writes only what differs.
+        at = (self.process.wall_time().timestamp()
+              if self.settings.full_update_interval else 0)
         return stats.cleaned(found) | (
-            {} if step is None else self._said(node, step))
+            {} if step is None else self._said(node, step, at))
 
-    def _said(self, node: str, step: planner.Step) -> dict[str, str]:
+    def _said(self, node: str, step: planner.Step, at: float
+              ) -> dict[str, str]:
         """Return what the row of a node is to say of what was decided."""
-        said = self.said_of_itself(node) | self._made_of(node, step)
+        said = self.said_of_itself(node) | self._made_of(node, step, at)
         if step.in_row is not None:
             said |= stats.offer(self.settings.host, step.in_row)
         return said
 
-    def _made_of(self, node: str, step: planner.Step) -> dict[str, str]:
-        """Return the fingerprint of what the row of a node is made of."""
+    def _made_of(self, node: str, step: planner.Step, at: float
+                 ) -> dict[str, str]:
+        """Return the fingerprint of what a row is made of, and when."""
         # Nova's driver may just have read the node itself.
         said = self._driver.node_cache.get(node)
         answer = None if said is None else self.ironic.fingerprint_of(said)
         return {} if answer is None else stats.make(
             self.settings.host, updates.made_of(
                 answer, step.decision, updates.of_settings(
-                    self.settings, self.process)))
+                    self.settings, self.process)), at)
 
     def is_deleted(self, node: str) -> bool:
         self.go_on_deleting()

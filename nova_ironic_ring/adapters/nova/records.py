@@ -247,11 +247,8 @@ class Nova:
             row.host_ip = CONF.my_ip
             row.stats = {
                 **stats.cleaned(row.stats or {}), 'failed_builds': '0',
-                **everywhere,
-                # No instance is on a free node: the tracker is to count anew,
-                # in the next pass, what the row still counts.
-                **({} if row.running_vms
-                   else stats.make(host, rows[row.uuid].made_of))}
+                **everywhere, **stats.make(
+                    host, rows[row.uuid].made_of, rows[row.uuid].made_at)}
             try:
                 row.save()
             except Exception as error:
@@ -556,6 +553,9 @@ def row_of(row: objects.ComputeNode) -> model.Row:
     :param row: the record
     """
     said = stats.read_profile(row.stats, row.host)
+    # Nova creates a row first, and saves it after Placement has the provider.
+    made_of, made_at = ((None, None) if row.updated_at is None
+                        else stats.read_made(row.stats, row.host))
     return model.Row(row.host, stats.taker(row.stats, row.host),
                      stats.read_last_pass(row.stats, row.host),
                      row.hypervisor_hostname if pools.is_pool(
@@ -565,7 +565,7 @@ def row_of(row: objects.ComputeNode) -> model.Row:
                      stats.read_held(row.stats, row.host),
                      stats.read_consent(row.stats, row.host),
                      stats.read_count(row.stats, row.host),
-                     stats.read_made(row.stats, row.host))
+                     made_of, made_at, bool(row.running_vms))
 
 
 def instance_of(instance: objects.Instance, is_given_up: bool

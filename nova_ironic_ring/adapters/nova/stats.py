@@ -259,26 +259,30 @@ def read_count(stats: Mapping[str, str] | None, owner: str
         return None
 
 
-def make(host: str, made_of: str) -> dict[str, str]:
+def make(host: str, made_of: str, at: float | None) -> dict[str, str]:
     """Return the entry with the inputs from which the row of a node was made.
 
     :param host: the name of the service
     :param made_of: the fingerprint
+    :param at: when it was made of that, in seconds of the wall clock
     """
-    return _say(host, _MADE, {'of': made_of})
+    return _say(host, _MADE, {'of': made_of, 'at': int(at or 0)})
 
 
-def read_made(stats: Mapping[str, str] | None, owner: str) -> str | None:
+def read_made(stats: Mapping[str, str] | None, owner: str
+              ) -> tuple[str | None, float | None]:
     """Return the inputs from which the owner of a node has made its row.
 
     :param stats: the statistics of the row
     :param owner: the name of its owner
-    :returns: the fingerprint; None if it says nothing
+    :returns: the fingerprint, and when the row was made, in seconds of the
+        wall clock; None if it says nothing
     """
     try:
-        return str(_said_by(owner, _MADE, stats)['of'])
-    except (KeyError, TypeError, ValueError):
-        return None
+        found = _said_by(owner, _MADE, stats)
+        return str(found['of']), int(found['at'])
+    except (KeyError, OverflowError, TypeError, ValueError):
+        return None, None
 
 
 def say_failures(host: str, known: failures.Failures) -> dict[str, str]:

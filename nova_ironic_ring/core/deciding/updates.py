@@ -4,18 +4,20 @@
 
 The tracker makes some twenty requests for a node, and most nodes have not
 changed. The record contains a fingerprint of what the tracker last made the
-record and the resource provider of. If a service reads the fingerprint that it
-would write, the node needs no update, also after a restart. Each node still
-has its turn (:mod:`nova_ironic_ring.core.deciding.turns`), since the tracker
-also heals what others have changed in Placement.
+record and the resource provider of, and when. If a service reads the
+fingerprint that it would write, the node needs no update, also after a
+restart, until it has its turn (:mod:`nova_ironic_ring.core.deciding.turns`):
+the tracker also heals what others have changed in Placement.
 """
 
 from collections.abc import Container, Mapping
 import dataclasses
 import hashlib
+import itertools
 
 from nova_ironic_ring.core.deciding import decisions
 from nova_ironic_ring.core.deciding import planner
+from nova_ironic_ring.core.deciding import turns
 from nova_ironic_ring.core.values import model
 from nova_ironic_ring.core.values import ports
 from nova_ironic_ring.core.values import profile
@@ -57,30 +59,58 @@ class Circumstances:
     :ivar held: the codes of the shards that the service holds; None if nodes
         are not divided by their shards
     :ivar busy: the nodes that have to be updated in any case: one has the time
-        of the last pass in its row, and builds are looked for on the others
+        of the last pass in its row, and the scheduler is wrongly kept away
+        from the others
+    :ivar listed: the instance that Ironic has on each node, by UUID
+    :ivar now: the time of the wall clock, in seconds
+    :ivar interval: after how many seconds an unchanged node has its turn; 0
+        for in each pass
     """
 
     answers: Mapping[str, str]
     said: str
     held: frozenset[str] | None
     busy: Container[str | None]
+    listed: model.Nodes
+    now: float
+    interval: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Changes:
     """The listed nodes that this service has already.
 
-    :ivar changed: the nodes whose rows are out of date
-    :ivar offers: those of them whose rows are out of date only in their offer,
-        or in a former consent by ring
-    :ivar unchanged: those that need no update
-    :ivar given: those of them that another service may take
+    :ivar unchanged: the nodes whose rows are as they are to be
+    :ivar offers: those whose rows are out of date only in their offer, or in a
+        former consent by ring; when each was last updated, in seconds of the
+        wall clock
+    :ivar turns: those of both that are updated all the same, because they have
+        their turn; when each was last updated, likewise, the oldest first
+    :ivar changed: other nodes, and what their rows say that they were made of
+    :ivar oldest: when the oldest update of a node was, likewise; None if no
+        row says it
     """
 
-    changed: frozenset[str] = frozenset()
-    offers: frozenset[str] = frozenset()
     unchanged: frozenset[str] = frozenset()
-    given: frozenset[str] = frozenset()
+    offers: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    turns: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    changed: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    oldest: float | None = None
+
+    def needs_update(self, node: str) -> bool:
+        """Return whether the tracker is to update a listed node.
+
+        :param node: the node's UUID
+        """
+        return node not in self.unchanged or node in self.turns
+
+    def limited(self, room: int) -> 'Changes':
+        """Return the same with fewer turns; the other nodes wait for theirs.
+
+        :param room: how many nodes can be updated for their turn
+        """
+        return dataclasses.replace(self, turns=dict(
+            itertools.islice(self.turns.items(), room)))
 
 
 def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
@@ -92,26 +122,31 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
     :param seen: what else the rows are to contain
     """
     held = seen.held or frozenset()
-    own, changed, offers = set(), set(), set()
+    own, changed, offers = dict[str, model.Row](), set(), set()
     for node, step in steps.items():
         row = rows.get(node)
         if row is None or not step.decision.lists:
             continue
-        own.add(node)
+        own[node] = row
         answer, decision = seen.answers.get(node), step.decision
-        # Nova does not count yet what comes to this service now.
-        is_new = decision.takes or decision.takes_instance
-        if is_new or answer is None or row.held != held or (
+        # Nova does not count yet what comes to this service now, and may still
+        # count what is gone: it deletes an instance after Ironic has let go.
+        is_counted_anew = decision.takes or decision.takes_instance or (
+            row.counts and seen.listed.get(node) is None)
+        if is_counted_anew or answer is None or row.held != held or (
                 row.made_of != made_of(answer, decision, seen.said)):
             changed.add(node)
         elif row.taker != step.in_row or (
                 node not in seen.busy and row.last_pass is not None
                 and row.last_pass.consent is not None):
             offers.add(node)
-    unchanged = frozenset(node for node in own - changed - offers
-                          if node not in seen.busy)
+    at = {node: row.made_at or 0.0 for node, row in own.items()
+          if node not in changed and node not in seen.busy}
     return Changes(
-        frozenset(changed | offers),
-        frozenset(node for node in offers if node not in seen.busy),
-        unchanged,
-        frozenset(node for node in unchanged if steps[node].offer))
+        frozenset(at.keys() - offers),
+        {node: at[node] for node in at.keys() & offers},
+        {node: at[node] for node in sorted(at, key=lambda node: at[node])
+         if turns.is_due(node, at[node], seen.now, seen.interval)},
+        {node: own[node].made_of for node in changed},
+        min((row.made_at for row in own.values() if row.made_at),
+            default=None))

@@ -132,7 +132,9 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
             updates.find(plan.steps, rows, updates.Circumstances(
                 answers,
                 updates.of_settings(this.current, this.world.process),
-                this.memory.held, {said.node} | _kept_away(this, listed))))
+                this.memory.held, {said.node} | _kept_away(this, listed),
+                listed, this.world.process.wall_time().timestamp(),
+                this.current.full_update_interval)))
 
     def react(self, this: one_pass.Pass,
               seen: observation.Observation | None) -> ReactionResult:

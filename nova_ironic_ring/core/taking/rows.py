@@ -80,7 +80,11 @@ def take(this: one_pass.Pass, wanted: Wanted) -> Moved:
         if row is None or not rows.allow(node, step.claim):
             lost.add(node)
         elif (made_of := wanted.made_of.get(node)) == row.made_of is not None:
-            chosen[node] = ports.Taking(row.owner, str(made_of))
+            # With the record of a lost service Nova deletes its providers, one
+            # by one, perhaps only now: such a node has its turn next.
+            chosen[node] = ports.Taking(
+                row.owner, str(made_of),
+                None if step.claim.is_abandoned else row.made_at)
     if not chosen:
         return Moved(lost=frozenset(lost))
     unused = world.placement.unused(sorted(chosen))

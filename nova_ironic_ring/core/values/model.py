@@ -207,6 +207,8 @@ class Row:
         it says nothing, as in the row of a node
     :ivar made_of: a fingerprint of what the owner has last made the row and
         the resource provider of; None if it says nothing
+    :ivar made_at: when the row was made of that, in seconds of the wall clock
+    :ivar counts: whether Nova's tracker has counted an instance on the node
     """
 
     owner: str
@@ -219,6 +221,8 @@ class Row:
     ring: str | None = None
     counted: Counted | None = None
     made_of: str | None = None
+    made_at: float | None = None
+    counts: bool = False
 
     @property
     def owner_name(self) -> str:

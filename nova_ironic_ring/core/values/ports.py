@@ -41,10 +41,13 @@ class Taking:
 
     :ivar owner: the name of the service that has to have it
     :ivar made_of: the fingerprint, to be written, of what the row is made of
+    :ivar made_at: when it was made of that, in seconds of the wall clock; None
+        if it is to be made again
     """
 
     owner: str
     made_of: str
+    made_at: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -508,13 +511,6 @@ class Placement(Protocol):
 
     def known(self) -> frozenset[str]:
         """Name all resource providers, by their UUIDs."""
-
-    def providers(self) -> Mapping[str, bool]:
-        """Return all resource providers.
-
-        :returns: by UUID: whether the scheduler is kept away, because the
-            service is disabled
-        """
 
     def unused(self, nodes: Collection[str]) -> frozenset[str]:
         """Return the nodes without an allocation.

@@ -13,8 +13,6 @@ import datetime
 
 from nova_ironic_ring.core.deciding import events
 from nova_ironic_ring.core.deciding import planner
-from nova_ironic_ring.core.deciding import provider_check
-from nova_ironic_ring.core.deciding import turns
 from nova_ironic_ring.core.deciding import updates
 from nova_ironic_ring.core.looking import one_pass
 from nova_ironic_ring.core.passing import node_places
@@ -89,6 +87,8 @@ class Row:
     :ivar ring: by which ring it lets others take its instances in pools
     :ivar counted: how many nodes it says there are
     :ivar made_of: what it says that row and provider were made of
+    :ivar made_at: when it was made of that, in seconds of the wall clock
+    :ivar counts: whether the tracker has counted an instance on the node
     """
 
     owner: str
@@ -103,6 +103,8 @@ class Row:
     ring: str | None = None
     counted: model.Counted | None = None
     made_of: str | None = None
+    made_at: float | None = None
+    counts: bool = False
 
     @classmethod
     def of(cls, row: model.Row) -> 'Row':
@@ -156,7 +158,7 @@ class Row:
         if self.sayer != model.canonical(host):
             self.sayer = model.canonical(host)
             self.last_pass = self.scope = self.ring = self.counted = None
-            self.made_of = None
+            self.made_of = self.made_at = None
             self.by_shards, self.held = False, frozenset()
 
 
@@ -370,7 +372,7 @@ class Nova:
                 row = self.cloud.rows[node]
                 row.say(self.host, model.LastPass(said.current.pass_interval))
                 row.say_settings(said.current, said.held)
-                row.made_of = wanted.made_of
+                row.made_of, row.made_at = wanted.made_of, wanted.made_at
                 taken.add(node)
         return frozenset(taken)
 
@@ -584,10 +586,6 @@ class Placement:
     def known(self) -> frozenset[str]:
         return frozenset(self.cloud.providers)
 
-    def providers(self) -> dict[str, bool]:
-        return {node: node in self.cloud.kept_away
-                for node in self.cloud.providers}
-
     def consumers(self, node: str) -> frozenset[str]:
         found = self.cloud.nodes.get(node)
         return frozenset(self.cloud.allocations.get(node, ())) | (
@@ -722,11 +720,6 @@ class Tracker:
         self.current = current
         #: What the service remembers.
         self.memory = observation.Memory()
-        #: Whose turn it is to be updated.
-        self.turns = turns.Turns(process.now())
-        self._check = provider_check.ProviderCheck(process.now())
-        #: Until when turns count, in seconds.
-        self.until = self.turns.began
         self.new = new_nodes.FEW
 
     def drop(self) -> None:
@@ -745,23 +738,13 @@ class Tracker:
             self.take(node, result)
 
     def check(self, result: node_places.PassResult) -> None:
-        """Check once the nodes that are not updated after a start.
+        """Keep what is to be known while the tracker goes through nodes.
 
         :param result: the result of the pass
         """
-        self.turns.keep(result.listed)
-        self.until = self.process.now()
         self.new = new_nodes.NewNodes(result.plan.steps.values())
-        self.process.untracked = (
-            result.changes.unchanged | result.changes.offers)
-        seen = provider_check.Moment(
-            self.process.now(), result.memory.standing, self.current.me)
-        if self._check.is_due(seen):
-            wrong = self._check.find(
-                result.changes, self.world.placement.providers(), seen)
-            self.turns.failed(*wrong.to_update)
-            self.world.placement.tell_status(
-                wrong.to_tell, not seen.standing.is_disabled(seen.me))
+        self.process.untracked = result.changes.unchanged.union(
+            result.changes.offers)
 
     def look(self, listed: tracking.Listed) -> bool:
         """Look at a node once more, and remember the result.
@@ -781,13 +764,16 @@ class Tracker:
         :param happened: the events of a look
         """
 
-    def take(self, node: str, result: node_places.PassResult) -> None:
+    def take(self, node: str, result: node_places.PassResult,
+             is_sure: bool = False) -> None:
         """Record a listed node for the service, and write what it says there.
 
         :param node: the node's UUID
         :param result: the result of the pass
+        :param is_sure: whether it is to do so even if nothing has changed
         """
-        if not self.is_to_update(node, result) or self.moves(node, result):
+        if not (is_sure or result.changes.needs_update(node)) or (
+                self.moves(node, result)):
             return
         step = result.plan.steps[node]
         is_tracked = node in self.process.tracked_nodes
@@ -805,11 +791,19 @@ class Tracker:
             row.say(self.current.host, result.work.of(node, self.current))
             row.say_settings(self.current, result.memory.held)
             row.made_of = made_of.get(node, row.made_of)
+            row.made_at = self.process.wall_time().timestamp()
+            row.counts = self._counts(node)
         if result.memory.standing.is_disabled(self.current.me):
             self.cloud.kept_away.add(node)
         else:
             self.cloud.kept_away.discard(node)
-        self.turns.updated(node, self.process.now())
+
+    def _counts(self, node: str) -> bool:
+        """Return whether Nova counts an instance on a node."""
+        found = self.cloud.nodes.get(node)
+        instance = self.cloud.instances.get(found.instance or '') if (
+            found) else None
+        return instance is not None and instance.host == self.current.host
 
     def change(self, node: str, result: node_places.PassResult) -> None:
         """Update a node that has changed in Ironic since the last pass.
@@ -820,8 +814,7 @@ class Tracker:
         step = result.plan.steps.get(node)
         if step is not None and step.decision.lists:
             # As the tracker does without being asked whether to.
-            self.turns.failed(node)
-            self.take(node, result)
+            self.take(node, result, is_sure=True)
 
     def moves(self, node: str, result: node_places.PassResult) -> bool:
         """Take a node without the tracker, if that is enough.
@@ -837,13 +830,6 @@ class Tracker:
         moved = rows.take(this, rows.Wanted(
             {node: step}, self._made_of([node], result.plan.steps)))
         self.process.untracked |= moved.taken
-        if node in moved.taken:
-            now = self.process.now()
-            self.turns.updated(node, now)
-            self._check.came(
-                filter(None, [step.claim]), provider_check.Moment(
-                    now, this.standing, self.current.me),
-                self.current.full_update_interval)
         return node in moved.taken | moved.lost
 
     def _made_of(self, nodes: Iterable[str],
@@ -853,15 +839,6 @@ class Tracker:
         return {node: updates.made_of(answer, steps[node].decision, said)
                 for node, answer in self.world.ironic.fingerprints(
                     nodes).items()}
-
-    def is_to_update(self, node: str, result: node_places.PassResult) -> bool:
-        """Return whether a listed node is to be updated.
-
-        :param node: the node's UUID
-        :param result: the result of the pass
-        """
-        return node not in result.changes.unchanged or self.turns.has(
-            node, self.until, self.current.full_update_interval)
 
     def count(self, result: pool_places.PassResult) -> None:
         """Record the pools of a pass, and remove those that are gone.
@@ -929,4 +906,5 @@ def _read(row: Row) -> model.Row:
         row.held if row.sayer == owner else frozenset(),
         row.ring if row.sayer == owner else None,
         row.counted if row.sayer == owner else None,
-        row.made_of if row.sayer == owner else None)
+        row.made_of if row.sayer == owner else None,
+        row.made_at if row.sayer == owner else None, row.counts)

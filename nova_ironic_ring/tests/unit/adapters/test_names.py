@@ -225,7 +225,7 @@ class TableTestCase(base.BaseTestCase):
                 upstream.before_each_start, upstream.before_rebuilt,
                 upstream.excuse_builds, upstream.bound_records,
                 upstream.when_started, upstream.read_rows_once,
-                upstream.look_where_builds_are, upstream.note_failed_builds):
+                upstream.look_where_builds_are):
             put(source, mock.Mock())
         for put in upstream.guard_interrupted, upstream.tell_status:
             put(source, mock.Mock(), mock.Mock())

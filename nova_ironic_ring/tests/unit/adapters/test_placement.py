@@ -41,7 +41,6 @@ FAULTS = {
 READS = {
     'consumers': lambda port: port.consumers(NODE),
     'known': lambda port: port.known(),
-    'providers': lambda port: port.providers(),
     'disabled': lambda port: port.disabled(),
     'in_use': lambda port: port.in_use([NODE]),
     'unused': lambda port: port.unused([NODE]),
@@ -636,7 +635,6 @@ class StatusTestCase(RealTestCase):
         for _ in range(2):
             self.port.tell_status([NODE], False)
             self.assertEqual({NODE}, self.port.disabled())
-            self.assertEqual({NODE: True}, self.port.providers())
         for _ in range(2):
             self.port.tell_status([NODE], True)
             self.assertEqual(frozenset(), self.port.disabled())

@@ -261,6 +261,7 @@ class ChangesTestCase(_TrackerTestCase):
             row.sayer = 'b'
             row.made_of = updates.made_of(
                 answer, decisions.Decision.KEEP, said)
+            row.made_at = ring.process.wall_time().timestamp()
             self.cloud.providers.add(node)
         self.nova.change_service('b', forced_down=True)
         self.run_pass()

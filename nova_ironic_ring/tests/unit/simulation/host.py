@@ -320,14 +320,15 @@ class Tracker(clouds.Tracker):
     def tell(self, happened: Sequence[events.Event]) -> None:
         self._service.world.writes.told(self._service, happened)
 
-    def take(self, node: str, result: node_places.PassResult) -> None:
+    def take(self, node: str, result: node_places.PassResult,
+             is_sure: bool = False) -> None:
         """Record a listed node for the service, and write what it says there.
 
         :param node: the node's UUID
         :param result: what has come of the pass
+        :param is_sure: whether it is to do so even if nothing has changed
         """
-        if not self.is_to_update(node, result):
-            super().take(node, result)
+        if not (is_sure or result.changes.needs_update(node)):
             return
         self._service.pause()
         self._service.reach()
@@ -339,7 +340,7 @@ class Tracker(clouds.Tracker):
         before = activity.steps
         activity.steps = {**before, node: result.plan.steps[node]}
         try:
-            super().take(node, result)
+            super().take(node, result, is_sure)
         finally:
             activity.steps = before
         row = self.cloud.rows.get(node)
@@ -386,8 +387,7 @@ class Tracker(clouds.Tracker):
         """Have the tracker track a node, changed or not."""
         tracker = clouds.Tracker(
             self.cloud, self.process, self._at_once(), self.current)
-        tracker.turns.failed(node)
-        tracker.take(node, self._service.result)
+        tracker.take(node, self._service.result, is_sure=True)
 
     def record(self, node: str) -> None:
         # After the last look, and before it has come to anything.

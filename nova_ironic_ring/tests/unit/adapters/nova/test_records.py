@@ -558,16 +558,28 @@ class TakeRowsTestCase(base.BaseTestCase):
         step = planner.Step(decisions.Decision.KEEP, 'so')
         made_of = updates.made_of('free', step.decision, 'said')
         self.assertEqual({NODE}, self.nova.take_rows(
-            {NODE: ports.Taking('a', made_of)},
+            {NODE: ports.Taking('a', made_of, 900)},
             ports.Saying(settings.Settings('me'), None)))
         return updates.find(
             {NODE: step}, self.nova.rows_of('me'), updates.Circumstances(
-                {NODE: 'free'}, 'said', None, frozenset()))
+                {NODE: 'free'}, 'said', None, frozenset(), {NODE: None},
+                1000, 10 ** 9))
+
+    def test_row_that_was_created_and_not_saved(self):
+        """Placement may not have its provider."""
+        self._add(NODE, OTHER, stats=json.dumps(
+            stats.make('a', 'free said', 7)))
+        # As Nova's tracker does, after Placement has the provider.
+        objects.ComputeNode.get_by_uuid(self.nova.context, NODE).save()
+        found = self.nova.rows_of('a')
+        self.assertEqual('free said', found[NODE].made_of)
+        self.assertEqual(7, found[NODE].made_at)
+        self.assertIsNone(found[OTHER].made_of)
 
     def test_row_that_counts_nothing(self):
         self.assertEqual({NODE}, self._take(running_vms=0).unchanged)
 
     def test_row_that_counts_an_instance_that_is_gone(self):
-        self.assertEqual({NODE}, self._take(
+        self.assertEqual(frozenset(), self._take(
             running_vms=1, memory_mb_used=4096,
-            stats='{"num_instances": "1"}').changed)
+            stats='{"num_instances": "1"}').unchanged)

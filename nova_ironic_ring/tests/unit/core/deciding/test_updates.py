@@ -22,17 +22,61 @@ class UnchangedTestCase(base.BaseTestCase):
         super().setUp()
         self.step = planner.Step(decisions.Decision.KEEP, 'so')
         self.row = model.Row('me', made_of=updates.made_of(
-            'answer', self.step.decision, 'said'))
+            'answer', self.step.decision, 'said'), made_at=900)
         self.seen = updates.Circumstances(
-            {NODE: 'answer'}, 'said', None, frozenset())
+            {NODE: 'answer'}, 'said', None, frozenset(), {NODE: None}, 1000,
+            10 ** 9)
 
     def unchanged(self, **rows: model.Row) -> frozenset[str]:
         return updates.find(
             {NODE: self.step}, {NODE: rows.get('row', self.row)},
             self.seen).unchanged
 
+    def find(self, **values: object) -> updates.Changes:
+        """Say which nodes need an update, if the row says something else."""
+        return updates.find({NODE: self.step}, {NODE: dataclasses.replace(
+            self.row, **values)}, self.seen)
+
     def test_row_that_says_all(self):
         self.assertEqual({NODE}, self.unchanged())
+        self.assertFalse(self.find().needs_update(NODE))
+
+    def test_turn(self):
+        self.assertEqual({}, self.find().turns)
+        self.seen = dataclasses.replace(self.seen, interval=10)
+        changes = self.find()
+        self.assertEqual({NODE: 900}, changes.turns)
+        self.assertTrue(changes.needs_update(NODE))
+        # It has to wait.
+        self.assertFalse(changes.limited(0).needs_update(NODE))
+
+    def test_turn_of_an_offer(self):
+        self.seen = dataclasses.replace(self.seen, interval=10)
+        changes = self.find(taker='a')
+        self.assertEqual({NODE: 900}, changes.offers)
+        self.assertEqual({NODE: 900}, changes.turns)
+
+    def test_oldest_first(self):
+        nodes = {f'node-{number}': number for number in (2, 1, 3)}
+        changes = updates.find(
+            dict.fromkeys(nodes, self.step),
+            {node: dataclasses.replace(self.row, made_at=at)
+             for node, at in nodes.items()}, dataclasses.replace(
+                 self.seen, answers=dict.fromkeys(nodes, 'answer'),
+                 interval=0))
+        self.assertEqual(1, changes.oldest)
+        self.assertEqual({'node-1', 'node-2'}, {
+            *changes.limited(2).turns})
+
+    def test_instance_that_is_counted_and_gone(self):
+        self.assertTrue(self.find(counts=True).needs_update(NODE))
+        self.seen = dataclasses.replace(self.seen, listed={NODE: 'instance'})
+        self.assertFalse(self.find(counts=True).needs_update(NODE))
+
+    def test_row_that_says_nothing(self):
+        changes = self.find(made_of=None, made_at=None)
+        self.assertEqual({NODE: None}, changes.changed)
+        self.assertIsNone(changes.oldest)
 
     def test_row_of_another(self):
         self.assertEqual(updates.Changes(), updates.find(
@@ -40,12 +84,11 @@ class UnchangedTestCase(base.BaseTestCase):
 
     def test_node_that_is_updated_in_each_pass(self):
         self.seen = dataclasses.replace(self.seen, busy={NODE})
-        self.assertEqual(updates.Changes(), updates.find(
-            {NODE: self.step}, {NODE: self.row}, self.seen))
+        self.assertEqual(updates.Changes(oldest=900), self.find())
 
     def test_node_that_has_changed(self):
         self.assertEqual(
-            updates.Changes(frozenset({NODE})), updates.find(
+            updates.Changes(changed={NODE: None}), updates.find(
                 {NODE: self.step}, {NODE: model.Row('me')}, self.seen))
 
     def test_row_that_differs(self):

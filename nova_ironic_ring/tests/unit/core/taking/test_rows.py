@@ -23,7 +23,7 @@ class TakeTestCase(base.PassTestCase):
         self.node = min(desired('me', 'a', 'b'))
         self.record(self.node, 'a', 'me')
         row = self.cloud.rows[self.node]
-        row.sayer, row.made_of = 'a', 'made'
+        row.sayer, row.made_of, row.made_at = 'a', 'made', 7
         self.cloud.providers.add(self.node)
         self.tracker.drop()
         self.decide()
@@ -38,6 +38,14 @@ class TakeTestCase(base.PassTestCase):
     def test_taken(self):
         self.assertEqual({self.node}, self._take().taken)
         self.assertEqual('me', self.cloud.rows[self.node].owner)
+        # Who moves a node does not update it.
+        self.assertEqual(7, self.cloud.rows[self.node].made_at)
+
+    def test_taken_from_a_dead_service(self):
+        self.force_down('a')
+        self.decide()
+        self.assertEqual({self.node}, self._take().taken)
+        self.assertIsNone(self.cloud.rows[self.node].made_at)
 
     def test_write_that_seems_to_fail(self):
         nova = self.tracker.world.nova

@@ -29,8 +29,7 @@ class LastLookTestCase(base.PassTestCase):
     def _take(self, node: str) -> None:
         """Have the tracker take a node that it does not track."""
         self.tracker.process.tracked_nodes.discard(node)
-        self.tracker.turns.failed(node)
-        self.tracker.take(node, self.result)
+        self.tracker.take(node, self.result, is_sure=True)
 
     def test_free_node_that_another_has_taken_meanwhile(self):
         self.join('e')
