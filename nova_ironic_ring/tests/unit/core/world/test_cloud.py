@@ -214,7 +214,7 @@ class TrackerTestCase(CloudTestCase):
             decision, 'so', offer, planner.Claim(None, True, owner))))
         # What it says of its passes and scope is tested for itself.
         row = self.cloud.rows['1']
-        row.sayer = row.last_pass = row.scope = None
+        row.sayer = row.last_pass = row.scope = row.made_at = None
 
     def test_take_and_offer(self):
         self._take(Decision.CREATE)
