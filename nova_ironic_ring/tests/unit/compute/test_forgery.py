@@ -57,7 +57,8 @@ def _record(host: str, stats: dict[str, str | None]) -> objects.ComputeNode:
     kept.digest_stats(stats)
     row = objects.ComputeNode(uuid=NODE, host=host, stats=kept,
                               hypervisor_type='ironic',
-                              hypervisor_hostname=NODE)
+                              hypervisor_hostname=NODE, running_vms=0,
+                              updated_at=None)
     # By way of conductor, and of the database.
     row = objects.ComputeNode.obj_from_primitive(
         jsonutils.loads(jsonutils.dumps(row.obj_to_primitive())))

@@ -196,6 +196,14 @@ class CountTestCase(base.BaseTestCase):
                 {'ironic_ring:nodes': said}, 'a'), said)
         self.assertIsNone(stats.read_count(None, 'a'))
 
+    def test_what_a_row_was_made_of(self):
+        said = stats.make('A', 'x', 7.5)
+        self.assertEqual(('x', 7), stats.read_made(said, 'a'))
+        self.assertEqual((None, None), stats.read_made(said, 'b'))
+        (key,) = said
+        for at in ('Infinity', 'NaN', 'null', '"x"', '{}'):
+            self.assertEqual((None, None), stats.read_made(
+                {key: f'{{"from": "a", "of": "x", "at": {at}}}'}, 'a'))
 
 class OtherVersionTestCase(base.BaseTestCase):
     """What a service with another version of the protocol writes."""
