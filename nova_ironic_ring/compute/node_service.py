@@ -125,16 +125,13 @@ class RingService(service.Service):
         :returns: its statistics; None if the tracker has to update the node
         """
         step, changes = self.result.plan.steps.get(node), self.result.changes
-        if node not in changes.offers or step is None or (
+        row = changes.offers.get(node)
+        if row is None or row.made_of is None or step is None or (
                 node in changes.turns):
             return None
-        said = self._said(node, step, changes.offers[node])
-        # As the row says already. Ironic may have been asked since.
-        was_made_of = updates.made_of(
-            self.result.answers[node], step.decision, updates.of_settings(
-                self.settings, self.process))
-        return said if stats.read_made(
-            said, self.settings.host)[0] == was_made_of else None
+        # What the row says already: there may be something new since.
+        return self._said(node, step, stats.make(
+            self.settings.host, row.made_of, row.made_at))
 
     def write_offer(self, node: str, said: Mapping[str, str]) -> bool:
         """Write an offer into a row, or take it back, without the tracker.
@@ -263,14 +260,6 @@ class RingService(service.Service):
                 steps.get(node), node in own)])
         made = self.ironic.for_nova(result.nodes)
         self.nodes = {**self.nodes, **made}
-        # What the tracker is to write by it. A row that is to say another
-        # offer is not to say, before that, that this is written.
-        before = self.result.changes
-        self.result = dataclasses.replace(self.result, answers={
-            **self.result.answers, **self.ironic.fingerprints(made)
-        }, changes=dataclasses.replace(
-            before, offers={node: at for node, at in before.offers.items()
-                            if node not in made}))
         return service.Reacted(nodes=made, places=[
             node for node in result.places if node in made])
 
@@ -340,23 +329,22 @@ class RingService(service.Service):
         :param found: the statistics that Nova's driver has made of the node
         """
         step = self.result.plan.steps.get(node)
-        # If each pass updates each node, it writes only what differs.
-        at = (self.process.wall_time().timestamp()
-              if self.settings.full_update_interval else 0)
-        return stats.cleaned(found) | (
-            {} if step is None else self._said(node, step, at))
+        return stats.cleaned(found) | ({} if step is None else self._said(
+            node, step, self._made_of(node, step)))
 
-    def _said(self, node: str, step: planner.Step, at: float
+    def _said(self, node: str, step: planner.Step, made: Mapping[str, str]
               ) -> dict[str, str]:
         """Return what the row of a node is to say of what was decided."""
-        said = self.said_of_itself(node) | self._made_of(node, step, at)
+        said = {**self.said_of_itself(node), **made}
         if step.in_row is not None:
             said |= stats.offer(self.settings.host, step.in_row)
         return said
 
-    def _made_of(self, node: str, step: planner.Step, at: float
-                 ) -> dict[str, str]:
-        """Return the fingerprint of what a row is made of, and when."""
+    def _made_of(self, node: str, step: planner.Step) -> dict[str, str]:
+        """Return the fingerprint of what the row of a node is made of now."""
+        # If each pass updates each node, it writes only what differs.
+        at = (self.process.wall_time().timestamp()
+              if self.settings.full_update_interval else 0)
         # Nova's driver may just have read the node itself.
         said = self._driver.node_cache.get(node)
         answer = None if said is None else self.ironic.fingerprint_of(said)

@@ -81,18 +81,18 @@ class Changes:
     """The listed nodes that this service has already.
 
     :ivar unchanged: the nodes whose rows are as they are to be
-    :ivar offers: those whose rows are out of date only in their offer, or in a
-        former consent by ring; when each was last updated, in seconds of the
-        wall clock
+    :ivar offers: the rows that are out of date only in their offer, or in a
+        former consent by ring, by the node's UUID
     :ivar turns: those of both that are updated all the same, because they have
-        their turn; when each was last updated, likewise, the oldest first
+        their turn; when each was last updated, in seconds of the wall clock,
+        the oldest first
     :ivar changed: other nodes, and what their rows say that they were made of
     :ivar oldest: when the oldest update of a node was, likewise; None if no
         row says it
     """
 
     unchanged: frozenset[str] = frozenset()
-    offers: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    offers: Mapping[str, model.Row] = dataclasses.field(default_factory=dict)
     turns: Mapping[str, float] = dataclasses.field(default_factory=dict)
     changed: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     oldest: float | None = None
@@ -144,7 +144,7 @@ def find(steps: Mapping[str, planner.Step], rows: Mapping[str, model.Row],
           if node not in changed and node not in seen.busy}
     return Changes(
         frozenset(at.keys() - offers),
-        {node: at[node] for node in at.keys() & offers},
+        {node: own[node] for node in at.keys() & offers},
         {node: at[node] for node in sorted(at, key=lambda node: at[node])
          if turns.is_due(node, at[node], seen.now, seen.interval)},
         {node: own[node].made_of for node in changed},

@@ -44,13 +44,11 @@ class PassResult(places.PassResult):
     :ivar plan: what was decided, and corrected where a takeover failed
     :ivar listed: the nodes that are this service's now, and the instance on
         each
-    :ivar answers: a fingerprint of what Ironic says of each of them
     :ivar changes: which of them Nova's resource tracker is to update
     """
 
     plan: planner.Plan = planner.Plan()
     listed: model.Nodes = dataclasses.field(default_factory=dict)
-    answers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     changes: updates.Changes = updates.Changes()
 
 
@@ -125,12 +123,11 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
             node: _STAYING.get(plan.steps[node].decision, 0)
             for node in listed}, rows, plan.consent)
         this.happened.append(_count(plan))
-        answers = this.world.ironic.fingerprints(listed)
         return PassResult(
             this.memory, this.taken, this.happened,
-            _orphans(this, seen, plan), said, plan, listed, answers,
+            _orphans(this, seen, plan), said, plan, listed,
             updates.find(plan.steps, rows, updates.Circumstances(
-                answers,
+                this.world.ironic.fingerprints(listed),
                 updates.of_settings(this.current, this.world.process),
                 this.memory.held, {said.node} | _kept_away(this, listed),
                 listed, this.world.process.wall_time().timestamp(),

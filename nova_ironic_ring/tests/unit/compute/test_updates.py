@@ -665,25 +665,17 @@ class NovaTrackerTestCase(base.DriverTestCase):
     def test_offer_of_a_node_that_ironic_says_something_new_of(self):
         offer_in_rows(self)
         self.offer_all()
-        self.assertIsNotNone(self.me.ring.offer(self.node))
+        before = self.cloud.rows[self.node].made_of
         # As a build has it read.
         self.nova.properties[self.node] = {'memory_mb': 4096}
         self.me.ring.ironic.named(
             self.me.ring.settings.scope, [self.node])
         upstream.add_to_cache(
             self.driver, self.me.ring.ironic.for_nova([self.node]))
-        # The row would say that Placement knows it.
-        self.assertIsNone(self.me.ring.offer(self.node))
-        self.assertTrue(self.driver._is_to_update(self.node))
-
-    def test_offer_of_a_node_that_a_look_has_seen_to_change(self):
-        offer_in_rows(self)
-        self.offer_all()
-        self.nova.properties[self.node] = {'memory_mb': 4096}
-        self.assertIn(self.node, self.driver._look_for_changes())
-        # The service may die before the tracker has told Placement.
-        self.assertIsNone(self.me.ring.offer(self.node))
-        self.assertTrue(self.driver._is_to_update(self.node))
+        self.assertFalse(self.driver._is_to_update(self.node))
+        self.assertIn(self.node, self.nova.offers())
+        # The row does not say that Placement knows it.
+        self.assertEqual(before, self.cloud.rows[self.node].made_of)
 
     def test_what_its_former_owner_writes(self):
         self.nova.own(self.node, 'a')

@@ -53,7 +53,7 @@ class UnchangedTestCase(base.BaseTestCase):
     def test_turn_of_an_offer(self):
         self.seen = dataclasses.replace(self.seen, interval=10)
         changes = self.find(taker='a')
-        self.assertEqual({NODE: 900}, changes.offers)
+        self.assertEqual({NODE}, changes.offers.keys())
         self.assertEqual({NODE: 900}, changes.turns)
 
     def test_oldest_first(self):
