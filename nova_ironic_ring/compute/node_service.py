@@ -69,13 +69,10 @@ class RingService(service.Service):
             configuration
         """
         is_first = self.ended is None
-        self.result = self._run(_NODES)
-        if self.settings.full_update_interval:
-            # nova-compute answers no message before its first pass has ended.
-            self.result = dataclasses.replace(
-                self.result, changes=self.result.changes.limited(
-                    0 if is_first else self._pace.room(
-                        self.settings.pass_interval)))
+        result = self._run(_NODES)
+        self.result = dataclasses.replace(
+            result, changes=result.changes.limited(
+                self._pace.room(self.settings, is_first)))
         nodes = self.ironic.for_nova(self.result.listed)
         # The tracker deletes the record of a node that is left out.
         self.nodes = {node: nodes[node] for node in self.result.listed}

@@ -10,6 +10,8 @@ loses a turn.
 
 import hashlib
 
+from nova_ironic_ring.core.values import settings
+
 # The fraction of its time that a service spends on updates of nodes that have
 # only their turn: with thousands of nodes, others would wait for these.
 _SHARE = 0.25
@@ -56,9 +58,17 @@ class Pace:
         self._cost += _WEIGHT * (seconds - self._cost)
         self._ended = ended
 
-    def room(self, pass_interval: float) -> int:
+    def room(self, current: settings.Settings, is_first: bool) -> int | None:
         """Return the number of nodes that can be updated in a pass.
 
-        :param pass_interval: how often a pass runs, in seconds
+        :param current: the service's settings
+        :param is_first: whether this is the first pass of the process:
+            nova-compute answers no message before that has ended
+        :returns: None for all nodes
         """
-        return max(1, int(_SHARE * pass_interval / max(self._cost, 0.001)))
+        if not current.full_update_interval:
+            return None
+        if is_first:
+            return 0
+        return max(1, int(
+            _SHARE * current.pass_interval / max(self._cost, 0.001)))

@@ -104,10 +104,10 @@ class Changes:
         """
         return node not in self.unchanged or node in self.turns
 
-    def limited(self, room: int) -> 'Changes':
+    def limited(self, room: int | None) -> 'Changes':
         """Return the same with fewer turns; the other nodes wait for theirs.
 
-        :param room: how many nodes can be updated for their turn
+        :param room: how many nodes can be updated for their turn; None for all
         """
         return dataclasses.replace(self, turns=dict(
             itertools.islice(self.turns.items(), room)))

@@ -2,6 +2,7 @@
 
 """Tests of when nodes that have not changed are updated."""
 
+import dataclasses
 import uuid
 
 import ddt
@@ -12,10 +13,12 @@ from hypothesis import strategies
 from oslotest import base
 
 from nova_ironic_ring.core.deciding import turns
+from nova_ironic_ring.core.values import settings as core_settings
 
 NODE = '00000000-0000-0000-0000-000000000001'
 NODES = [str(uuid.UUID(int=number)) for number in range(1000)]
 INTERVAL = 600
+CURRENT = core_settings.Settings('me', pass_interval=60)
 
 
 @ddt.ddt
@@ -67,7 +70,7 @@ class PaceTestCase(base.BaseTestCase):
         while now < began + 10000:
             due = [node for node in sorted(NODES, key=lambda node: at[node])
                    if turns.is_due(node, at[node], now, INTERVAL)]
-            done = due[:self.pace.room(60)]
+            done = due[:self.pace.room(CURRENT, False)]
             most = max(most, len(done) * seconds)
             for node in done:
                 self.pace.took(now, now + seconds)
@@ -96,4 +99,12 @@ class PaceTestCase(base.BaseTestCase):
 
     def test_one_that_is_slow(self):
         self.pace.took(0, 10 ** 6)
-        self.assertEqual(1, self.pace.room(60))
+        self.assertEqual(1, self.pace.room(CURRENT, False))
+
+    def test_first_pass(self):
+        self.assertEqual(0, self.pace.room(CURRENT, True))
+
+    def test_every_pass(self):
+        current = dataclasses.replace(CURRENT, full_update_interval=0)
+        for is_first in False, True:
+            self.assertIsNone(self.pace.room(current, is_first))
