@@ -453,6 +453,21 @@ class MovesTestCase(WatchedTestCase):
         self.me.ring._pace._cost = 0
         self.assertEqual(set(self.own), self.run_pass())
 
+    def test_turn_whose_update_fails(self):
+        self.configure(full_update_interval=600)
+        node = self.other()
+        describe = self.driver.get_available_resource
+
+        def described(each):
+            if each == node:
+                raise exception.ComputeHostNotFound(host='me')
+            return describe(each)
+        self.nova.advance(1200)
+        with mock.patch.object(
+                self.driver, 'get_available_resource', described):
+            self.assertEqual(set(self.own) - {node}, self.run_pass())
+        self.assertEqual({node}, self.changed())
+
     def test_turns_take_a_part_of_the_time(self):
         self.configure(full_update_interval=600)
         describe = self.driver.get_available_resource
