@@ -59,8 +59,8 @@ class Circumstances:
     :ivar held: the codes of the shards that the service holds; None if nodes
         are not divided by their shards
     :ivar busy: the nodes that have to be updated in any case: one has the time
-        of the last pass in its row, and the scheduler is wrongly kept away
-        from the others
+        of the last pass in its row, and the providers of the others are not as
+        they should be
     :ivar listed: the instance that Ironic has on each node, by UUID
     :ivar now: the time of the wall clock, in seconds
     :ivar interval: after how many seconds an unchanged node has its turn; 0

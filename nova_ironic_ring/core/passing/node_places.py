@@ -119,6 +119,7 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
         builds.release_ended(this, seen.nodes)
         leftovers.clean(this, pool_return.Own(seen.nodes, rows))
         own_work.say_scope(this, rows, listed)
+        busy = _kept_away(this, listed) | _without_provider(this, rows)
         said = own_work.say(this, {
             node: _STAYING.get(plan.steps[node].decision, 0)
             for node in listed}, rows, plan.consent)
@@ -129,8 +130,8 @@ class Nodes(places.Places[observation.Observation, planner.Plan, PassResult,
             updates.find(plan.steps, rows, updates.Circumstances(
                 this.world.ironic.fingerprints(listed),
                 updates.of_settings(this.current, this.world.process),
-                this.memory.held, {said.node} | _kept_away(this, listed),
-                listed, this.world.process.wall_time().timestamp(),
+                this.memory.held, busy | {said.node}, listed,
+                this.world.process.wall_time().timestamp(),
                 this.current.full_update_interval)))
 
     def react(self, this: one_pass.Pass,
@@ -252,6 +253,24 @@ def _kept_away(this: one_pass.Pass, listed: Iterable[str]
         # Otherwise Nova's client would use what it read before.
         this.world.placement.forget_provider(node)
     return found
+
+
+def _without_provider(this: one_pass.Pass, own: Mapping[str, model.Row]
+                      ) -> frozenset[str]:
+    """Return nodes without a resource provider, when the process starts.
+
+    Somebody may have deleted it while the process was down, or the process was
+    down before it had been made.
+
+    :param own: the rows of this service
+    """
+    if not own or this.memory.own_work.node is not None:
+        return frozenset()
+    try:
+        return frozenset(own.keys() - this.world.placement.known())
+    except Exception:
+        # They have their turns.
+        return frozenset()
 
 
 def _orphans(this: one_pass.Pass, seen: observation.Observation,

@@ -186,6 +186,14 @@ class UpdatesTestCase(WatchedTestCase):
         self.assertNotIn(node, self.me.tracked)
         return node
 
+    def test_provider_that_is_gone_at_a_restart(self):
+        node = self.other()
+        self.start_again()
+        placed = [each for each in self.cloud.rows if each != node]
+        fake_nova.list_providers(self.me.placement, lambda url: [
+            each for each in placed if 'required' not in url])
+        self.assertEqual({node}, self.changed())
+
     def test_service_that_was_enabled_while_it_was_down(self):
         node = self.other()
         self.start_again()
