@@ -205,6 +205,7 @@ class CountTestCase(base.BaseTestCase):
             self.assertEqual((None, None), stats.read_made(
                 {key: f'{{"from": "a", "of": "x", "at": {at}}}'}, 'a'))
 
+
 class OtherVersionTestCase(base.BaseTestCase):
     """What a service with another version of the protocol writes."""
 
