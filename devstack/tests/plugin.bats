@@ -100,7 +100,8 @@ refuses() {
         "ironic_ring partitions = 64" \
         "ironic_ring instance_mobility = follow" \
         "ironic_ring metrics_listen = 127.0.0.1:19108" \
-        "ironic_ring metrics_key_file = /etc/nova/key.pem"
+        "ironic_ring metrics_key_file = /etc/nova/key.pem" \
+        "placement timeout = 30"
 }
 
 @test "post-config has Placement try once" {
@@ -169,6 +170,7 @@ $nova/nova-cpu.conf --config-file $nova/nova-cpu-3.conf" \
     # That of the first is the one that all read.
     has "$nova/nova-cpu.conf" \
         "DEFAULT compute_driver = ironic_ring.IronicRingDriver" \
+        "placement timeout = 30" \
         "ironic conductor_group = rack-a" \
         "ironic peer_list = "
     has "$nova/nova-cpu-2.conf" \

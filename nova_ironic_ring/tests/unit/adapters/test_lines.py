@@ -23,9 +23,9 @@ def _conf() -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     oslo_logging.register_options(conf)
     conf.set_override('logging_exception_prefix', 'PREFIX ')
-    conf.set_override('logging_context_format_string', None)
-    conf.set_override(
-        'logging_default_format_string', '%(levelname)s %(message)s')
+    for name in ('logging_context_format_string',
+                 'logging_default_format_string'):
+        conf.set_override(name, '%(levelname)s %(message)s')
     conf([])
     return conf
 
