@@ -581,14 +581,15 @@ class Invariants:
         # until the others know of that.
         is_known = self.world.now > last + times.PATIENCE + _UNOWNED
         services = self.world.services.values()
+        is_settled = is_known or all(
+            host.has_ironic for host in services if host.lives)
         if owner is None:
-            return is_known or all(
-                host.has_ironic for host in services if host.lives)
+            return is_settled
         if not all(host.IS_OURS for host in services):
             return False
         host = self.world.services.get(owner)
         if host is None or not host.lives:
-            return owner in self.world.dead_since
+            return owner in self.world.dead_since and is_settled
         return not host.has_ironic and is_known
 
     def _has_peers(self, group: str) -> bool:
