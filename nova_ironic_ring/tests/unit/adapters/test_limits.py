@@ -2,16 +2,21 @@
 
 """Requests to a service that accepts connections and stays silent."""
 
+import functools
 import threading
 import time
+from unittest import mock
 
 from keystoneauth1 import exceptions
+from nova.compute import resource_tracker
 import nova.conf
 from nova import exception
 from nova.scheduler.client import report
 from nova import utils
+from oslo_concurrency import lockutils
 from oslo_config import fixture as config_fixture
 from oslotest import base
+import requests
 
 from nova_ironic_ring.adapters import conf
 from nova_ironic_ring.adapters import limits
@@ -97,6 +102,19 @@ class LimitsTestCase(base.BaseTestCase):
         with limits.haste():
             self.assertTrue(client.get('/more'))
 
+    def test_slow_request_of_a_user_is_no_silence(self):
+        client = self.client()
+        session = client._client.session
+        session.timeout = session.hasty = 0.3
+        self.assertRaises(exceptions.ConnectTimeout, client.get, '/users')
+        # Ironic's conductor may be slow: those in haste are sent.
+        for _ in range(3):
+            with limits.haste():
+                self.assertRaises(
+                    exceptions.ConnectTimeout, client.get, '/hasty')
+        # After the first of them, the service is silent for all in haste.
+        self.assertEqual(2, self.service.requests)
+
     def test_it_is_asked_again_after_a_while(self):
         client = self.client()
         client._client.session.hasty = 0.2
@@ -143,3 +161,45 @@ class LimitsTestCase(base.BaseTestCase):
         self.assertFalse(limits._HASTE.get())
         end.set()
         other.join()
+
+    def test_who_holds_the_lock_of_the_tracker_is_in_haste(self):
+        client, held = self.client(), []
+        answer = requests.Response()
+        answer.status_code = 200
+
+        def send(*_: object, **options: object) -> requests.Response:
+            lock = lockutils.internal_fair_lock(
+                resource_tracker.COMPUTE_RESOURCE_SEMAPHORE)
+            held.append((lock.owner is not None, options['timeout']))
+            return answer
+        with mock.patch.object(
+                client._client.session.session, 'request', send):
+            client.get('/before')
+            upstream.in_turn_with_tracker(lambda: client.get('/during'))
+            client.get('/after')
+        self.assertEqual([(False, 4), (True, 1), (False, 4)], held)
+
+    def test_update_by_the_tracker_is_in_haste(self):
+        client, asked = self.client(), []
+        session = client._client.session
+        tracker = resource_tracker.ResourceTracker('me', mock.Mock(), client)
+        source = type('Source', (), {})()
+        source.virtapi = mock.Mock()
+        source.virtapi._compute.rt = tracker
+        answer = requests.Response()
+        answer.status_code = 200
+
+        def send(*_: object, **options: object) -> requests.Response:
+            asked.append(options['timeout'])
+            return answer
+        ask = functools.partial(client.get, '/node')
+        # Builds come to the one of them, and passes to the other.
+        for name in '_update', 'update_available_resource':
+            setattr(tracker, name, lambda *_, **__: ask())
+        upstream.update_in_turn(source)
+        with mock.patch.object(session.session, 'request', send):
+            ask()
+            tracker._update('context', mock.Mock())
+            tracker.update_available_resource('context', 'node')
+            ask()
+        self.assertEqual([4, 1, 1, 4], asked)
