@@ -367,6 +367,24 @@ class BuildsTestCase(base.BaseTestCase):
         self.assertEqual({'mine'}, self.cloud.allocations['node'])
         self.assertEqual(SCHEDULED, self.cloud.instances['mine'])
 
+    def test_looks_without_an_answer_of_placement_do_not_count(self):
+        self.cloud.beat('Dead')
+        self._allocate(new=BUILD)
+        self.placement.is_away = True
+        left = self._look().left
+        for _ in range(2 * observation.LOOKS):
+            left = self._look_again(left).left
+        self.assertEqual([(observation.LOOKS, True)], [
+            (each.looks, each.is_unread) for each in left])
+        # Those that have an answer do.
+        self.placement.is_away = False
+        left = self._look_again(left).left
+        for looks in reversed(range(1, observation.LOOKS)):
+            left = self._look_again(left).left
+            self.assertEqual([(looks, False)], [
+                (each.looks, each.is_unread) for each in left])
+        self.assertEqual((), self._look_again(left).left)
+
     def test_allocation_that_cannot_be_freed_yet(self):
         self._allocate(new=BUILD)
         self._change_before(
