@@ -197,12 +197,15 @@ class Unclaimed:
     :ivar node: the UUID of the node that it has an allocation of
     :ivar since: when this service found it, in seconds
     :ivar host: the service that it had come to; None if that is not known
+    :ivar is_unread: whether it is not known yet that it had come to this
+        service, or has an allocation of a node of this service
     """
 
     instance: str
     node: str
     since: float
     host: str | None = None
+    is_unread: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -50,7 +50,7 @@ def is_interrupted(this: one_pass.Pass, found: observation.Unclaimed) -> bool:
             found.node, instance.host, frozenset({found.instance})),)
         return False
     at = _waits_at(nova, found.instance)
-    if at is not None and model.canonical(at) == me:
+    if _is_here(this, at):
         return True
     others = [service.host for service in nova.all_services()
               if service.name != me and not service.forced_down]
@@ -65,24 +65,33 @@ def end_own(this: one_pass.Pass) -> None:
 
     Nova finds only builds on nodes that the service lists, and no unshelvings.
     Call it before anything can come to the service. A pass ends what cannot be
-    ended yet.
+    ended yet, and asks again about what may be of another service, such as the
+    build of a virtual machine.
 
     :param this: what is remembered, and the ports
     """
-    nova, current, memory = this.world.nova, this.current, this.memory
+    nova, memory = this.world.nova, this.memory
     for uuid, instance in sorted(nova.unclaimed().items()):
-        at, node, is_settled = None, 'none', False
-        with this.going_on(events.BuildNotEnded, node, uuid, current.host):
-            at = _waits_at(nova, uuid)
-            if at is not None and model.canonical(at) == current.me:
-                node = min(this.world.placement.providers_of(uuid),
-                           default=node)
+        each = observation.Unclaimed(
+            uuid, 'none', this.world.process.now(), is_unread=True)
+        with this.going_on(events.HandoversUnknown):
+            each = dataclasses.replace(
+                each, host=_waits_at(nova, uuid), is_unread=False)
+        if not each.is_unread and not _is_here(this, each.host):
+            continue
+        is_settled = False
+        if not each.is_unread:
+            with this.going_on(
+                    events.BuildNotEnded, each.node, uuid, each.host):
+                each = dataclasses.replace(each, node=min(
+                    this.world.placement.providers_of(uuid),
+                    default=each.node))
                 builds.end(this, observation.LeftBuild(
-                    node, current.host, frozenset({uuid})), uuid, instance)
-            is_settled = True
+                    each.node, this.current.host, frozenset({uuid})),
+                    uuid, instance)
+                is_settled = True
         if not is_settled:
-            memory.unclaimed += (observation.Unclaimed(
-                uuid, node, this.world.process.now(), at),)
+            memory.unclaimed += (each,)
 
 
 def settle(this: one_pass.Pass,
@@ -118,12 +127,43 @@ def settle(this: one_pass.Pass,
         if instance is None or not instance.is_wanted or (
                 each.instance in here):
             continue
-        kept.append(each)
+        known: observation.Unclaimed | None = each
+        if each.is_unread:
+            with this.going_on(events.HandoversUnknown):
+                known = _read(this, each)
+        if known is None:
+            continue
+        kept.append(known)
+        if known.is_unread:
+            continue
         with this.going_on(
-                events.BuildNotEnded, each.node, each.instance, each.host):
-            if _end(this, each, instance):
-                kept.remove(each)
+                events.BuildNotEnded, known.node, known.instance, known.host):
+            if _end(this, known, instance):
+                kept.remove(known)
     this.memory.unclaimed = tuple(kept)
+
+
+def _read(this: one_pass.Pass, each: observation.Unclaimed
+          ) -> observation.Unclaimed | None:
+    """Find out whether a build is of this service.
+
+    It is if it had come to this service, whoever has the node by now, or if it
+    has a node or a pool of this service.
+
+    :returns: None if it is not
+    :raises Exception: if Nova or Placement does not answer
+    """
+    nova = this.world.nova
+    at = _waits_at(nova, each.instance)
+    providers = this.world.placement.providers_of(each.instance)
+    rows = nova.rows(providers) if providers else {}
+    places = [row.pool or provider for provider, row in rows.items()
+              if row.owner_name == this.current.me]
+    if not places and not _is_here(this, at):
+        return None
+    return dataclasses.replace(
+        each, node=min(places or providers, default=each.node), host=at,
+        is_unread=False)
 
 
 def _end(this: one_pass.Pass, each: observation.Unclaimed,
@@ -179,6 +219,11 @@ def _waits_at(nova: ports.Nova, instance: str) -> str | None:
     ) else arrival.host
 
 
+def _is_here(this: one_pass.Pass, host: str | None) -> bool:
+    """Return whether the service that a build has come to is this one."""
+    return host is not None and model.canonical(host) == this.current.me
+
+
 @dataclasses.dataclass(frozen=True)
 class _Over:
     """That no service will claim a build.
@@ -193,7 +238,7 @@ class _Over:
 def _over(this: one_pass.Pass, each: observation.Unclaimed) -> _Over | None:
     """Return why no service will build what none has claimed, if so."""
     def is_lost(host: str) -> bool:
-        return model.canonical(host) == this.current.me or (
+        return _is_here(this, host) or (
             looking.at_all_services(this).membership.is_lost(host))
 
     waits = this.world.process.now() - each.since

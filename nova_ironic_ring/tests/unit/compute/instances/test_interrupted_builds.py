@@ -2,6 +2,7 @@
 
 """Nova's own start, with builds on nodes of the service that starts."""
 
+import functools
 import types
 from unittest import mock
 
@@ -197,6 +198,82 @@ class InterruptedBuildsTestCase(base.DriverTestCase):
                 self.assertEqual((), self.me.ring.memory.unclaimed)
                 self.assertEqual(
                     frozenset(), self.me.ring.memory.unfreed)
+
+    def _unread(self, provider):
+        """Start while Nova does not say where the build has come to."""
+        self.build()
+        self.cloud.allocations[provider] = self.cloud.allocations.pop(
+            self.node)
+        with mock.patch.object(
+                self.me.ring.nova.__class__, 'arrived_at',
+                side_effect=exception.CellTimeout()):
+            self.restart(())
+            self.run_passes(120)
+        self.assertEqual(('building', 'scheduling'), self.state())
+
+    def _node_of_a_peer(self):
+        return min(set(base.NODES) - self.desired('me', 'a', 'b'))
+
+    def test_one_of_another_service_is_not_read_at_the_start(self):
+        # A virtual machine's, for instance, or one that a peer is to build.
+        self.useFixture(fixtures.MockPatchObject(unclaimed, 'LONGEST', 900.0))
+        for provider, given_up in (
+                ('of-a-hypervisor', None), (self._node_of_a_peer(), None),
+                ('of-a-hypervisor', unclaimed.PATIENCE)):
+            with self.subTest(provider=provider, given_up=given_up):
+                self.cloud.arrived.clear()
+                if given_up is not None:
+                    self.cloud.arrived['new'] = 'hypervisor'
+                    self.cloud.given_up['new'] = given_up
+                self._unread(provider)
+                self.run_passes(unclaimed.LONGEST + 120)
+                self.assertEqual(('building', 'scheduling'), self.state())
+                self.assertEqual({'new'}, self.cloud.allocations[provider])
+                self.assertEqual((), self.me.ring.memory.unclaimed)
+                self.cloud.allocations.clear()
+
+    def test_one_of_this_service_is_not_read_at_the_start(self):
+        # It has come here, whoever has the node by now.
+        for provider in self.node, self._node_of_a_peer():
+            self.cloud.arrived['new'] = 'me'
+            self._unread(provider)
+            self.run_passes(60)
+            self.assertEqual(('error', None), self.state())
+            self.assertEqual(set(), self.cloud.allocations[provider])
+        # It has come to no service, which the node alone tells.
+        self.cloud.arrived.clear()
+        self._unread(self.node)
+        self.run_passes(unclaimed.PATIENCE + 120)
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual(set(), self.cloud.allocations[self.node])
+
+    def test_one_in_a_pool_of_this_service_is_not_read_at_the_start(self):
+        pool = pools.uuid_of(pools.name('me', base.KIND))
+        with mock.patch.object(
+                self.nova, 'compute', functools.partial(
+                    self.nova.compute,
+                    made=pool_driver.IronicPoolDriver)):
+            self._unread(pool)
+        self.run_passes(unclaimed.PATIENCE + 120)
+        self.assertEqual(('error', None), self.state())
+        self.assertEqual(set(), self.cloud.allocations[pool])
+
+    def test_nothing_is_ended_while_nobody_says_of_which_node_it_is(self):
+        self.useFixture(fixtures.MockPatchObject(unclaimed, 'LONGEST', 900.0))
+        for provider, outcome in (
+                (self.node, ('error', None)),
+                ('of-a-hypervisor', ('building', 'scheduling'))):
+            with self.subTest(provider=provider):
+                with mock.patch.object(
+                        self.me.ring.placement.__class__, 'providers_of',
+                        side_effect=exception.PlacementAPIConnectFailure()):
+                    self._unread(provider)
+                    self.run_passes(unclaimed.LONGEST + 120)
+                    self.assertEqual(('building', 'scheduling'), self.state())
+                self.run_passes(120)
+                self.assertEqual(outcome, self.state())
+                self.assertEqual((), self.me.ring.memory.unclaimed)
+                self.cloud.allocations.clear()
 
     def test_answers_of_all_writes_are_lost(self):
         """What was ended without a word keeps no node."""
