@@ -1217,23 +1217,39 @@ def tell_status(source: NovaIronicDriver,
     compute._update_compute_provider_status = told
 
 
-def state_of(source: NovaIronicDriver, instance: objects.Instance
-             ) -> states.Meaning:
-    """Return what the provision state of an instance's node means.
+class Provision(NamedTuple):
+    """What Ironic does with the node of an instance.
+
+    :ivar node: the node's UUID; None if no node holds the instance, or another
+        than that which Nova has it on
+    :ivar state: the provision state, as Ironic has it
+    """
+
+    node: str | None
+    state: str | None
+
+    @property
+    def meaning(self) -> states.Meaning:
+        """What the state means; ``NONE`` without a node."""
+        return states.Meaning.NONE if self.node is None else (
+            states.meaning(self.state))
+
+
+def provision_of(source: NovaIronicDriver, instance: objects.Instance
+                 ) -> Provision:
+    """Return the node of an instance, and the provision state of that.
 
     :param source: any driver, which asks Ironic
     :param instance: the instance
-    :returns: ``NONE`` if no node holds it, or another than that which Nova has
-        it on
     """
     try:
         node = source._validate_instance_and_node(instance)
     except exception.InstanceNotFound:
-        return states.Meaning.NONE
+        return Provision(None, None)
     if not pools.is_pool(instance.node) and instance.node != node.id:
         # The owner of that node has written the instance there.
-        return states.Meaning.NONE
-    return states.meaning(node.provision_state)
+        return Provision(None, None)
+    return Provision(node.id, node.provision_state)
 
 
 def placement(source: NovaIronicDriver) -> report.SchedulerReportClient:

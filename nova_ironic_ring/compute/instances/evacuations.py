@@ -111,7 +111,7 @@ def _end(context: nova_context.RequestContext, instance: objects.Instance
 def _heal(source: upstream.NovaIronicDriver, instance: objects.Instance
           ) -> bool:
     """Set an instance to the state of its machine, if it has one."""
-    state = upstream.state_of(source, instance)
+    state = upstream.provision_of(source, instance).meaning
     if state is states.Meaning.RESCUED:
         # Whoever evacuates it has set it to ERROR first, as Masakari does.
         instance.vm_state = vm_states.RESCUED

@@ -30,14 +30,19 @@ from nova_ironic_ring.core.values import states
 LOG = logging.getLogger(__name__)
 CONF = nova.conf.CONF
 
-# Seconds that the resource tracker may take to record a node. Ironic itself
-# ends what takes it too long.
+# Seconds that the resource tracker may take to record a node, and after which
+# what Ironic is at work on is told. Ironic itself ends most that takes it too
+# long, but holds a node until an operator ends that.
 _PATIENCE = 1800
+# Seconds between two looks in the first seconds after the takeover, the number
+# of these, and seconds at most between two looks. The longer it takes, the
+# less often is Ironic asked.
 _POLL = 1.0
-# How often to try in a row, and seconds at most between two tries: Nova's
+_SOON = 10
+_LONGEST_WAIT = 60
+# How often to try in a row, with as long at most between two tries: Nova's
 # databases and queues may have died with the service, and be back in minutes.
 _ATTEMPTS = 30
-_LONGEST_WAIT = 60
 # How many at a time; not counting those, up to another number, that have been
 # looked at for so many seconds, because a machine does not do what it is to.
 _THREADS = 8
@@ -68,19 +73,26 @@ class _Job:
     """An instance to recover.
 
     :ivar taken: what was taken over
-    :ivar deadline: until when to wait for others, in seconds
+    :ivar since: when it was taken over, in seconds
     :ivar due: when to look at it, in seconds
     :ivar attempts: how often it has failed in a row
     :ivar begun: when the look at it has begun that is under way, in seconds
+    :ivar is_told: whether the log has that Ironic takes long
     :ivar is_done: whether nothing is left to do
     """
 
     taken: model.Takeover
-    deadline: float
+    since: float
     due: float = 0.0
     attempts: int = 0
     begun: float | None = None
+    is_told: bool = False
     is_done: bool = False
+
+    @property
+    def waited(self) -> float:
+        """How long ago it was taken over, in seconds."""
+        return time.monotonic() - self.since
 
 
 class Recovery:
@@ -126,7 +138,7 @@ class Recovery:
         """
         now = time.monotonic()
         with self._lock:
-            self._jobs += [_Job(each, now + _PATIENCE) for each in taken
+            self._jobs += [_Job(each, now) for each in taken
                            if each.is_dead]
             if self._is_busy or not self._jobs:
                 return
@@ -236,7 +248,9 @@ class Recovery:
         """Look at an instance, and retry later if that fails."""
         try:
             job.is_done = self._look(job)
-            job.attempts, job.due = 0, time.monotonic() + _POLL
+            job.attempts = 0
+            job.due = time.monotonic() + min(
+                _POLL * max(1, job.waited / _SOON), _LONGEST_WAIT)
         except exception.InstanceNotFound:
             job.is_done = True
         except Exception:
@@ -266,7 +280,7 @@ class Recovery:
         # because Ironic no longer has the instance on it.
         node = job.taken.node
         if not upstream.tracks(self._source, node) and (
-                not self._track(node) and time.monotonic() < job.deadline):
+                not self._track(node) and job.waited < _PATIENCE):
             return False
         context = nova_context.get_admin_context()
         instance = objects.Instance.get_by_uuid(
@@ -292,7 +306,7 @@ class Recovery:
             return True
         if instance.task_state in (
                 task_states.RESCUING, task_states.UNRESCUING):
-            if not self._end_rescue(context, instance):
+            if not self._end_rescue(context, instance, job):
                 return False
         if instance.task_state == task_states.SOFT_DELETING:
             # Nova's own recovery does nothing for it.
@@ -313,6 +327,29 @@ class Recovery:
         self._recover(context, instance)
         return True
 
+    def _state_of(self, instance: objects.Instance, job: _Job
+                  ) -> states.Meaning | None:
+        """Return what the provision state of an instance's node means.
+
+        :returns: None as long as Ironic is at work on the node
+        """
+        found = upstream.provision_of(self._source, instance)
+        if not found.meaning.is_under_way:
+            return found.meaning
+        if not job.is_told and job.waited >= _PATIENCE:
+            job.is_told = True
+            LOG.warning(
+                'The recovery of instance %(instance)s, which was taken over '
+                'from %(host)s, has waited for %(minutes)d minutes, because '
+                'node %(node)s is in provision state %(state)s: end that, '
+                'with "openstack baremetal node unhold %(node)s" if the node '
+                'is on hold, or "openstack baremetal node abort %(node)s" if '
+                'it waits for its machine.', {
+                    'instance': instance.uuid, 'host': job.taken.host,
+                    'minutes': job.waited / 60, 'node': found.node,
+                    'state': found.state})
+        return None
+
     def _end_shelving(self, context: nova_context.RequestContext,
                       instance: objects.Instance, job: _Job) -> bool:
         """Finish a shelving that has begun, and end one that has not.
@@ -324,8 +361,8 @@ class Recovery:
 
         :returns: whether it has come to an end
         """
-        state = upstream.state_of(self._source, instance)
-        if state.is_under_way:
+        state = self._state_of(instance, job)
+        if state is None:
             return False
         has_machine = state is states.Meaning.RUNS
         was_shelved = instance.vm_state == vm_states.SHELVED
@@ -355,8 +392,8 @@ class Recovery:
         if instance.task_state is None:
             upstream.leave_offloaded(self._source, instance)
             return True
-        state = upstream.state_of(self._source, instance)
-        if state.is_under_way:
+        state = self._state_of(instance, job)
+        if state is None:
             return False
         if state is states.Meaning.RUNS:
             upstream.finish_unshelving(self._source, context, instance)
@@ -376,10 +413,10 @@ class Recovery:
         pool, and the build had not reached that node, others can be built
         there then.
         """
-        state = states.Meaning.NONE
+        state: states.Meaning | None = states.Meaning.NONE
         if instance.task_state == task_states.SPAWNING:
-            state = upstream.state_of(self._source, instance)
-        if state.is_under_way:
+            state = self._state_of(instance, job)
+        if state is None:
             return False
         if state is states.Meaning.RUNS:
             upstream.finish_build(self._source, context, instance)
@@ -443,15 +480,15 @@ class Recovery:
         return bool(now.state == power_state.RUNNING)
 
     def _end_rescue(self, context: nova_context.RequestContext,
-                    instance: objects.Instance) -> bool:
+                    instance: objects.Instance, job: _Job) -> bool:
         """Look at a rescue, which Nova's recovery leaves alone.
 
         Nova switches the machine off before it asks Ironic for the rescue.
 
         :returns: whether the rescue has come to an end
         """
-        state = upstream.state_of(self._source, instance)
-        if state.is_under_way:
+        state = self._state_of(instance, job)
+        if state is None:
             return False
         if state is states.Meaning.RESCUED:
             _end_task(instance, vm_states.RESCUED)

@@ -957,24 +957,28 @@ class PrivateNamesTestCase(base.BaseTestCase):
             resource_tracker.ResourceTracker._update_usage
             .__code__.co_names))
 
-    def test_state_of(self):
+    def test_provision_of(self):
         self._method('_validate_instance_and_node').bind(None, 'instance')
         source = mock.Mock()
         source._validate_instance_and_node.return_value = sdk_node.Node(
             id='node', provision_state='active')
         instance = objects.Instance(uuid=uuidsentinel.instance, node='node')
         self.assertIs(states.Meaning.RUNS,
-                      upstream.state_of(source, instance))
+                      upstream.provision_of(source, instance).meaning)
+        self.assertEqual(('node', 'active'),
+                         upstream.provision_of(source, instance))
         # In a pool it may be on any node.
         instance.node = 'a.CUSTOM_BAREMETAL.0123abcd'
         self.assertIs(states.Meaning.RUNS,
-                      upstream.state_of(source, instance))
+                      upstream.provision_of(source, instance).meaning)
         instance.node = 'another'
         for found in {}, {'side_effect': exception.InstanceNotFound(
                 instance_id='i')}:
             source._validate_instance_and_node.configure_mock(**found)
             self.assertIs(states.Meaning.NONE,
-                          upstream.state_of(source, instance))
+                          upstream.provision_of(source, instance).meaning)
+            self.assertEqual((None, None),
+                             upstream.provision_of(source, instance))
 
     def test_api_version(self):
         self._method('_can_send_version').bind(None, '1.46')

@@ -337,7 +337,7 @@ class RecoveryTestCase(RecoveringTestCase):
         # It is free in Ironic, and was taken without the tracker.
         self.me.tracked.clear()
         self.nova.put('instance', NODE, 'me')
-        job = recovery._Job(_taken(NODE, 'instance'), time.monotonic() + 60)
+        job = recovery._Job(_taken(NODE, 'instance'), time.monotonic())
         track = mock.Mock(side_effect=[False, True])
         started = recovery.Recovery(self.me.driver, frozenset(), track)
         self.assertFalse(started._look(job))
@@ -464,6 +464,45 @@ class RecoveryTestCase(RecoveringTestCase):
                     self.assertEqual((outcome, None),
                                      self._recover(was, task))
                 self.assertEqual(was == 'active', look.called)
+
+    def _looked_at_after(self, seconds: float, state: str
+                         ) -> tuple[recovery.Recovery, recovery._Job]:
+        """Look at a rescue that was taken over some time ago."""
+        self.states = [state]
+        self.nova.put('instance', NODE, 'me', task='rescuing')
+        self.nova.cloud.nodes[NODE].instance = 'instance'
+        job = recovery._Job(_taken(NODE, 'instance', 'rescuing'),
+                            time.monotonic() - seconds)
+        looking = recovery.Recovery(self.me.driver, frozenset())
+        looking._try(job)
+        return looking, job
+
+    def test_what_waits_for_long_is_looked_at_less_often(self):
+        with mock.patch.object(recovery, '_POLL', 1.0):
+            for seconds, pause in ((0, 1), (9, 1), (60, 6), (590, 59),
+                                   (600, 60), (86400, 60)):
+                _, job = self._looked_at_after(seconds, 'service hold')
+                self.assertFalse(job.is_done)
+                self.assertAlmostEqual(
+                    pause, job.due - time.monotonic(), delta=1)
+
+    def test_what_waits_for_long_is_told_once(self):
+        for state in 'service hold', 'rescuing':
+            with self.subTest(state=state):
+                _, job = self._looked_at_after(
+                    recovery._PATIENCE - 60, state)
+                self.assertNotIn('provision state', self.log.output)
+                looking, job = self._looked_at_after(
+                    recovery._PATIENCE, state)
+                looking._try(job)
+                (line,) = [line for line in self.log.output.splitlines()
+                           if 'provision state' in line]
+                self.assertIn('instance instance, which was taken over from '
+                              'dead, has waited for 30 minutes', line)
+                self.assertIn(f'node {NODE} is in provision state {state}: ',
+                              line)
+                self.assertIn(f'baremetal node unhold {NODE}"', line)
+                self.log._output.truncate(0)
 
     def _running(self, *_: object, **__: object) -> mock.Mock:
         """Say that a machine runs, which is no time to look before."""
