@@ -66,6 +66,11 @@ _BEGUN = {task_states.REBOOTING: task_states.REBOOT_PENDING,
           task_states.RESTORING: task_states.POWERING_ON,
           # Of one that still has its machine.
           task_states.UNSHELVING: task_states.POWERING_ON}
+# With these, the machine is switched on or off.
+_SWITCHING = frozenset({
+    *_BEGUN, *_BEGUN.values(),
+    task_states.REBOOT_STARTED, task_states.REBOOT_STARTED_HARD,
+    task_states.POWERING_OFF, task_states.SOFT_DELETING})
 
 
 @dataclasses.dataclass
@@ -308,6 +313,9 @@ class Recovery:
                 task_states.RESCUING, task_states.UNRESCUING):
             if not self._end_rescue(context, instance, job):
                 return False
+        if instance.task_state in _SWITCHING and (
+                self._state_of(instance, job) is None):
+            return False
         if instance.task_state == task_states.SOFT_DELETING:
             # Nova's own recovery does nothing for it.
             user_requests.resume(context, instance.uuid, instance.task_state)

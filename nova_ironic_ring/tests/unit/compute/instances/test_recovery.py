@@ -465,6 +465,33 @@ class RecoveryTestCase(RecoveringTestCase):
                                      self._recover(was, task))
                 self.assertEqual(was == 'active', look.called)
 
+    def test_switching_of_a_server_that_ironic_services(self):
+        def recover(context, instance):
+            # No time to switch the machine before.
+            self.assertEqual(1, len(self.states))
+            self._finish(instance)
+            instance.save()
+        self.init.side_effect = recover
+        soft_delete = self.me.manager.soft_delete_instance
+        soft_delete.side_effect = recover
+        busy = ['servicing', 'service wait', 'service hold', 'active']
+        for states in busy, ['service failed']:
+            for was, task in (
+                    *(('active', f'reboot{step}{hard}') for step in (
+                        'ing', '_pending', '_started')
+                      for hard in ('', '_hard')),
+                    ('active', 'powering-off'), ('stopped', 'powering-on'),
+                    ('shelved', 'unshelving'), ('soft-delete', 'restoring'),
+                    ('active', 'soft-deleting')):
+                with self.subTest(states=states, task=task):
+                    self.init.reset_mock()
+                    soft_delete.reset_mock()
+                    self.states = list(states)
+                    self.assertEqual(
+                        ('active', None), self._recover(was, task))
+                    self.assertEqual(1, (
+                        self.init.call_count + soft_delete.call_count))
+
     def _looked_at_after(self, seconds: float, state: str
                          ) -> tuple[recovery.Recovery, recovery._Job]:
         """Look at a rescue that was taken over some time ago."""
