@@ -268,8 +268,8 @@ def _without_provider(this: one_pass.Pass, own: Mapping[str, model.Row]
         return frozenset()
     try:
         return frozenset(own.keys() - this.world.placement.known())
-    except Exception:
-        # They have their turns.
+    except Exception as error:
+        this.happened.append(events.ProvidersUnknown(error))
         return frozenset()
 
 

@@ -165,6 +165,23 @@ class HandoversUnknown(base.Event):
 
 
 @dataclasses.dataclass(frozen=True)
+class ProvidersUnknown(base.Event):
+    """It is not known at the start which nodes have no resource provider.
+
+    :ivar error: the error
+    """
+
+    LEVEL = base.Level.WARNING
+
+    error: Exception
+
+    def text(self) -> str:
+        return ('Cannot find out whether all nodes of this service have '
+                'resource providers; a node without one gets it when the node '
+                f'has its turn: {self.error}')
+
+
+@dataclasses.dataclass(frozen=True)
 class RecordRemoved(base.Event):
     """The record of a dead service's node was deleted, as Ironic has none.
 

@@ -56,6 +56,9 @@ LINES = [
     (events.NodesNotOffered(['n1', 'n2'], ERROR), 'WARNING',
      'builds are under way to 2 free nodes for other services, such as '
      'n1: these are not offered until it answers: no'),
+    (events.ProvidersUnknown(ERROR), 'WARNING',
+     'Cannot find out whether all nodes of this service have resource '
+     'providers; a node without one gets it when the node has its turn: no'),
     (events.NodesBack(), 'INFO',
      'No node of this service counts as vanished any more'),
     (events.DisputeFound('a', ['n1', 'n2'], 'me'), 'ERROR',

@@ -464,6 +464,20 @@ class ConsentTestCase(base.PassTestCase):
         self.run_pass()
         self.assertEqual({'e'}, set(self.offers().values()))
 
+    def test_start_while_placement_does_not_tell_its_providers(self):
+        def fail():
+            raise ConnectionError('no answer')
+        self.restart()
+        self.before['known'] = fail
+        self.run_pass()
+        (found,) = self.happened(events.ProvidersUnknown)
+        self.assertEqual('no answer', str(found.error))
+        # After a good pass it is not asked again: the nodes have their turns.
+        self.run_passes(180, 60)
+        self.assertIsNotNone(self.memory.own_work.node)
+        self.assertNotIn('known', self.asked)
+        self.assertEqual([], self.happened(events.ProvidersUnknown))
+
     def test_offered_node_is_not_taken_that_something_is_allocated_of(self):
         node = min(self.owned())
         self.record(node, 'a', 'me')
